@@ -232,6 +232,20 @@ static void sort_by_id(struct columns *columns) {
     memory_unmap(other, bytes);
 }
 
+/* The rows of a set and its model tell columns apart by their ids alone. */
+static int check_ids(const struct columns *columns, const struct split *split) {
+    for (uint32_t i = 1; i < columns->count; i++) {
+        uint32_t a = columns->order[i - 1], b = columns->order[i];
+        if (columns->id[a] == columns->id[b])
+            return error_set(ERROR_DATA,
+                             "%s: \"%s\" has the same hash as \"%s\"; leave the column of one of "
+                             "them out with csv.skip",
+                             pack_source(split->packs[0]), columns->name ? columns->name[b] : "",
+                             columns->name ? columns->name[a] : "");
+    }
+    return 0;
+}
+
 static void collecting_release(struct collecting *collecting) {
     for (uint32_t p = 0; p < collecting->split->count; p++)
         free(collecting->trained[p]);
@@ -260,6 +274,8 @@ int columns_find(struct columns *columns, const struct split *split,
         order_columns(columns, &collecting);
         sort_by_id(columns);
         code = take_names(columns, split);
+        if (!code)
+            code = check_ids(columns, split);
     }
     collecting_release(&collecting);
     return code;

@@ -282,12 +282,13 @@ static bool take_category(struct csv_line *line, uint32_t column) {
     struct source_origin origin = {.text = missing ? NULL : cell,
                                    .column = format->column[column].number,
                                    .role = missing ? ROLE_MISSING : ROLE_VALUE};
-    uint64_t id = table_feature(origin.column, origin.role, cell, length);
+    enum table_ids ids = format->table->ids;
+    uint64_t id = table_feature(ids, origin.column, origin.role, cell, length);
     if (!missing && format->table->hash) {
         origin.text = NULL;
         origin.role = ROLE_HASHED;
         origin.hash = table_hash(format->table, origin.column, cell, length);
-        id = table_hashed_feature(origin.column, origin.hash);
+        id = table_hashed_feature(ids, origin.column, origin.hash);
     }
     batch_add_text(line->batch, id, &origin);
     return true;
@@ -309,7 +310,9 @@ static void put_numbers(const struct format *format, struct batch *batch) {
         struct source_origin origin = {.column = (uint32_t)format->number_id[i] - 1};
         if (isnan(value)) {
             origin.role = ROLE_MISSING;
-            batch_add_text(batch, table_feature(origin.column, ROLE_MISSING, NULL, 0), &origin);
+            batch_add_text(batch,
+                           table_feature(format->table->ids, origin.column, ROLE_MISSING, NULL, 0),
+                           &origin);
             continue;
         }
         batch->id[at] = format->number_id[i];

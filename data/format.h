@@ -11,7 +11,6 @@
 #include "data/source.h"
 
 #define CSV_COLUMNS_MAX (1u << 24)
-#define CATEGORY_BYTES_MAX 4096u /* of a category's text */
 
 /* What becomes of a column of the file. */
 struct csv_column {

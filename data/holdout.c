@@ -35,7 +35,7 @@ static uint64_t hash_label(const struct source_rows *rows, uint32_t row) {
 
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
     uint64_t sum = hash_label(rows, row), values = rows->start[row + 1] - rows->start[row];
-    const uint64_t *id = source_row_ids(rows, row);
+    const uint64_t *id = source_row_seeded_ids(rows, row);
     const double *value = rows->value + rows->start[row];
     for (uint64_t i = 0; i < values; i++)
         if (value[i] != 0)

@@ -13,7 +13,8 @@
 
 #include "data/source.h"
 
-/* The hash of row `row` of `rows`. Values of 0 are ignored, as if they were not stored. */
+/* The hash of row `row` of `rows`, which are of a pack or have no texts. Values of 0 are ignored,
+ * as if they were not stored. */
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row);
 
 /* Whether a row with this hash is held out at a `share` in (0, 1); at a share of 0 no row is. */

@@ -22,6 +22,9 @@ void origins_release(struct origins *origins);
  * the feature is known as that of something else: their hashes are the same. */
 bool origins_note(struct origins *origins, uint32_t number, const struct source_origin *origin);
 
+/* The id of a feature by TABLE_IDS_SEEDED. */
+uint64_t origins_seeded_id(const struct origins *origins, uint32_t number);
+
 /* The text of a feature. */
 const char *origins_text(const struct origins *origins, uint32_t number);
 

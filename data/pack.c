@@ -20,7 +20,7 @@ const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
 
 static int map_table(struct pack *pack) {
     const struct container *container = &pack->container;
-    const void *column = NULL;
+    const void *column = NULL, *id = NULL;
     size_t length;
     const char *text = container_get(container, PACK_TABLE, &length);
     if (!text || text[length - 1])
@@ -29,7 +29,11 @@ static int map_table(struct pack *pack) {
     if (!code)
         code = container_array(container, PACK_COLUMNS, pack->facts->features, sizeof *pack->column,
                                &column);
+    if (!code)
+        code = container_array(container, PACK_SEEDED_IDS, pack->facts->features,
+                               sizeof *pack->seeded_id, &id);
     pack->column = column;
+    pack->seeded_id = id;
     return code;
 }
 

@@ -13,7 +13,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 9
+#define PACK_VERSION 10
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -27,6 +27,7 @@ enum pack_section {
     PACK_REASONS,     /* texts × reasons: why lines were rejected */
     PACK_TABLE,       /* CSV: one text, as of table_text() */
     PACK_COLUMNS,     /* CSV: u32 × features: the column of each, from 0 */
+    PACK_SEEDED_IDS,  /* CSV: u64 × features: original ids by TABLE_IDS_SEEDED */
 };
 
 struct pack_facts {
@@ -90,9 +91,10 @@ struct pack {
     const struct pack_facts *facts;
     const struct pack_block *block;
     const uint64_t *id, *count;
-    struct table *table;    /* CSV; or NULL */
-    const uint32_t *column; /* CSV: of each feature, from 0; or NULL */
-    const char **name;      /* by feature, or NULL */
+    const uint64_t *seeded_id; /* CSV; or NULL */
+    struct table *table;       /* CSV; or NULL */
+    const uint32_t *column;    /* CSV: of each feature, from 0; or NULL */
+    const char **name;         /* by feature, or NULL */
     const char **label_text;
     const char **reason;
     char *source;

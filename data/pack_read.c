@@ -8,7 +8,7 @@
 
 /* The unpacked arrays of one block; their memory is used again for the next block. */
 struct unpacked {
-    struct bytes start, id, value, label_text;
+    struct bytes start, id, seeded_id, value, label_text;
 };
 
 static void *room(struct bytes *bytes, uint64_t count, size_t size) {
@@ -86,27 +86,32 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
     struct unpacked to;
     bytes_init(&to.start);
     bytes_init(&to.id);
+    bytes_init(&to.seeded_id);
     bytes_init(&to.value);
     bytes_init(&to.label_text);
     int code = 0;
     for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
         struct pack_rows rows = pack_rows(pack, b);
         code =
-            take(context, &(struct source_rows){
-                              .count = rows.rows,
-                              .first_line = pack->block[b].first_row + 1,
-                              .start = unpack_starts(&to.start, &rows),
-                              .id = unpack_ids(&to.id, &rows, pack->id),
-                              .alike = !rows.feature,
-                              .value = unpack_values(&to.value, &rows),
-                              .position = rows.position,
-                              .label = rows.label,
-                              .weight = rows.weight,
-                              .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
-                          });
+            take(context,
+                 &(struct source_rows){
+                     .count = rows.rows,
+                     .first_line = pack->block[b].first_row + 1,
+                     .start = unpack_starts(&to.start, &rows),
+                     .id = unpack_ids(&to.id, &rows, pack->id),
+                     .seeded_id =
+                         pack->seeded_id ? unpack_ids(&to.seeded_id, &rows, pack->seeded_id) : NULL,
+                     .alike = !rows.feature,
+                     .value = unpack_values(&to.value, &rows),
+                     .position = rows.position,
+                     .label = rows.label,
+                     .weight = rows.weight,
+                     .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
+                 });
     }
     bytes_release(&to.start);
     bytes_release(&to.id);
+    bytes_release(&to.seeded_id);
     bytes_release(&to.value);
     bytes_release(&to.label_text);
     return code;

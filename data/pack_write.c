@@ -253,6 +253,18 @@ static int write_reasons(struct pack_writer *writer, char *const *reasons) {
                                  count);
 }
 
+/* The ids of the features by TABLE_IDS_SEEDED. */
+static int write_seeded_ids(struct pack_writer *writer) {
+    const struct origins *origins = &writer->origins;
+    uint64_t *id = memory_new(origins->count, sizeof *id);
+    for (uint32_t i = 0; i < origins->count; i++)
+        id[i] = origins_seeded_id(origins, i);
+    int code =
+        container_section(&writer->container, PACK_SEEDED_IDS, id, origins->count * sizeof *id);
+    free(id);
+    return code;
+}
+
 /* The names of the features, if they have any, and their columns. */
 static int write_origins(struct pack_writer *writer, const struct table *table) {
     struct container_writer *container = &writer->container;
@@ -273,7 +285,7 @@ static int write_origins(struct pack_writer *writer, const struct table *table) 
         free(name[i]);
     free(name);
     free(column);
-    return code;
+    return code ? code : write_seeded_ids(writer);
 }
 
 static int write_table(struct pack_writer *writer, const struct source_report *report) {

@@ -31,7 +31,8 @@ static void add_bins(struct columns *columns, struct collecting *collecting) {
         columns->bin_column[i] = memory_new(column->edges + (size_t)1, sizeof(uint32_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++) {
             columns->bin_column[i][bin] = columns->count;
-            add_column(columns, collecting, table_bin_feature(i, bin), column->in_bin[bin]);
+            add_column(columns, collecting, table_bin_feature(table->ids, i, bin),
+                       column->in_bin[bin]);
         }
     }
 }
@@ -51,6 +52,10 @@ static void find_numbers(struct columns *columns, const struct collecting *colle
             columns->number_column[collecting->id[i] - 1] = i;
 }
 
+static uint64_t missing_feature(const struct pack *pack, uint32_t column) {
+    return table_feature(pack->table->ids, column, ROLE_MISSING, NULL, 0);
+}
+
 /* What a feature of a pack brings with it. */
 static struct deriving derive(const struct columns *columns, const struct pack *pack,
                               uint32_t feature) {
@@ -60,7 +65,7 @@ static struct deriving derive(const struct columns *columns, const struct pack *
     if (pack->id[feature] == (uint64_t)column + 1)
         deriving.bin_column = columns->bin_column[column];
     bool missing = here->kind == COLUMN_NUMBER &&
-                   pack->id[feature] == table_feature(column, ROLE_MISSING, NULL, 0) &&
+                   pack->id[feature] == missing_feature(pack, column) &&
                    *deriving.number_column != DICTIONARY_NONE;
     return deriving.bin_column || missing ? deriving : (struct deriving){0};
 }
@@ -109,7 +114,7 @@ static uint32_t *find_texts(const struct columns *columns, const struct split *s
             uint32_t number = columns->of_pack[p][i], column = pack->column[i];
             if (number != DICTIONARY_NONE && pack->id[i] >= FEATURE_HASHED &&
                 columns->table->column[column].kind == COLUMN_CATEGORY &&
-                pack->id[i] != table_feature(column, ROLE_MISSING, NULL, 0))
+                pack->id[i] != missing_feature(pack, column))
                 of[number] = column;
         }
     }
@@ -171,7 +176,7 @@ static void merge_rare(struct columns *columns, struct collecting *collecting, c
         }
         if (rare)
             columns->rare_column[column] = next;
-        collecting->id[next] = rare ? table_feature(column, ROLE_RARE, NULL, 0) : id;
+        collecting->id[next] = rare ? table_feature(table->ids, column, ROLE_RARE, NULL, 0) : id;
         collecting->values[next] = values;
         to[i] = next++;
     }

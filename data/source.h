@@ -69,12 +69,14 @@ struct source_origin {
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
 struct source_rows {
     uint32_t count;
-    uint64_t first_line;   /* of the file, from 1; rows of an array count as lines */
-    const uint64_t *start; /* count+1 offsets into id and value */
-    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature(); of an
-                              array the place in the row, from 1. Rising within a row (sorted if the
-                              text was not) */
-    bool alike;            /* every row has the ids of the first, and `id` has those alone */
+    uint64_t first_line;       /* of the file, from 1; rows of an array count as lines */
+    const uint64_t *start;     /* count+1 offsets into id and value */
+    const uint64_t *id;        /* original feature id: LIBSVM's index; CSV: table_feature(); of an
+                                  array the place in the row, from 1. Rising within a row (sorted
+                                  if the text was not) */
+    const uint64_t *seeded_id; /* of a pack of CSV: the same by TABLE_IDS_SEEDED, in this order;
+                                  NULL: as `id` */
+    bool alike;                /* every row has the ids of the first, and `id` has those alone */
     const double *value;
     bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
@@ -92,6 +94,11 @@ struct source_rows {
 /* The ids of a row's values. */
 static inline const uint64_t *source_row_ids(const struct source_rows *rows, uint32_t row) {
     return rows->id + (rows->alike ? 0 : rows->start[row]);
+}
+
+/* The same by TABLE_IDS_SEEDED, which need not rise; of rows without texts, and of a pack's. */
+static inline const uint64_t *source_row_seeded_ids(const struct source_rows *rows, uint32_t row) {
+    return (rows->seeded_id ? rows->seeded_id : rows->id) + (rows->alike ? 0 : rows->start[row]);
 }
 
 /* Facts about a file that change with its content, known without reading it. */

@@ -24,6 +24,7 @@ static const char *const kind_names[] = {[COLUMN_NUMBER] = "number",
 struct table *table_new(uint32_t columns) {
     struct table *table = memory_new(1, sizeof *table);
     table->columns = columns;
+    table->ids = TABLE_IDS_JOINED;
     table->column = memory_new(columns, sizeof *table->column);
     for (uint32_t i = 0; i < columns; i++)
         table->column[i] = (struct table_column){.place = i, .mean = NAN};
@@ -80,6 +81,7 @@ struct table *table_copy(const struct table *table) {
     struct table *copy = table_new(table->columns);
     copy->trim = table->trim;
     copy->hash = table->hash;
+    copy->ids = table->ids;
     table_set_missing(copy, (const char *const *)table->missing);
     for (uint32_t i = 0; i < table->columns; i++) {
         struct table_column *column = &copy->column[i];
@@ -162,6 +164,8 @@ json_t *table_json(const struct table *table) {
         json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim", table->trim);
     if (table->hash)
         json_object_set_new(object, "hash", json_integer(table->hash));
+    if (table->ids != TABLE_IDS_SEEDED)
+        json_object_set_new(object, "ids", json_integer(table->ids));
     return object;
 }
 
@@ -245,7 +249,9 @@ static bool read_table(const json_t *object, struct table *table) {
     table->trim = json_is_true(json_object_get(object, "trim"));
     json_int_t hash = json_integer_value(json_object_get(object, "hash"));
     table->hash = hash > 0 && hash <= HASH_BITS_MAX ? (uint32_t)hash : 0;
-    if (hash != table->hash)
+    const json_t *ids = json_object_get(object, "ids");
+    table->ids = ids ? TABLE_IDS_JOINED : TABLE_IDS_SEEDED;
+    if (hash != table->hash || (ids && json_integer_value(ids) != TABLE_IDS_JOINED))
         return false;
     return read_missing(json_object_get(object, "missing"), table);
 }
@@ -280,18 +286,41 @@ int table_of_text(const char *text, const char *where, struct table **table) {
 
 /* ---- features ---- */
 
-uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length) {
-    if (role == ROLE_NUMBER)
-        return (uint64_t)column + 1;
-    uint64_t seed = (uint64_t)(column + 1) << 8 | (uint64_t)role;
-    bool texts = role == ROLE_VALUE || role == ROLE_BIN;
-    return hash64_seeded(text, texts ? length : 0, seed) | FEATURE_HASHED;
+static void put_u32(uint8_t bytes[4], uint32_t number) {
+    for (int i = 0; i < 4; i++)
+        bytes[i] = (uint8_t)(number >> 8 * i);
 }
 
-uint64_t table_bin_feature(uint32_t column, uint32_t bin) {
+/* XXH3 adds the seed to a short text, where a small one meets the length: so what tells columns and
+ * roles apart is no seed, but stands before the text. */
+static uint64_t hash_joined(uint32_t column, enum feature_role role, const char *text,
+                            size_t length) {
+    uint8_t joined[5 + CATEGORY_BYTES_MAX];
+    if (length > CATEGORY_BYTES_MAX)
+        abort();
+    put_u32(joined, column + 1);
+    joined[4] = (uint8_t)role;
+    if (length)
+        memcpy(joined + 5, text, length);
+    return hash64(joined, 5 + length);
+}
+
+uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
+                       const char *text, size_t length) {
+    if (role == ROLE_NUMBER)
+        return (uint64_t)column + 1;
+    if (role == ROLE_MISSING || role == ROLE_RARE)
+        length = 0;
+    if (ids == TABLE_IDS_JOINED)
+        return hash_joined(column, role, text, length) | FEATURE_HASHED;
+    return hash64_seeded(text, length, (uint64_t)(column + 1) << 8 | (uint64_t)role) |
+           FEATURE_HASHED;
+}
+
+uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin) {
     char text[16];
     int length = snprintf(text, sizeof text, "%u", bin);
-    return table_feature(column, ROLE_BIN, text, (size_t)length);
+    return table_feature(ids, column, ROLE_BIN, text, (size_t)length);
 }
 
 /* A value that looks like a role's word is put in quotes. */
@@ -303,11 +332,10 @@ uint32_t table_hash(const struct table *table, uint32_t column, const char *text
     return (uint32_t)(hash64_seeded(text, length, (uint64_t)column + 1) >> (64 - table->hash));
 }
 
-uint64_t table_hashed_feature(uint32_t column, uint32_t hash) {
-    uint8_t bytes[4] = {(uint8_t)hash, (uint8_t)(hash >> 8), (uint8_t)(hash >> 16),
-                        (uint8_t)(hash >> 24)};
-    uint64_t seed = (uint64_t)(column + 1) << 8 | ROLE_HASHED;
-    return hash64_seeded(bytes, sizeof bytes, seed) | FEATURE_HASHED;
+uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash) {
+    uint8_t bytes[4];
+    put_u32(bytes, hash);
+    return table_feature(ids, column, ROLE_HASHED, (const char *)bytes, sizeof bytes);
 }
 
 /* As "[25, 30)": the numbers of a bin. */

@@ -50,8 +50,16 @@ static inline uint32_t table_bin(const struct table_column *column, double value
     return low;
 }
 
+/* How a text becomes the id of a feature: table_feature(). */
+enum table_ids {
+    TABLE_IDS_SEEDED = 1, /* the column seeds the hash: texts of some columns collide. In models of
+                             format 4 and before; and the hash of a row goes by it for ever */
+    TABLE_IDS_JOINED,     /* column, role and text are hashed as one */
+};
+
 struct table {
     uint32_t columns;
+    enum table_ids ids;          /* TABLE_IDS_JOINED, but of models from before */
     struct table_column *column; /* owned */
     uint32_t hash;  /* texts of categories are hashed to so many bits; 0: they are kept */
     bool trim;      /* blanks around a text do not count */
@@ -104,14 +112,18 @@ enum feature_role {
 #define FEATURE_HASHED (UINT64_C(1) << 63)
 #define HASH_BITS_MAX 28
 
-/* `column` from 0. The text is used by ROLE_VALUE and ROLE_BIN alone. */
-uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length);
+#define CATEGORY_BYTES_MAX 4096u /* of a category's text */
 
-uint64_t table_bin_feature(uint32_t column, uint32_t bin);
+/* `column` from 0. The text, of at most CATEGORY_BYTES_MAX bytes, is used by ROLE_VALUE,
+ * ROLE_HASHED and ROLE_BIN alone. */
+uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
+                       const char *text, size_t length);
+
+uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin);
 
 /* The hash of a category's text, and the feature of such a hash. */
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length);
-uint64_t table_hashed_feature(uint32_t column, uint32_t hash);
+uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash);
 
 /* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
  * name. Free the result. */

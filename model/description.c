@@ -59,13 +59,18 @@ static json_t *plugin_json(const struct model_plugin *plugin) {
                      by_feature);
 }
 
+static int format_version(const struct model_layout *layout) {
+    if (layout->table)
+        return MODEL_FORMAT_VERSION;
+    return layout->network.layers || layout->plugin ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;
+}
+
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
                          const json_t *details) {
-    json_t *all = json_pack(
-        "{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
-        layout->network.layers || layout->plugin ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR,
-        "objective", layout->objective, "outputs", (json_int_t)layout->outputs, "intercept",
-        layout->intercept, "features", (json_int_t)features, "model_sha256", sha256);
+    json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
+                            format_version(layout), "objective", layout->objective, "outputs",
+                            (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
+                            (json_int_t)features, "model_sha256", sha256);
     json_t *parameters = parameters_json(layout);
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);

@@ -13,9 +13,11 @@
 #include "data/table.h"
 #include "objective/objective.h"
 
-/* The version of both files, raised when an older reader could not read a newer one. Linear models
- * are still written as version 3, so that programs of before there were networks read them. */
-#define MODEL_FORMAT_VERSION 4
+/* The version of both files, raised when an older reader could not read a newer one. Models that
+ * are not of tables are still written as versions 3, linear ones, and 4, so that programs of before
+ * read them. */
+#define MODEL_FORMAT_VERSION 5
+#define MODEL_FORMAT_NETWORK 4
 #define MODEL_FORMAT_LINEAR 3
 
 /* Features of an earlier model that the data no longer has. A new model keeps them, besides the
@@ -149,7 +151,7 @@ int model_set_library(struct model *model, const char *library);
 /* Whether a run of this layout can start from the model: ERROR_DATA says why not, as in "its
  * objective is …". These must be the same in both: the objective; whether there is an intercept;
  * the hidden layers and their activation; both classes where there are two; all classes, if they
- * are ordered; the names of features that both sides name. */
+ * are ordered; the names of features that both sides name; how texts become ids. */
 int model_fits(const struct model *model, const struct model_layout *layout);
 
 /* For each parameter of a run of the layout `after`: the number of the same parameter in a run of

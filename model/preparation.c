@@ -25,6 +25,11 @@ static uint32_t columns_of(const struct model *model) {
     return model->layout.table ? model->layout.table->columns : 0;
 }
 
+/* Of a role that has no text. */
+static uint64_t feature_of(const struct model *model, uint32_t column, enum feature_role role) {
+    return table_feature(model->layout.table->ids, column, role, NULL, 0);
+}
+
 static int compare_missing(const void *a, const void *b) {
     const struct missing *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
@@ -32,8 +37,8 @@ static int compare_missing(const void *a, const void *b) {
 
 static struct missing missing_of(const struct model *model, uint32_t column) {
     double mean = model->layout.table->column[column].mean;
-    uint64_t rank = rank_of(&model->layout, table_feature(column, ROLE_NUMBER, NULL, 0));
-    return (struct missing){.id = table_feature(column, ROLE_MISSING, NULL, 0),
+    uint64_t rank = rank_of(&model->layout, feature_of(model, column, ROLE_NUMBER));
+    return (struct missing){.id = feature_of(model, column, ROLE_MISSING),
                             .rank = isnan(mean) ? NO_FEATURE : rank,
                             .mean = mean};
 }
@@ -54,12 +59,14 @@ static void list_bins(struct preparation *preparation) {
     const struct model *model = preparation->model;
     preparation->bins = memory_new(columns_of(model), sizeof *preparation->bins);
     for (uint32_t i = 0; i < columns_of(model); i++) {
-        const struct table_column *column = &model->layout.table->column[i];
+        const struct table *table = model->layout.table;
+        const struct table_column *column = &table->column[i];
         if (!column->edges)
             continue;
         preparation->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++)
-            preparation->bins[i][bin] = rank_of(&model->layout, table_bin_feature(i, bin));
+            preparation->bins[i][bin] =
+                rank_of(&model->layout, table_bin_feature(table->ids, i, bin));
     }
 }
 
@@ -113,7 +120,7 @@ bool preparation_add_rare(const struct preparation *preparation, uint64_t id, st
         const struct table_column *column = &model->layout.table->column[i];
         if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
             continue;
-        uint64_t rare = table_feature(i, ROLE_RARE, NULL, 0);
+        uint64_t rare = feature_of(model, i, ROLE_RARE);
         add_term(rank_of(&model->layout, rare), 1, terms);
         return true;
     }
@@ -125,7 +132,7 @@ bool preparation_add_rare(const struct preparation *preparation, uint64_t id, st
 /* Adds what a missing cell of the column adds to each row. */
 static void note_absent(struct preparation *preparation, uint32_t column) {
     const struct model *model = preparation->model;
-    uint64_t id = table_feature(column, ROLE_MISSING, NULL, 0);
+    uint64_t id = feature_of(model, column, ROLE_MISSING);
     preparation_add_mean(preparation, id, &preparation->absent);
     add_term(rank_of(&model->layout, id), 1, &preparation->absent);
 }

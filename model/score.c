@@ -56,12 +56,17 @@ static bool gather_value(struct scorer *scorer, uint64_t id, double value, uint6
     return true;
 }
 
-/* Adds a row to the block. */
+/* Adds a row to the block. Files are read as the model's table says, packs as that of the run: so
+ * of these a model of before takes the ids that it knows, which do not rise. */
 static void gather_row(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
-    const uint64_t *id = source_row_ids(rows, row);
+    const struct table *table = scorer->model->layout.table;
+    bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
+    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
     uint64_t rank = 0, known = 0;
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++)
+    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
+        rank = seeded ? 0 : rank;
         known += gather_value(scorer, *id, rows->value[i], &rank);
+    }
     terms_append(margins_terms(scorer->margins), &scorer->preparation.absent);
     margins_end_row(scorer->margins);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};

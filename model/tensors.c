@@ -57,7 +57,7 @@ static void add_linear(json_t *header, struct tensors *tensors, size_t *offset) 
 char *tensors_plan(struct tensors *tensors, const char *objective) {
     bool network = tensors->network.count > 0;
     char version[16];
-    snprintf(version, sizeof version, "%d", network ? MODEL_FORMAT_VERSION : MODEL_FORMAT_LINEAR);
+    snprintf(version, sizeof version, "%d", network ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR);
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
                                "format_version", version, "objective", objective);
     size_t offset = 0;

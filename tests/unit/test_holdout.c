@@ -40,6 +40,28 @@ static void the_hash_of_a_row_is_the_one_that_is_documented(void **state) {
     assert_int_equal(hash_of(0, NULL, 2, IDS(1, 2), VALUES(1, 2)), UINT64_C(0x61d6da0eafdf02ea));
 }
 
+static int take_hash(void *context, const struct source_rows *rows) {
+    *(uint64_t *)context = holdout_hash(rows, 0);
+    return 0;
+}
+
+/* However texts become features: their ids in the hash are those of the first day. */
+static void the_hash_of_a_row_with_texts_never_changes(void **state) {
+    (void)state;
+    static const uint64_t expected[] = {UINT64_C(0x932b653542f0298d), UINT64_C(0xbbf7a86822292de9)};
+    const char *path = fixture_text("texts", "5,red,,1\n4,blue,2,0\n3,red,1,0\n2,red,1,0\n");
+    for (unsigned i = 0; i < 2; i++) {
+        struct source_options options = {.format = FORMAT_CSV, .hash_bits = i ? 8 : 0};
+        struct pack *pack;
+        bool made;
+        uint64_t hash = 0;
+        assert_int_equal(pack_of_source(fixture_path("packs"), path, &options, 1, &pack, &made), 0);
+        assert_int_equal(pack_read(pack, take_hash, &hash), 0);
+        assert_true(hash == expected[i]);
+        pack_close(pack);
+    }
+}
+
 static void the_order_of_values_does_not_matter_nor_do_zeros(void **state) {
     (void)state;
     uint64_t hash = hash_of(1, NULL, 2, IDS(4, 9), VALUES(0.5, 2));
@@ -329,6 +351,7 @@ int main(void) {
         cmocka_unit_test(the_hash_of_a_row_is_the_one_that_is_documented),
         cmocka_unit_test(the_fold_of_a_row_is_the_one_that_is_documented),
         cmocka_unit_test(every_row_that_is_not_held_out_is_in_one_fold_of_like_size),
+        cmocka_unit_test(the_hash_of_a_row_with_texts_never_changes),
         cmocka_unit_test(the_order_of_values_does_not_matter_nor_do_zeros),
         cmocka_unit_test(as_many_rows_are_held_out_as_the_share_says),
         cmocka_unit_test(a_larger_share_holds_what_a_smaller_one_does),

@@ -144,7 +144,7 @@ static void only_networks_need_a_program_that_knows_them(void **state) {
     struct model *linear = opened("linear"), *model = written("network", &layout);
     assert_int_equal(version_of(linear), 3);
     assert_null(json_object_get(linear->details, "network"));
-    assert_int_equal(version_of(model), MODEL_FORMAT_VERSION);
+    assert_int_equal(version_of(model), MODEL_FORMAT_NETWORK);
     model_close(linear);
     model_close(model);
 }

@@ -205,8 +205,76 @@ static void a_bin_begins_with_its_edge(void **state) {
     assert_int_equal(table_bin(&column, 1e300), 3);
 }
 
+/* Ids of features, to be compared all with all. */
+struct ids {
+    uint64_t *id;
+    size_t count, capacity;
+};
+
+static void put_id(struct ids *ids, uint64_t id) {
+    MEMORY_ROOM(ids->id, ids->count, ids->capacity);
+    ids->id[ids->count++] = id;
+}
+
+static void put_number(struct ids *ids, uint32_t column, const char *format, unsigned number) {
+    char text[32];
+    int length = snprintf(text, sizeof text, format, number);
+    put_id(ids, table_feature(TABLE_IDS_JOINED, column, ROLE_VALUE, text, (size_t)length));
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void assert_differ(struct ids *ids) {
+    qsort(ids->id, ids->count, sizeof *ids->id, compare_ids);
+    for (size_t i = 1; i < ids->count; i++)
+        assert_true(ids->id[i] != ids->id[i - 1]);
+    free(ids->id);
+}
+
+static void texts_of_all_columns_have_ids_of_their_own(void **state) {
+    (void)state;
+    struct ids ids = {0};
+    for (uint32_t column = 0; column < 8; column++) {
+        for (unsigned code = 0; code < 10000; code++)
+            put_number(&ids, column, "%u", code);
+        for (unsigned date = 0; date < 40 * 12 * 28; date++)
+            put_number(&ids, column, "%u",
+                       (1990 + date / 336) * 10000 + (1 + date / 28 % 12) * 100 + 1 + date % 28);
+        for (unsigned number = 0; number < 100000; number++)
+            put_number(&ids, column, "%08u", 30000000 + 7 * number);
+        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_MISSING, NULL, 0));
+        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_RARE, NULL, 0));
+        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_VALUE, "", 0));
+        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_NUMBER, NULL, 0));
+        for (uint32_t hash = 0; hash < 65536; hash++)
+            put_id(&ids, table_hashed_feature(TABLE_IDS_JOINED, column, hash));
+    }
+    for (unsigned number = 0; number < 800000; number++)
+        put_number(&ids, 8, "%08u", number);
+    for (uint32_t column = 0; column < 64; column++)
+        for (uint32_t bin = 0; bin < 256; bin++)
+            put_id(&ids, table_bin_feature(TABLE_IDS_JOINED, column, bin));
+    assert_differ(&ids);
+}
+
+/* As doc/FORMATS.md has it: a model must be read by whoever comes later. */
+static void ids_of_texts_never_change(void **state) {
+    (void)state;
+    assert_true(table_feature(TABLE_IDS_JOINED, 1, ROLE_VALUE, "red", 3) ==
+                UINT64_C(0xfd28fcbbda18885d));
+    assert_true(table_bin_feature(TABLE_IDS_JOINED, 0, 2) == UINT64_C(0x839a5975bff42e84));
+    assert_true(table_feature(TABLE_IDS_SEEDED, 1, ROLE_VALUE, "red", 3) ==
+                UINT64_C(0x9bcfc45f6c87c68c));
+    assert_true(table_bin_feature(TABLE_IDS_SEEDED, 0, 2) == UINT64_C(0xe74a1bf5afe726ee));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_of_all_columns_have_ids_of_their_own),
+        cmocka_unit_test(ids_of_texts_never_change),
         cmocka_unit_test(a_column_is_what_most_of_its_cells_are),
         cmocka_unit_test(missing_cells_are_marked),
         cmocka_unit_test(a_label_may_be_a_word_for_a_missing_cell),
