@@ -75,7 +75,7 @@ int last_sweep_read(struct store *store, const char *state, const char *identity
     last_run_release(last);
     int code = sweep_record_read(store, identity, &record);
     if (!code && record.sweep)
-        code = sweep_runs_read(store, record.sweep, shape, &runs);
+        code = sweep_runs_read(store, record.sweep, shape, NULL, &runs);
     if (!code && record.sweep) {
         take_record(&record, shape, &runs, last);
         code = last->concluded ? read_decision(store, state, last) : 0;

@@ -11,7 +11,7 @@
 #define KEEP_MODELS 5 /* if no run says how many */
 
 struct need {
-    int64_t run, start_run;
+    int64_t run, start_run, sweep;
     char *job, *identity, *data;
     bool open; /* it can go on and has no model yet */
     bool needed;
@@ -40,6 +40,7 @@ static int take_run(void *context, const struct store_run *run) {
     needs->runs = memory_resize(needs->runs, needs->count + 1, sizeof *needs->runs);
     needs->runs[needs->count++] = (struct need){.run = run->run,
                                                 .start_run = run->start_run,
+                                                .sweep = run->sweep,
                                                 .job = memory_copy_string(run->job),
                                                 .identity = memory_copy_string(run->identity),
                                                 .data = memory_copy_string(run->data),
@@ -68,12 +69,15 @@ static int take_sweep(void *context, const struct store_sweep *sweep) {
     return 0;
 }
 
-/* Whether no later run is of the same job, or of the same settings and data. */
+/* Whether no later run is of the same job, or of the same settings and data. Members of one sweep
+ * do not replace each other. */
 static void look_ahead(const struct needs *needs, size_t i, bool *newest, bool *unreplaced) {
     const struct need *run = &needs->runs[i];
     *newest = *unreplaced = true;
     for (size_t j = i + 1; j < needs->count; j++) {
         const struct need *later = &needs->runs[j];
+        if (run->sweep && later->sweep == run->sweep)
+            continue;
         if (strcmp(later->job, run->job) == 0)
             *newest = false;
         if (strcmp(later->identity, run->identity) == 0 && strcmp(later->data, run->data) == 0)

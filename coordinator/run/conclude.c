@@ -212,8 +212,8 @@ static int end_done(struct training *run) {
     if (code)
         return code;
     failpoint(FAILPOINT_run_ended);
-    if (!reason_can_resume(reason) || run->member.sweep) /* a member with a model is done */
-        code = remove_checkpoints(run);
+    if (!reason_can_resume(reason) || (run->member.sweep && run->retrains))
+        code = remove_checkpoints(run); /* no night goes on with a member that has a model */
     return code;
 }
 

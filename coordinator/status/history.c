@@ -25,6 +25,7 @@ static int take(void *context, const struct store_publication *publication) {
     history->items = memory_resize(history->items, history->count + 1, sizeof *history->items);
     history->items[history->count++] =
         (struct history_item){.publication = publication->publication,
+                              .wall_ms = publication->wall_ms,
                               .decision = decision_of(publication->kind),
                               .run = publication->run,
                               .previous_run = publication->previous_run,

@@ -19,6 +19,7 @@ const char *decision_text(enum decision decision);
 
 struct history_item {
     int64_t publication; /* its number in the store */
+    int64_t wall_ms;     /* when it was made */
     enum decision decision;
     int64_t run, previous_run;
     bool settled;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "coordinator/reason.h"
@@ -31,7 +32,7 @@ static int take_sweep(void *context, const struct store_sweep *sweep) {
                                             .sources = copy(sweep->sources),
                                             .start_model = copy(sweep->start_model),
                                             .result = copy(sweep->result),
-                                            .ended = sweep->ended_ms != 0,
+                                            .ended_ms = sweep->ended_ms,
                                             .winner = sweep->winner};
     return 0;
 }
@@ -55,14 +56,47 @@ void sweep_record_release(struct sweep_record *record) {
 
 struct reading {
     int64_t sweep;
-    uint32_t values; /* the full fits */
+    uint32_t values;        /* the full fits */
+    const struct job *job;  /* NULL: no limit was raised */
+    const json_t *settings; /* of that job; or NULL */
     struct sweep_runs *runs;
 };
 
-static enum member_state state_of(const struct store_run *run) {
-    if (reason_has_model(reason_of(run->reason)))
-        return MEMBER_DONE;
-    return !run->reason || reason_text_can_resume(run->reason) ? MEMBER_OPEN : MEMBER_FAILED;
+static double limit_of(const json_t *settings, const char *key) {
+    const json_t *value = json_object_get(settings, key);
+    return json_is_number(value) ? json_number_value(value) : INFINITY;
+}
+
+/* Whether the run ended at a limit that is higher now. */
+static bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now) {
+    static const struct {
+        enum reason reason;
+        const char *key;
+    } limits[] = {{REASON_STEP_LIMIT, "max_steps"},
+                  {REASON_EPOCH_LIMIT, "downpour.epochs"},
+                  {REASON_TIME_LIMIT, "max_seconds"}};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].reason == reason)
+            return limit_of(now, limits[i].key) > limit_of(before, limits[i].key);
+    return false;
+}
+
+/* A command that makes room may have removed them. */
+static bool has_checkpoints(const struct job *job, int64_t run) {
+    char *folder = memory_format("%s/shards/%lld", job->state, (long long)run);
+    bool has = access(folder, F_OK) == 0;
+    free(folder);
+    return has;
+}
+
+static enum member_state state_of(const struct reading *reading, const struct store_run *run,
+                                  const json_t *settings) {
+    enum reason reason = reason_of(run->reason);
+    if (!reason_has_model(reason))
+        return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
+    bool goes_on = reading->job && limit_is_raised(reason, settings, reading->settings) &&
+                   has_checkpoints(reading->job, run->run);
+    return goes_on ? MEMBER_OPEN : MEMBER_DONE;
 }
 
 /* Runs come oldest first, so the newest run of a member counts. */
@@ -77,27 +111,29 @@ static int take_run(void *context, const struct store_run *run) {
     runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
     runs->settings[at] = json_loads(run->settings, 0, NULL);
     const json_t *judged = json_object_get(runs->results[at], "holdout");
-    runs->members[at] = (struct sweep_member){
-        .state = state_of(run), .run = run->run, .loss = member_number(judged, "loss")};
+    runs->members[at] = (struct sweep_member){.state = state_of(reading, run, runs->settings[at]),
+                                              .run = run->run,
+                                              .loss = member_number(judged, "loss")};
     return 0;
 }
 
-/* Others cannot start from a full fit that was removed. */
+/* Others cannot start from a full fit that was removed. Models come oldest first; a run that went
+ * on has another one. */
 static int take_model(void *context, const struct store_model_row *model) {
     const struct reading *reading = context;
     struct sweep_runs *runs = reading->runs;
-    for (uint32_t i = 0; model->removed_ms && i < runs->count; i++) {
+    for (uint32_t i = 0; i < runs->count; i++) {
         if (runs->members[i].run != model->run)
             continue;
-        runs->removed[i] = true;
-        if (i < reading->values)
+        runs->removed[i] = model->removed_ms != 0;
+        if (runs->removed[i] && i < reading->values)
             runs->members[i].state = MEMBER_FAILED;
     }
     return 0;
 }
 
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
-                    struct sweep_runs *runs) {
+                    const struct job *job, struct sweep_runs *runs) {
     uint32_t count = sweep_members(shape);
     *runs = (struct sweep_runs){.count = count,
                                 .members = memory_new(count, sizeof *runs->members),
@@ -106,10 +142,13 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                                 .removed = memory_new(count, sizeof(bool))};
     for (uint32_t i = 0; i < count; i++)
         runs->members[i].loss = NAN;
-    struct reading reading = {.sweep = sweep, .values = shape->values, .runs = runs};
+    json_t *settings = job ? job_settings(job) : NULL;
+    struct reading reading = {
+        .sweep = sweep, .values = shape->values, .job = job, .settings = settings, .runs = runs};
     int code = sweep ? store_runs(store, take_run, &reading) : 0;
     if (!code && sweep)
         code = store_models(store, take_model, &reading);
+    json_decref(settings);
     return code;
 }
 
@@ -125,9 +164,18 @@ void sweep_runs_release(struct sweep_runs *runs) {
     *runs = (struct sweep_runs){0};
 }
 
+static bool any_failed(const struct sweep_runs *runs) {
+    for (uint32_t i = 0; i < runs->count; i++)
+        if (runs->members[i].state == MEMBER_FAILED)
+            return true;
+    return false;
+}
+
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs) {
     uint32_t member;
-    return record->sweep && !record->ended && runs->members[0].run &&
-           sweep_next(shape, runs->members, &member) != SWEEP_GIVE_UP;
+    enum sweep_task next = sweep_next(shape, runs->members, &member);
+    if (!record->sweep || !runs->members[0].run || any_failed(runs))
+        return false;
+    return next == SWEEP_TRAIN || !record->ended_ms;
 }

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "coordinator/job/job.h"
 #include "coordinator/sweep/plan.h"
 #include "store/store.h"
 
@@ -12,7 +13,7 @@
 struct sweep_record {
     int64_t sweep; /* 0: there is none */
     char *settings, *data, *judged, *sources, *start_model, *result;
-    bool ended;
+    int64_t ended_ms; /* 0: it has not ended */
     int64_t winner;
 };
 
@@ -30,11 +31,14 @@ struct sweep_runs {
     bool *removed; /* the member's model was removed */
 };
 
+/* With a job, members are open again that ended at a limit which this job has raised, if their
+ * checkpoints are there. */
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
-                    struct sweep_runs *runs);
+                    const struct job *job, struct sweep_runs *runs);
 void sweep_runs_release(struct sweep_runs *runs);
 
-/* Whether the sweep can go on: it has begun a member, has not ended, and no member has failed. */
+/* Whether the sweep can go on: it has begun a member, none has failed, and it has not ended or a
+ * member is open again. */
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs);
 

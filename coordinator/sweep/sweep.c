@@ -67,7 +67,8 @@ static int read_start(struct sweep *sweep) {
 
 static int read_runs(struct sweep *sweep) {
     sweep_runs_release(&sweep->runs);
-    return sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape, &sweep->runs);
+    return sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape,
+                           sweep->training->job, &sweep->runs);
 }
 
 /* Why the sweep in the store is not the one that is asked for; NULL if it is. */
@@ -86,7 +87,7 @@ static int take_newest(void *context, const struct store_sweep *sweep) {
     free(newest->settings);
     *newest = (struct sweep_record){.sweep = sweep->sweep,
                                     .settings = memory_copy_string(sweep->settings),
-                                    .ended = sweep->ended_ms != 0};
+                                    .ended_ms = sweep->ended_ms};
     return 0;
 }
 
@@ -96,7 +97,7 @@ static int explain_other_job(const struct sweep *sweep) {
     int code = store_sweeps(sweep->training->store, take_newest, &newest);
     json_t *settings = newest.settings ? json_loads(newest.settings, 0, NULL) : NULL;
     const char *key = settings ? job_first_difference(sweep->training->job, settings) : NULL;
-    if (key && !newest.ended)
+    if (key && !newest.ended_ms)
         log_info("sweep %lld is unfinished, but has another `%s`: a new sweep starts",
                  (long long)newest.sweep, key);
     json_decref(settings);
@@ -104,12 +105,14 @@ static int explain_other_job(const struct sweep *sweep) {
     return code;
 }
 
-/* The winner of a sweep that has ended is the outcome, unless a decision was made about it. */
+/* The winner of a sweep that has ended is the outcome, unless a decision was made about it since.
+ */
 static int take_winner(struct sweep *sweep, const struct sweep_record *record,
                        struct sweep_outcome *outcome) {
     struct history history;
     int code = history_read(sweep->training->store, &history);
-    if (!code && !history_of(&history, record->winner)) {
+    const struct history_item *decision = code ? NULL : history_of(&history, record->winner);
+    if (!code && (!decision || decision->wall_ms < record->ended_ms)) {
         outcome->winner = record->winner;
         outcome->result = json_loads(record->result, 0, NULL);
     }
@@ -120,13 +123,12 @@ static int take_winner(struct sweep *sweep, const struct sweep_record *record,
 /* Goes on with the sweep of the record, or takes its winner, if either can be. */
 static int go_on(struct sweep *sweep, const struct sweep_record *record,
                  struct sweep_outcome *outcome) {
-    if (record->ended)
-        return record->winner ? take_winner(sweep, record, outcome) : 0;
     sweep->number = record->sweep;
     int code = read_runs(sweep);
-    if (!sweep_is_open(record, &sweep->shape, &sweep->runs))
-        sweep->number = 0;
-    return code;
+    if (code || sweep_is_open(record, &sweep->shape, &sweep->runs))
+        return code;
+    sweep->number = 0;
+    return record->winner ? take_winner(sweep, record, outcome) : 0;
 }
 
 static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
@@ -137,7 +139,7 @@ static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
         code = explain_other_job(sweep);
     else if (!code && !other)
         code = go_on(sweep, &record, outcome);
-    else if (!code && !record.ended)
+    else if (!code && !record.ended_ms)
         log_info("sweep %lld is unfinished, but %s: a new sweep starts", (long long)record.sweep,
                  other);
     sweep_record_release(&record);

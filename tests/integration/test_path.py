@@ -3,6 +3,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -140,6 +141,60 @@ def another_list_or_other_data_begins_another_sweep_and_the_log_says_why(folder)
     killed('run', path_job(folder), 'run_ended:2')
     finished = dml('run', path_job(folder), '--json', '--fresh')
     assert finished.json['sweep']['number'] == 5, finished.json
+
+
+# ---- limits that are raised ----
+
+LATER = ['run_ended:1', 'run_ended:3', 'sweep_ended:1', 'publish_decided:1', 'epoch_write:2']
+
+
+def short_path(folder, **settings):
+    return path_job(folder, max_steps=4, loss_tolerance=0, gradient_tolerance=1e-9, **settings)
+
+
+@test
+def a_limit_that_is_raised_lets_each_run_go_on_from_its_last_step(folder):
+    job = short_path(folder)
+    few = train(job)
+    assert {row['reason'] for row in few['path']} == {'step limit'}, few['path']
+    finished = dml('run', job, '--json', '--set', 'max_steps=300')
+    assert 'run 1 goes on; step 4 is durable' in finished.stderr, finished
+    more = finished.json
+    assert more['sweep']['number'] == 1 and [row['run'] for row in more['path']] == [1, 2, 3, 4]
+    assert all(a['loss'] > b['loss'] and b['converged'] for a, b in zip(few['path'], more['path']))
+    state = folder / 'job.state'
+    assert os.readlink(state / 'models/current') == str(more['run'])
+    assert not list((state / 'shards').iterdir()), 'checkpoints of what has converged are kept'
+    assert train(job, '--set', 'max_steps=300')['sweep']['number'] == 2, 'nothing was left to do'
+
+
+@test
+def a_sweep_that_is_killed_beyond_a_raised_limit_gives_the_table_of_the_quiet_one(folder):
+    for folds in 'off', 2:
+        job = short_path(folder, folds=folds)
+        place = folder / f'{folds}.state'
+        train(job, '--state', place)
+        expected = table_of(train(job, '--state', place, '--set', 'max_steps=300'))
+        for kill in LATER:
+            state = folder / f'{folds}.{kill}.state'
+            train(job, '--state', state)
+            killed('run', job, kill, '--state', state, '--set', 'max_steps=300')
+            result = train(job, '--state', state, '--set', 'max_steps=300')
+            if kill == 'publish_decided:1':  # what was decided is over
+                assert result['sweep']['number'] == 2, result['sweep']
+                continue
+            assert result['sweep']['number'] == 1, (folds, kill, result['sweep'])
+            assert table_of(result) == expected, (folds, kill, result['path'])
+            models = {entry.name for entry in (state / 'models').iterdir()}
+            assert models == {'current', '1', '2', '3', '4'}, (folds, kill, models)
+
+
+@test
+def without_their_checkpoints_a_new_sweep_begins(folder):
+    job = short_path(folder)
+    train(job)
+    shutil.rmtree(folder / 'job.state/shards')
+    assert train(job, '--set', 'max_steps=300')['sweep']['number'] == 2
 
 
 # ---- retrain ----
