@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ extern char **environ;
 
 /* ---- errors ---- */
 
-static int remember(struct plugin *plugin, int code) {
+int plugin_remember(struct plugin *plugin, int code) {
     if (code && !plugin->code) {
         plugin->code = code;
         plugin->text = memory_copy_string(error_text());
@@ -43,9 +43,9 @@ int plugin_refuse(struct plugin *plugin, const char *format, ...) {
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     bool named = *plugin->description.name;
-    return remember(plugin,
-                    error_set(ERROR_PLUGIN, "plug-in %s%s%s%s: %s", plugin->source.library,
-                              named ? " (" : "", plugin->description.name, named ? ")" : "", what));
+    return plugin_remember(plugin, error_set(ERROR_PLUGIN, "plug-in %s%s%s%s: %s",
+                                             plugin->source.library, named ? " (" : "",
+                                             plugin->description.name, named ? ")" : "", what));
 }
 
 /* ---- its end ---- */
@@ -55,18 +55,20 @@ static void pause_ms(long ms) {
     nanosleep(&pause, NULL);
 }
 
-/* The status that it ended with. One that does not end by itself is killed. */
+/* The status that it ended with. One that does not end by itself is killed, and so is whatever its
+ * library forked: all that while its number is its own. */
 static int reap(struct plugin *plugin, long patience_ms) {
     int status = 0;
-    pid_t pid = plugin->pid, ended = 0;
-    for (long waited = 0; waited < patience_ms && !(ended = waitpid(pid, &status, WNOHANG));
-         waited++)
+    siginfo_t ended;
+    for (long waited = 0; waited < patience_ms; waited++) {
+        ended.si_pid = 0;
+        if (waitid(P_PID, (id_t)plugin->pid, &ended, WEXITED | WNOWAIT | WNOHANG) || ended.si_pid)
+            break;
         pause_ms(1);
-    if (!ended) {
-        kill(pid, SIGKILL);
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-            ;
     }
+    kill(-plugin->pid, SIGKILL);
+    while (waitpid(plugin->pid, &status, 0) < 0 && errno == EINTR)
+        ;
     plugin->pid = 0;
     return status;
 }
@@ -78,75 +80,137 @@ static int name_end(struct plugin *plugin, const char *doing) {
     if (WIFSIGNALED(status))
         return plugin_refuse(plugin, "crashed %s: signal %d (%s)", doing, WTERMSIG(status),
                              strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status) == PLUGIN_LOST)
+        return plugin_refuse(plugin, "closed a descriptor %s that is not its own", doing);
     return plugin_refuse(plugin, "ended its process %s, with status %d", doing,
                          WEXITSTATUS(status));
 }
 
 /* ---- questions ---- */
 
-/* Waits until the socket can be read: its answer, or its end. */
-static int await(struct plugin *plugin, const char *doing) {
-    struct pollfd socket = {.fd = plugin->socket, .events = POLLIN};
+/* Waits until the socket can be read, or the process has ended: what it forked may still have the
+ * socket. Below 0: neither, in the time that it has. */
+static int await(struct plugin *plugin) {
+    struct pollfd either[] = {{.fd = plugin->socket, .events = POLLIN},
+                              {.fd = plugin->ended, .events = POLLIN}};
     int64_t end_ns = clock_monotonic_ns() + (int64_t)(plugin->source.seconds * 1e9);
     for (;;) {
         int64_t left_ms = (end_ns - clock_monotonic_ns() + 999999) / 1000000;
-        int ready = poll(&socket, 1,
+        int ready = poll(either, 2,
                          left_ms > INT32_MAX ? INT32_MAX
                          : left_ms > 0       ? (int)left_ms
                                              : 0);
-        if (ready > 0)
+        if (ready > 0 || (ready < 0 && errno != EINTR))
             return 0;
-        if (ready < 0 && errno != EINTR)
-            return error_set_errno(ERROR_INTERNAL, "cannot wait for a plug-in");
         if (ready == 0 && clock_monotonic_ns() >= end_ns)
-            break;
+            return -1;
     }
-    reap(plugin, 0);
-    return plugin_refuse(plugin,
-                         "gave no answer within %g seconds %s; if it needs longer, raise "
-                         "plugin.seconds",
-                         plugin->source.seconds, doing);
 }
 
-int plugin_ask(struct plugin *plugin, const struct plugin_request *request, const char *doing,
+/* Room for what the kernel, or a library, may add to a packet. */
+union control {
+    struct cmsghdr header; /* alignment */
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(PLUGIN_MEMORIES * sizeof(int))];
+};
+
+static int send_request(struct plugin *plugin, struct plugin_request *request) {
+    union control control = {0};
+    struct iovec piece = {request, sizeof *request};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    int descriptors[PLUGIN_MEMORIES];
+    unsigned count = 0;
+    for (unsigned i = 0; i < PLUGIN_MEMORIES; i++) {
+        struct plugin_memory *memory = &plugin->memory[i];
+        request->bytes[i] = memory->descriptor >= 0 ? memory->bytes : 0;
+        if (memory->descriptor >= 0)
+            descriptors[count++] = memory->descriptor;
+    }
+    if (count) {
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(count * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    }
+    request->number = ++plugin->asked;
+    ssize_t sent;
+    while ((sent = sendmsg(plugin->socket, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+        ;
+    for (unsigned i = 0; i < PLUGIN_MEMORIES && sent >= 0; i++)
+        if (request->bytes[i]) {
+            close(plugin->memory[i].descriptor);
+            plugin->memory[i].descriptor = -1;
+        }
+    return sent < 0 ? -1 : 0;
+}
+
+/* The length of a packet, and who sent it. */
+static ssize_t receive(struct plugin *plugin, struct plugin_answer *answer, pid_t *sender) {
+    union control control;
+    struct iovec piece = {answer, sizeof *answer};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t length;
+    while ((length = recvmsg(plugin->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC)) < 0 &&
+           errno == EINTR)
+        ;
+    *sender = 0;
+    struct cmsghdr *part = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    for (; part; part = CMSG_NXTHDR(&message, part))
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS) {
+            struct ucred who;
+            memcpy(&who, CMSG_DATA(part), sizeof who);
+            *sender = who.pid;
+        }
+    return message.msg_flags & MSG_TRUNC ? (ssize_t)sizeof *answer + 1 : length;
+}
+
+/* An answer of the library's process to this question, and nothing that the library sent. */
+static int check_answer(struct plugin *plugin, const struct plugin_answer *answer, ssize_t length,
+                        pid_t sender, const char *doing) {
+    if (sender != plugin->pid)
+        return plugin_refuse(plugin,
+                             "forked a process %s that goes on as if it were dml's own; a process "
+                             "that a library forks must end by _exit(2), and not return",
+                             doing);
+    if (length >= (ssize_t)sizeof answer->talk && answer->talk != PLUGIN_TALK &&
+        PLUGIN_TALK_KIND(answer->talk) == PLUGIN_TALK_KIND(PLUGIN_TALK))
+        return plugin_remember(plugin, error_set(ERROR_INTERNAL,
+                                                 "%s: is of another build than this program",
+                                                 plugin->source.program));
+    if (length != sizeof *answer || answer->talk != PLUGIN_TALK || answer->number != plugin->asked)
+        return plugin_refuse(plugin,
+                             "writes into a descriptor that is not its own %s: file descriptor %d "
+                             "of its process belongs to dml",
+                             doing, PLUGIN_SOCKET);
+    return 0;
+}
+
+int plugin_ask(struct plugin *plugin, struct plugin_request *request, const char *doing,
                struct plugin_answer *answer) {
+    pid_t sender;
     if (plugin->code)
         return error_set(plugin->code, "%s", plugin->text);
-    if (request && send(plugin->socket, request, sizeof *request, MSG_NOSIGNAL) < 0)
+    if (request && send_request(plugin, request))
         return name_end(plugin, doing);
-    int code = await(plugin, doing);
-    if (code)
-        return code;
-    ssize_t length = recv(plugin->socket, answer, sizeof *answer, 0);
+    if (await(plugin)) {
+        reap(plugin, 0);
+        return plugin_refuse(plugin,
+                             "gave no answer within %g seconds %s; if it needs longer, raise "
+                             "plugin.seconds",
+                             plugin->source.seconds, doing);
+    }
+    ssize_t length = receive(plugin, answer, &sender);
     if (length <= 0)
         return name_end(plugin, doing);
-    if (length != sizeof *answer || answer->talk != PLUGIN_TALK)
-        return remember(plugin,
-                        error_set(ERROR_INTERNAL, "%s: is of another build than this program",
-                                  plugin->source.program));
+    int code = check_answer(plugin, answer, length, sender, doing);
+    if (code)
+        return code;
     answer->text[sizeof answer->text - 1] = '\0';
-    return answer->code ? remember(plugin, error_set(answer->code, "%s", answer->text)) : 0;
-}
-
-int plugin_room(struct plugin *plugin, size_t bytes) {
-    if (bytes <= plugin->bytes)
-        return 0;
-    bytes = (bytes + bytes / 4 + 65535) / 65536 * 65536;
-    if (plugin->memory)
-        munmap(plugin->memory, plugin->bytes);
-    plugin->memory = NULL;
-    plugin->bytes = 0;
-    void *memory = MAP_FAILED;
-    if (ftruncate(plugin->descriptor, (off_t)bytes) == 0)
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, plugin->descriptor, 0);
-    if (memory == MAP_FAILED)
-        return remember(plugin, error_set_errno(ERROR_UNAVAILABLE,
-                                                "plug-in %s: there are no %zu bytes of memory for "
-                                                "its rows and parameters",
-                                                plugin->source.library, bytes));
-    plugin->memory = memory;
-    plugin->bytes = bytes;
-    return 0;
+    return answer->code ? plugin_remember(plugin, error_set(answer->code, "%s", answer->text)) : 0;
 }
 
 /* ---- its start ---- */
@@ -170,7 +234,6 @@ static int spawn(struct plugin *plugin, int socket) {
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&files, socket, PLUGIN_SOCKET);
-    posix_spawn_file_actions_adddup2(&files, plugin->descriptor, PLUGIN_MEMORY);
     int error =
         posix_spawnp(&plugin->pid, source->program, &files, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&files);
@@ -181,33 +244,37 @@ static int spawn(struct plugin *plugin, int socket) {
                  : 0;
 }
 
-/* Descriptors beyond those that the process will have: so that neither is replaced before it is
- * copied to its place. */
+/* Beyond the descriptor that the process will have: so that it is not replaced before it is copied
+ * to its place. */
 static int raise_descriptor(int descriptor) {
-    int raised = fcntl(descriptor, F_DUPFD_CLOEXEC, PLUGIN_MEMORY + 1);
+    int raised = fcntl(descriptor, F_DUPFD_CLOEXEC, PLUGIN_SOCKET + 1);
     close(descriptor);
     return raised;
 }
 
 static int connect_process(struct plugin *plugin) {
+    static const int yes = 1;
     int ends[2] = {-1, -1};
-    int memory = memfd_create("plug-in's rows", MFD_CLOEXEC);
-    if (memory < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
         return error_set_errno(ERROR_UNAVAILABLE, "cannot start the plug-in %s",
                                plugin->source.library);
-    plugin->descriptor = raise_descriptor(memory);
     plugin->socket = raise_descriptor(ends[0]);
     int other = raise_descriptor(ends[1]);
+    setsockopt(plugin->socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof yes);
     int code = spawn(plugin, other);
     close(other);
+    if (!code)
+        plugin->ended = (int)syscall(SYS_pidfd_open, plugin->pid, 0);
     return code;
 }
 
 static int describe(struct plugin *plugin, const struct plugin_answer *answer) {
     struct plugin_description *description = &plugin->description;
     const struct dml_form *form = &answer->form;
-    snprintf(description->name, sizeof description->name, "%s", answer->name);
-    snprintf(description->sha256, sizeof description->sha256, "%s", answer->sha256);
+    snprintf(description->name, sizeof description->name, "%.*s", (int)sizeof answer->name,
+             answer->name);
+    snprintf(description->sha256, sizeof description->sha256, "%.*s",
+             (int)sizeof description->sha256 - 1, answer->sha256);
     bool targets = form->labels == DML_LABELS_TARGET;
     if (form->labels < DML_LABELS_TARGET || form->labels > DML_LABELS_CLASSES)
         return plugin_refuse(plugin, "open() sets labels to %d, which is none of enum dml_labels",
@@ -229,7 +296,9 @@ int plugin_start(const struct plugin_source *source, struct plugin **plugin) {
     struct plugin *new = memory_new(1, sizeof *new);
     struct plugin_answer answer;
     new->source = *source;
-    new->socket = new->descriptor = -1;
+    new->socket = new->ended = -1;
+    for (unsigned i = 0; i < PLUGIN_MEMORIES; i++)
+        new->memory[i].descriptor = -1;
     int code = connect_process(new);
     if (!code)
         code = plugin_ask(new, NULL, "while it was loaded", &answer);
@@ -249,10 +318,12 @@ void plugin_stop(struct plugin *plugin) {
         reap(plugin, 0);
     if (plugin->socket >= 0)
         close(plugin->socket);
-    if (plugin->descriptor >= 0)
-        close(plugin->descriptor);
-    if (plugin->memory)
-        munmap(plugin->memory, plugin->bytes);
+    if (plugin->ended >= 0)
+        close(plugin->ended);
+    for (unsigned i = 0; i < PLUGIN_MEMORIES; i++)
+        plugin_memory_release(&plugin->memory[i]);
+    free(plugin->loss);
+    free(plugin->gradient);
     free(plugin->text);
     free(plugin);
 }

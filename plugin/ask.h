@@ -7,27 +7,49 @@
 #include "plugin/plugin.h"
 #include "plugin/talk.h"
 
+struct plugin_memory {
+    char *start; /* mapped, or NULL */
+    size_t bytes;
+    int descriptor; /* that the library's process has not got yet, or −1 */
+};
+
 struct plugin {
     struct plugin_source source;
     struct plugin_description description;
-    pid_t pid; /* 0: has ended */
-    int socket, descriptor;
-    char *memory; /* shared with it */
-    size_t bytes;
+    pid_t pid;         /* 0: has ended */
+    int socket, ended; /* `ended` can be read when the process has; or it is −1 */
+    uint64_t asked;    /* requests */
+    struct plugin_memory memory[PLUGIN_MEMORIES];
+    double *loss, *gradient; /* of the last chunk, as they were taken; owned */
+    uint64_t losses, gradients;
     int code; /* of the first error */
     char *text;
 };
 
-/* Sends a request (NULL: none) and waits for the answer. `doing` completes "… while it was"; see
- * plugin_start() for errors. */
-int plugin_ask(struct plugin *plugin, const struct plugin_request *request, const char *doing,
+/* Sends a request, with its number and the memories that are new (NULL: none), and waits for the
+ * answer. `doing` completes "… while it was"; see plugin_start() for errors. */
+int plugin_ask(struct plugin *plugin, struct plugin_request *request, const char *doing,
                struct plugin_answer *answer);
+
+/* Keeps the error that was just set as the first of the plug-in. Answers `code`. */
+int plugin_remember(struct plugin *plugin, int code);
 
 /* Records an error of the library: "plug-in PATH (NAME): " comes before. */
 int plugin_refuse(struct plugin *plugin, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Makes the shared memory at least so large. What was in it may be lost. */
-int plugin_room(struct plugin *plugin, size_t bytes);
+/* Makes a memory at least so large. What was in it may be lost. */
+int plugin_room(struct plugin *plugin, enum plugin_shared which, size_t bytes);
+
+/* The same for `count` doubles that the library writes: they are 0, and lie at `at`. */
+int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t count,
+                      uint64_t *at);
+
+/* Copies them, as the library may change them at any time. ERROR_PLUGIN if something was written
+ * before or behind them; `function` is whose fault that is. */
+int plugin_take(struct plugin *plugin, enum plugin_shared which, const char *function,
+                uint64_t count, double *to);
+
+void plugin_memory_release(struct plugin_memory *memory);
 
 #endif

@@ -3,6 +3,7 @@ libplugin_a_SOURCES = \
 	plugin/ask.c plugin/ask.h \
 	plugin/dml/objective.h \
 	plugin/library.c plugin/library.h \
+	plugin/memory.c \
 	plugin/plugin.c plugin/plugin.h \
 	plugin/serve.c \
 	plugin/source.c \

@@ -59,8 +59,8 @@ static int add_tensor(struct plugin *plugin, const struct plugin_data *data,
 
 int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64_t seed,
                    struct plugin_tensors *tensors) {
-    const struct plugin_request request = {.operation = PLUGIN_TENSORS,
-                                           .data = {data->features, data->outputs}};
+    struct plugin_request request = {.operation = PLUGIN_TENSORS,
+                                     .data = {data->features, data->outputs}};
     struct plugin_answer answer;
     _Static_assert(TENSORS_MAX == DML_TENSORS_MAX, "a bit each");
     *tensors = (struct plugin_tensors){.layout.seed = seed};
@@ -111,13 +111,6 @@ int plugin_start_checked(const struct plugin_source *source, const struct plugin
 
 /* ---- rows ---- */
 
-/* Gives out parts of the shared memory. Nothing lies at its beginning: 0 is NULL. */
-static uint64_t part(uint64_t *used, uint64_t count, size_t size) {
-    uint64_t at = *used;
-    *used += (count * size + 63) / 64 * 64 + 64;
-    return at;
-}
-
 static int compare_keys(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
@@ -163,8 +156,21 @@ static uint64_t longest_row(const struct rows *rows) {
     return longest;
 }
 
+/* The rows that are given, and their values. */
+static uint32_t count_given(const struct rows *rows, bool weighed, uint64_t *values) {
+    uint32_t count = 0;
+    *values = 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        if (!is_given(rows, i, weighed))
+            continue;
+        *values += rows->dense ? rows->features : rows->start[i + 1] - rows->start[i];
+        count++;
+    }
+    return count;
+}
+
 /* Copies the rows, or of weighed ones those whose weight is not 0. */
-static void copy_rows(char *memory, struct plugin_request *request, const struct rows *rows,
+static void copy_rows(char *memory, const struct plugin_request *request, const struct rows *rows,
                       const uint32_t *rank, bool weighed) {
     uint64_t *start = (uint64_t *)(void *)(memory + request->start);
     uint32_t *column = (uint32_t *)(void *)(memory + request->column);
@@ -188,40 +194,62 @@ static void copy_rows(char *memory, struct plugin_request *request, const struct
     }
     free(keys);
     start[count] = used;
-    request->rows = count;
-    if (rows->dense)
-        request->start = request->column = 0;
 }
 
-/* Puts rows and parameters into the shared memory, with room for so many numbers that come out, and
- * for the gradient if it is asked for. */
+/* An array of what the library reads. */
+struct part {
+    uint64_t *at, count;
+    size_t size;
+};
+
+/* Gives out the memory, and answers how much. Nothing lies at its beginning: 0 is NULL. */
+static uint64_t lay_out(const struct part *part, size_t parts) {
+    uint64_t used = 64;
+    for (size_t i = 0; i < parts; i++) {
+        *part[i].at = used;
+        used += (part[i].count * part[i].size + 63) / 64 * 64 + 64;
+    }
+    return used;
+}
+
+/* Between arrays there are no numbers: who reads beyond an array gets none, instead of what chance
+ * has left there. */
+static void fill_gaps(char *memory, const struct part *part, size_t parts, uint64_t end) {
+    memset(memory, 0xff, *part[0].at);
+    for (size_t i = 0; i < parts; i++) {
+        uint64_t from = *part[i].at + part[i].count * part[i].size;
+        memset(memory + from, 0xff, (i + 1 < parts ? *part[i + 1].at : end) - from);
+    }
+}
+
+/* Puts rows and parameters where the library reads them, and makes room for `out` numbers a row,
+ * and for the gradient if it is asked for. */
 static int place(struct plugin *plugin, struct plugin_request *request, const struct rows *rows,
                  const uint32_t *rank, bool weighed, const double *parameters, uint64_t count,
-                 uint64_t out, bool gradient) {
-    uint64_t used = 64,
-             values = rows->dense ? (uint64_t)rows->count * rows->features : rows->values;
-    request->start = part(&used, rows->count + 1, sizeof(uint64_t));
-    request->column = part(&used, rows->dense ? 0 : values, sizeof(uint32_t));
-    request->value = part(&used, values, sizeof(double));
-    request->label = part(&used, rows->count, sizeof(double));
-    request->weight = part(&used, rows->count, sizeof(double));
-    request->out = part(&used, out, sizeof(double));
-    request->parameters = part(&used, count, sizeof(double));
-    request->gradient = gradient ? part(&used, count, sizeof(double)) : 0;
-    int code = plugin_room(plugin, used);
+                 uint32_t out, bool gradient) {
+    uint64_t values;
+    request->rows = count_given(rows, weighed, &values);
+    const struct part parts[] = {{&request->start, (uint64_t)request->rows + 1, sizeof(uint64_t)},
+                                 {&request->column, rows->dense ? 0 : values, sizeof(uint32_t)},
+                                 {&request->value, values, sizeof(double)},
+                                 {&request->label, request->rows, sizeof(double)},
+                                 {&request->weight, request->rows, sizeof(double)},
+                                 {&request->parameters, count, sizeof(double)}};
+    uint64_t used = lay_out(parts, sizeof parts / sizeof *parts);
+    int code = plugin_room(plugin, PLUGIN_INPUT, used);
+    if (!code)
+        code = plugin_write_room(plugin, PLUGIN_OUT, (uint64_t)request->rows * out, &request->out);
+    if (!code && gradient)
+        code = plugin_write_room(plugin, PLUGIN_GRADIENT, count, &request->gradient);
     if (code)
         return code;
-    request->bytes = plugin->bytes;
-    copy_rows(plugin->memory, request, rows, rank, weighed);
-    memcpy(plugin->memory + request->parameters, parameters, count * sizeof *parameters);
-    memset(plugin->memory + request->out, 0, out * sizeof(double));
-    if (gradient)
-        memset(plugin->memory + request->gradient, 0, count * sizeof(double));
+    char *memory = plugin->memory[PLUGIN_INPUT].start;
+    copy_rows(memory, request, rows, rank, weighed);
+    memcpy(memory + request->parameters, parameters, count * sizeof *parameters);
+    fill_gaps(memory, parts, sizeof parts / sizeof *parts, used);
+    if (rows->dense)
+        request->start = request->column = 0;
     return 0;
-}
-
-static const double *doubles_at(const struct plugin *plugin, uint64_t offset) {
-    return (const double *)(const void *)(plugin->memory + offset);
 }
 
 /* ---- chunks ---- */
@@ -237,27 +265,42 @@ static uint64_t first_wild(const double *elements, uint64_t count) {
     return wild ? i : count;
 }
 
-/* Sums up the losses, and looks at the gradient. */
-static int judge_chunk(struct plugin *plugin, const struct plugin_request *request, uint64_t count,
-                       struct plugin_result *result) {
-    const double *loss = doubles_at(plugin, request->out);
-    const double *weight = doubles_at(plugin, request->weight);
-    *result = (struct plugin_result){0};
-    for (uint32_t i = 0; i < request->rows; i++)
-        result->loss += weight[i] * loss[i];
-    for (uint32_t i = 0; i < request->rows; i++)
+/* Where numbers are copied to that the library has written. */
+static double *room_for(double **numbers, uint64_t *room, uint64_t count) {
+    if (count > *room) {
+        free(*numbers);
+        *numbers = memory_new(count, sizeof **numbers);
+        *room = count;
+    }
+    return *numbers;
+}
+
+static int take_loss(struct plugin *plugin, const struct plugin_request *request, double *sum) {
+    const char *memory = plugin->memory[PLUGIN_INPUT].start;
+    const double *weight = (const double *)(const void *)(memory + request->weight);
+    double *loss = room_for(&plugin->loss, &plugin->losses, request->rows);
+    int code = plugin_take(plugin, PLUGIN_OUT, "chunk()", request->rows, loss);
+    for (uint32_t i = 0; i < request->rows && !code; i++) {
+        *sum += weight[i] * loss[i];
         if (loss[i] == -INFINITY)
-            return plugin_refuse(plugin, "the loss of a row is -infinity");
-    if (!request->gradient || !isfinite(result->loss))
-        return 0;
-    const double *gradient = doubles_at(plugin, request->gradient);
+            code = plugin_refuse(plugin, "the loss of a row is -infinity");
+    }
+    return code;
+}
+
+static int take_gradient(struct plugin *plugin, uint64_t count, bool finite_loss,
+                         const double **taken) {
+    double *gradient = room_for(&plugin->gradient, &plugin->gradients, count);
+    int code = plugin_take(plugin, PLUGIN_GRADIENT, "chunk()", count, gradient);
+    if (code || !finite_loss)
+        return code;
     uint64_t wild = first_wild(gradient, count);
     if (wild < count)
         return plugin_refuse(plugin,
                              "element %llu of the gradient of a chunk is %g, though the loss is "
                              "finite; where it is too far out the loss must say so",
                              (unsigned long long)wild, gradient[wild]);
-    result->gradient = gradient;
+    *taken = gradient;
     return 0;
 }
 
@@ -267,11 +310,15 @@ int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, const st
     struct plugin_request request = {.operation = PLUGIN_CHUNK,
                                      .data = {data->features, data->outputs}};
     struct plugin_answer answer;
-    int code =
-        place(plugin, &request, rows, data->rank, true, parameters, count, rows->count, gradient);
+    *result = (struct plugin_result){0};
+    int code = place(plugin, &request, rows, data->rank, true, parameters, count, 1, gradient);
     if (!code)
         code = plugin_ask(plugin, &request, "in chunk()", &answer);
-    return code ? code : judge_chunk(plugin, &request, count, result);
+    if (!code)
+        code = take_loss(plugin, &request, &result->loss);
+    if (!code && gradient)
+        code = take_gradient(plugin, count, isfinite(result->loss), &result->gradient);
+    return code;
 }
 
 /* ---- predictions ---- */
@@ -281,14 +328,14 @@ int plugin_predict(struct plugin *plugin, const struct plugin_data *data, const 
     struct plugin_request request = {.operation = PLUGIN_PREDICT,
                                      .data = {data->features, data->outputs}};
     struct plugin_answer answer;
-    uint64_t out = (uint64_t)rows->count * data->outputs;
-    int code = place(plugin, &request, rows, data->rank, false, parameters, count, out, false);
+    int code =
+        place(plugin, &request, rows, data->rank, false, parameters, count, data->outputs, false);
     request.label = request.weight = 0;
     if (!code)
         code = plugin_ask(plugin, &request, "in predict()", &answer);
-    if (!code)
-        memcpy(predictions, doubles_at(plugin, request.out), out * sizeof *predictions);
-    return code;
+    return code ? code
+                : plugin_take(plugin, PLUGIN_OUT, "predict()",
+                              (uint64_t)rows->count * data->outputs, predictions);
 }
 
 int plugin_losses(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
@@ -296,11 +343,8 @@ int plugin_losses(struct plugin *plugin, const struct plugin_data *data, const s
     struct plugin_request request = {.operation = PLUGIN_CHUNK,
                                      .data = {data->features, data->outputs}};
     struct plugin_answer answer;
-    int code =
-        place(plugin, &request, rows, data->rank, false, parameters, count, rows->count, false);
+    int code = place(plugin, &request, rows, data->rank, false, parameters, count, 1, false);
     if (!code)
         code = plugin_ask(plugin, &request, "in chunk()", &answer);
-    if (!code)
-        memcpy(losses, doubles_at(plugin, request.out), rows->count * sizeof *losses);
-    return code;
+    return code ? code : plugin_take(plugin, PLUGIN_OUT, "chunk()", rows->count, losses);
 }

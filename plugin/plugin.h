@@ -79,7 +79,7 @@ struct plugin_tensors {
 int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64_t seed,
                    struct plugin_tensors *tensors);
 
-/* What came out. It lies in the shared memory and is valid until the next question. */
+/* What came out. It is valid until the next question. */
 struct plugin_result {
     double loss;            /* Σ weight·loss, in the order of the rows */
     const double *gradient; /* of that, as many as there are parameters; NULL: not asked for, or the

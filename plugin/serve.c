@@ -1,6 +1,8 @@
 /* The process of a library: loads it, then answers requests until nobody asks any more. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,109 +16,238 @@
 #include "plugin/plugin.h"
 #include "plugin/talk.h"
 
-struct served {
+/* On either side of a memory there are so many bytes that cannot be touched. */
+#define FENCE_BYTES ((size_t)1 << 20)
+
+static struct served {
     const char *path;
+    pid_t pid;
     struct library library;
-    char *memory; /* mapped; NULL: not yet */
-    size_t bytes;
-};
+    struct plugin_request request; /* the one at hand */
+    const char *function;          /* that was called for it; NULL: none */
+    struct area {
+        char *start; /* mapped; NULL: not yet */
+        size_t bytes;
+    } area[PLUGIN_MEMORIES];
+} served;
 
 static void tell(struct plugin_answer *answer, int code) {
     answer->talk = PLUGIN_TALK;
     answer->code = code;
+    answer->number = served.request.number;
     snprintf(answer->text, sizeof answer->text, "%s", code ? error_text() : "");
     error_clear();
     if (send(PLUGIN_SOCKET, answer, sizeof *answer, MSG_NOSIGNAL) < 0)
-        _exit(0); /* nobody is there any more */
+        _exit(errno == EBADF || errno == ENOTSOCK ? PLUGIN_LOST : 0); /* else nobody is there */
+    if (getpid() != served.pid)
+        _exit(0); /* the library forked it, and must not have two that answer */
 }
 
-static int map(struct served *served, size_t bytes) {
-    if (served->bytes == bytes)
-        return 0;
-    if (served->memory)
-        munmap(served->memory, served->bytes);
-    served->bytes = bytes;
-    served->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, PLUGIN_MEMORY, 0);
-    if (served->memory != MAP_FAILED)
-        return 0;
-    served->memory = NULL;
-    served->bytes = 0;
-    return error_set_errno(ERROR_UNAVAILABLE, "plug-in %s: no memory for rows", served->path);
+/* ---- memory ---- */
+
+/* A process that the library forks must not write into what this one computes. */
+static int map(enum plugin_shared which, int descriptor, size_t bytes) {
+    struct area *area = &served.area[which];
+    if (area->start)
+        munmap(area->start - FENCE_BYTES, area->bytes + 2 * FENCE_BYTES);
+    *area = (struct area){0};
+    char *fence = mmap(NULL, bytes + 2 * FENCE_BYTES, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *start = fence == MAP_FAILED
+                      ? fence
+                      : mmap(fence + FENCE_BYTES, bytes,
+                             which == PLUGIN_INPUT ? PROT_READ : PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_FIXED, descriptor, 0);
+    close(descriptor);
+    if (start == MAP_FAILED)
+        return error_set_errno(ERROR_UNAVAILABLE, "plug-in %s: no memory for rows", served.path);
+    if (which != PLUGIN_INPUT)
+        madvise(start, bytes, MADV_DONTFORK);
+    *area = (struct area){start, bytes};
+    return 0;
 }
 
-static void *at(const struct served *served, uint64_t offset) {
-    return offset ? served->memory + offset : NULL;
+static void *at(enum plugin_shared which, uint64_t offset) {
+    return offset ? served.area[which].start + offset : NULL;
 }
+
+/* ---- crashes ---- */
+
+/* Which memory it is near; PLUGIN_MEMORIES: none. */
+static enum plugin_shared find_area(const char *address) {
+    enum plugin_shared which = PLUGIN_INPUT;
+    for (; which < PLUGIN_MEMORIES; which++) {
+        const struct area *area = &served.area[which];
+        if (area->start && address >= area->start - FENCE_BYTES &&
+            address < area->start + area->bytes + FENCE_BYTES)
+            break;
+    }
+    return which;
+}
+
+/* Says which array a touch was near that the system refused. Any other crash ends the process by
+ * its signal. */
+static void explain(int number, siginfo_t *info, void *context) {
+    static struct plugin_answer answer;
+    const char *address = info->si_addr;
+    enum plugin_shared which = served.function ? find_area(address) : PLUGIN_MEMORIES;
+    (void)context;
+    signal(number, SIG_DFL);
+    if (getpid() != served.pid)
+        _exit(0);
+    if (which == PLUGIN_MEMORIES) {
+        raise(number);
+        return;
+    }
+    const struct area *area = &served.area[which];
+    uint64_t offset = which == PLUGIN_OUT ? served.request.out : served.request.gradient;
+    error_clear();
+    if (which == PLUGIN_INPUT && address >= area->start && address < area->start + area->bytes)
+        error_set(ERROR_PLUGIN,
+                  "plug-in %s (%s): %s writes into its rows or parameters, which are to be read "
+                  "only",
+                  served.path, served.library.objective->name, served.function);
+    else if (which == PLUGIN_INPUT)
+        error_set(ERROR_PLUGIN, "plug-in %s (%s): %s reaches far beyond its rows or parameters",
+                  served.path, served.library.objective->name, served.function);
+    else
+        error_set(ERROR_PLUGIN,
+                  "plug-in %s (%s): %s reaches for element %lld of `%s`, far beyond it",
+                  served.path, served.library.objective->name, served.function,
+                  (long long)(address - (area->start + offset)) / (long long)sizeof(double),
+                  plugin_shared_name(which, served.function));
+    tell(&answer, ERROR_PLUGIN);
+    _exit(0);
+}
+
+/* On a stack of its own, as the other may be what ran out. */
+static void explain_crashes(void) {
+    static char stack[65536];
+    static const int endings[] = {SIGFPE, SIGILL, SIGABRT}, touches[] = {SIGSEGV, SIGBUS};
+    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    struct sigaction action = {.sa_sigaction = explain, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        signal(endings[i], SIG_DFL);
+    sigaltstack(&own, NULL);
+    for (size_t i = 0; i < sizeof touches / sizeof *touches; i++)
+        sigaction(touches[i], &action, NULL);
+}
+
+/* ---- requests ---- */
 
 /* The answer of one of its functions. */
-static int judge(const struct served *served, int code, const char *text) {
+static int judge(int code, const char *text) {
+    served.function = NULL;
     if (!code)
         return 0;
-    return error_set(ERROR_PLUGIN, "plug-in %s (%s): %.*s", served->path,
-                     served->library.objective->name, DML_ERROR_BYTES,
+    return error_set(ERROR_PLUGIN, "plug-in %s (%s): %.*s", served.path,
+                     served.library.objective->name, DML_ERROR_BYTES,
                      *text ? text : "failed without saying why");
 }
 
-static int compute(struct served *served, const struct plugin_request *request) {
-    const struct dml_objective *objective = served->library.objective;
+static int compute(const struct plugin_request *request) {
+    const struct dml_objective *objective = served.library.objective;
     char text[DML_ERROR_BYTES + 1] = "";
-    int code = map(served, request->bytes);
-    if (code)
-        return code;
     const struct dml_rows rows = {.count = request->rows,
                                   .features = request->data.features,
-                                  .start = at(served, request->start),
-                                  .column = at(served, request->column),
-                                  .value = at(served, request->value),
-                                  .label = at(served, request->label),
-                                  .weight = at(served, request->weight)};
-    const double *parameters = at(served, request->parameters);
-    if (request->operation == PLUGIN_PREDICT)
-        code = objective->predict(served->library.state, &request->data, &rows, parameters,
-                                  at(served, request->out), text);
-    else
-        code = objective->chunk(served->library.state, &request->data, &rows, parameters,
-                                at(served, request->out), at(served, request->gradient), text);
-    return judge(served, code, text);
+                                  .start = at(PLUGIN_INPUT, request->start),
+                                  .column = at(PLUGIN_INPUT, request->column),
+                                  .value = at(PLUGIN_INPUT, request->value),
+                                  .label = at(PLUGIN_INPUT, request->label),
+                                  .weight = at(PLUGIN_INPUT, request->weight)};
+    const double *parameters = at(PLUGIN_INPUT, request->parameters);
+    double *out = at(PLUGIN_OUT, request->out);
+    if (request->operation == PLUGIN_PREDICT) {
+        served.function = "predict()";
+        return judge(
+            objective->predict(served.library.state, &request->data, &rows, parameters, out, text),
+            text);
+    }
+    served.function = "chunk()";
+    return judge(objective->chunk(served.library.state, &request->data, &rows, parameters, out,
+                                  at(PLUGIN_GRADIENT, request->gradient), text),
+                 text);
 }
 
-static int find_tensors(struct served *served, const struct plugin_request *request,
-                        struct plugin_answer *answer) {
+static int find_tensors(const struct plugin_request *request, struct plugin_answer *answer) {
     char text[DML_ERROR_BYTES + 1] = "";
-    int code = served->library.objective->tensors(served->library.state, &request->data,
-                                                  answer->tensor, &answer->count, text);
-    return judge(served, code, text);
+    int code = served.library.objective->tensors(served.library.state, &request->data,
+                                                 answer->tensor, &answer->count, text);
+    return judge(code, text);
 }
 
-static void answer_request(struct served *served, const struct plugin_request *request) {
+/* Rounding is as at the start, whatever the call before has left. */
+static void answer_request(void) {
+    const struct plugin_request request = served.request;
     struct plugin_answer answer = {0};
-    int code = request->operation == PLUGIN_TENSORS ? find_tensors(served, request, &answer)
-                                                    : compute(served, request);
+    fesetenv(FE_DFL_ENV);
+    int code =
+        request.operation == PLUGIN_TENSORS ? find_tensors(&request, &answer) : compute(&request);
     tell(&answer, code);
+}
+
+static int map_new(const struct msghdr *message) {
+    const struct cmsghdr *part = CMSG_FIRSTHDR(message);
+    const int *descriptor = part ? (const int *)(const void *)CMSG_DATA(part) : NULL;
+    int code = 0;
+    for (enum plugin_shared which = PLUGIN_INPUT; which < PLUGIN_MEMORIES && !code; which++)
+        if (served.request.bytes[which])
+            code = descriptor ? map(which, *descriptor++, served.request.bytes[which])
+                              : error_set(ERROR_UNAVAILABLE,
+                                          "plug-in %s: no descriptor for its memory", served.path);
+    return code;
+}
+
+/* The length of a request; 0 or less: nobody asks any more. */
+static ssize_t receive(int *code) {
+    union {
+        struct cmsghdr header; /* alignment */
+        char bytes[CMSG_SPACE(PLUGIN_MEMORIES * sizeof(int))];
+    } control;
+    struct iovec piece = {&served.request, sizeof served.request};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t length;
+    while ((length = recvmsg(PLUGIN_SOCKET, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+        ; /* a signal that the library asked for */
+    *code = length == sizeof served.request ? map_new(&message) : 0;
+    return length;
+}
+
+static int serve(void) {
+    ssize_t length;
+    int code;
+    while ((length = receive(&code)) == sizeof served.request) {
+        struct plugin_answer refusal = {0};
+        if (code)
+            tell(&refusal, code);
+        else
+            answer_request();
+    }
+    return length < 0 && (errno == EBADF || errno == ENOTSOCK) ? PLUGIN_LOST : 0;
 }
 
 /* It must not outlive whoever asks, whatever the library does; and a crash of it must end it by its
  * signal, also where someone handles or ignores that. What it prints must not come among
  * predictions. It has no descriptor but its own, above all no lock. */
 static void settle(void) {
-    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
-        signal(crashes[i], SIG_DFL);
+    served.pid = getpid();
+    explain_crashes();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    close_range(PLUGIN_MEMORY + 1, ~0U, 0);
+    close_range(PLUGIN_SOCKET + 1, ~0U, 0);
     fcntl(PLUGIN_SOCKET, F_SETFD, FD_CLOEXEC);
-    fcntl(PLUGIN_MEMORY, F_SETFD, FD_CLOEXEC);
 }
 
 int plugin_process(int argc, char **argv) {
-    struct plugin_request request;
     struct plugin_answer hello = {0};
     if (argc != 3) {
         fprintf(stderr, "dml-replica: %s is for dml's own processes\n", PLUGIN_OPTION);
         return -ERROR_USAGE;
     }
-    struct served served = {.path = argv[0]};
+    served.path = argv[0];
     settle();
     int code = library_load(argv[0], argv[2], &served.library);
     snprintf(hello.sha256, sizeof hello.sha256, "%s", served.library.sha256);
@@ -126,7 +257,5 @@ int plugin_process(int argc, char **argv) {
         snprintf(hello.name, sizeof hello.name, "%s", served.library.objective->name);
     hello.form = served.library.form;
     tell(&hello, code);
-    while (recv(PLUGIN_SOCKET, &request, sizeof request, 0) == sizeof request)
-        answer_request(&served, &request);
-    return 0;
+    return serve();
 }

@@ -148,6 +148,10 @@ def a_library_that_fails_ends_the_run_by_its_name(folder):
                           ('nan gradient', 'element 0 of the gradient'),
                           ('least loss', 'the loss of a row is -infinity'),
                           ('refuse', 'these rows are not for me'),
+                          ('write below the gradient', 'writes element -1 of `gradient`'),
+                          ('write a weight', 'writes into its rows or parameters'),
+                          ('write to descriptors', 'a descriptor that is not its own'),
+                          ('fork and return', 'forked a process in chunk()'),
                           ('crash in tensors', 'crashed in tensors()'),
                           ('same names', 'tensor 1, `w`')]:
         finished = dml('run', odd_job(folder, options), '--fresh')

@@ -1,9 +1,12 @@
 /* A plug-in for tests: a linear model of targets, with squared loss; the options say how it
  * misbehaves. A version or a size that is none is defined when it is compiled. */
+#define _GNU_SOURCE
+#include <fenv.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "plugin/dml/objective.h"
 
@@ -28,6 +31,45 @@ static void misbehave(const char *where) {
         _Exit(3);
     for (volatile int forever = is(loop); forever;)
         ;
+}
+
+/* Descriptors that are not its own: it has opened none. */
+static void touch_descriptors(void) {
+    for (int descriptor = 3; descriptor < 20; descriptor++) {
+        if (is("write to descriptors") && write(descriptor, "some text", 9) < 0)
+            continue;
+        if (is("shorten descriptors") && ftruncate(descriptor, 0) < 0)
+            continue;
+        if (is("close descriptors"))
+            close(descriptor);
+    }
+}
+
+/* In its new process it answers at once. */
+static int forks(void) {
+    if (is("fork and return") && fork() == 0)
+        return 1;
+    if (is("fork and crash")) {
+        if (fork() == 0)
+            for (;;)
+                pause();
+        *(volatile int *)0 = 1;
+    }
+    return 0;
+}
+
+/* The arrays end with `loss[count]` and `gradient[features]`. */
+static void write_beyond(const struct dml_rows *rows, double *loss, double *gradient) {
+    double *volatile to = is("write below the gradient")       ? gradient - 1
+                          : is("write behind the gradient")    ? gradient + rows->features + 1
+                          : is("write far below the gradient") ? gradient - 100000
+                          : is("write far behind the loss")    ? loss + 50000
+                          : is("write behind the loss")        ? loss + rows->count
+                          : is("write a weight")               ? (double *)rows->weight
+                          : is("write a parameter behind")     ? (double *)rows->value - 100000
+                                                               : NULL;
+    if (to)
+        *to = 7;
 }
 
 static int begin(const char *options, struct dml_form *form, void **state,
@@ -86,6 +128,10 @@ static int chunk(void *state, const struct dml_data *data, const struct dml_rows
     static int calls;
     (void)state, (void)data;
     misbehave("chunk");
+    touch_descriptors();
+    if (forks())
+        return 0;
+    write_beyond(rows, loss, gradient);
     if (is("refuse")) {
         snprintf(error, DML_ERROR_BYTES, "these rows are not for me");
         return 1;
@@ -96,6 +142,8 @@ static int chunk(void *state, const struct dml_data *data, const struct dml_rows
         if (gradient)
             add(rows, i, rows->weight[i] * residual, gradient);
     }
+    if (is("round up"))
+        fesetround(FE_UPWARD);
     if (is("other sums"))
         loss[0] += ++calls;
     if (is("nan loss") || is("infinite loss"))
@@ -109,13 +157,15 @@ static int chunk(void *state, const struct dml_data *data, const struct dml_rows
 
 static int predict(void *state, const struct dml_data *data, const struct dml_rows *rows,
                    const double *parameters, double *prediction, char error[DML_ERROR_BYTES]) {
-    (void)state, (void)data, (void)error;
+    (void)state, (void)error;
     misbehave("predict");
     for (uint64_t v = 1; rows->start && is("rising") && v < rows->start[1]; v++)
         if (rows->column[v] <= rows->column[v - 1])
             return 1;
     for (uint32_t i = 0; i < rows->count; i++)
         prediction[i] = margin(rows, i, parameters);
+    if (is("write behind the prediction"))
+        prediction[rows->count * data->outputs] = 7;
     return 0;
 }
 
