@@ -96,6 +96,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/shortfall.c coordinator/run/shortfall.h \
+	coordinator/run/gradient.c coordinator/run/gradient.h \
 	coordinator/run/hosting.c coordinator/run/hosting.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/shape.c coordinator/run/shape.h \

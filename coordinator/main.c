@@ -19,7 +19,7 @@ static const struct command commands[] = {
      "for cron: trains on new data and publishes what the gate lets through"},
     {"rollback", command_rollback, "[JOBFILE or STATE]", 0, 1, OPTION_TO, false,
      "puts the version live that was live before"},
-    {"check", command_check, "JOBFILE", 1, 1, 0, true,
+    {"check", command_check, "JOBFILE", 1, 1, OPTION_GRADIENT, true,
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
      "the live or last state of a job"},

@@ -211,6 +211,18 @@ const char *set_path(const struct set *set) {
     return set->container.path;
 }
 
+uint32_t *set_ranks(const struct set_info *info) {
+    uint32_t *rank = memory_new(info->features, sizeof *rank);
+    bool same = true;
+    for (uint32_t i = 0; i < info->features; i++) {
+        rank[info->original_order[i]] = i;
+        same &= info->original_order[i] == i;
+    }
+    if (same)
+        free(rank);
+    return same ? NULL : rank;
+}
+
 const struct set_info *set_info(const struct set *set) {
     return &set->info;
 }

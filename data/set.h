@@ -122,6 +122,10 @@ void set_close(struct set *set);
 const char *set_path(const struct set *set);
 const struct set_info *set_info(const struct set *set);
 
+/* Of each column, which one it is in the order of the original ids; NULL if that is the order of
+ * the columns. Free it. */
+uint32_t *set_ranks(const struct set_info *info);
+
 /* Chunk `number` as arrays in the mapping, or in that of the copy. Its checksum is verified at the
  * first touch: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);

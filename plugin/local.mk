@@ -2,6 +2,7 @@ noinst_LIBRARIES += libplugin.a
 libplugin_a_SOURCES = \
 	plugin/ask.c plugin/ask.h \
 	plugin/dml/objective.h \
+	plugin/gradient.c \
 	plugin/library.c plugin/library.h \
 	plugin/memory.c \
 	plugin/plugin.c plugin/plugin.h \

@@ -99,6 +99,21 @@ int plugin_predict(struct plugin *plugin, const struct plugin_data *data, const 
 int plugin_losses(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
                   const double *parameters, uint64_t count, double *losses);
 
+/* How a gradient compares with central differences of the loss. */
+struct plugin_gradient {
+    uint64_t checked;         /* elements, of all tensors */
+    uint64_t element;         /* the worst of these: */
+    double given, difference; /* what the library says, and what differences of the loss do; */
+    double error;             /* how far apart they are, as a share of what is allowed */
+};
+
+/* Compares some elements at a random point, which the layout's seed chooses, over these rows, which
+ * get weights. ERROR_PLUGIN if one of them is wrong, or if the library does not give the same twice.
+ */
+int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
+                          const struct rows *rows, const struct layout *layout,
+                          struct plugin_gradient *found);
+
 /* The library's process: what dml-replica does with the arguments behind PLUGIN_OPTION. Answers the
  * status to exit with. */
 int plugin_process(int argc, char **argv);

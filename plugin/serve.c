@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -25,6 +28,7 @@ static struct served {
     struct library library;
     struct plugin_request request; /* the one at hand */
     const char *function;          /* that was called for it; NULL: none */
+    bool forked;                   /* by the library, in this request */
     struct area {
         char *start; /* mapped; NULL: not yet */
         size_t bytes;
@@ -135,9 +139,25 @@ static void explain_crashes(void) {
 
 /* ---- requests ---- */
 
+/* A process that was forked and not waited for may return from the function, too. */
+static void note_fork(void) {
+    served.forked = true;
+}
+
+static bool has_children(void) {
+    siginfo_t ended;
+    return waitid(P_ALL, 0, &ended, WEXITED | WNOWAIT | WNOHANG) == 0;
+}
+
 /* The answer of one of its functions. */
 static int judge(int code, const char *text) {
+    const char *function = served.function;
     served.function = NULL;
+    if (served.forked && getpid() == served.pid && has_children())
+        return error_set(ERROR_PLUGIN,
+                         "plug-in %s (%s): forked a process in %s that has not ended when that "
+                         "returns; wait for it there",
+                         served.path, served.library.objective->name, function);
     if (!code)
         return 0;
     return error_set(ERROR_PLUGIN, "plug-in %s (%s): %.*s", served.path,
@@ -171,6 +191,7 @@ static int compute(const struct plugin_request *request) {
 
 static int find_tensors(const struct plugin_request *request, struct plugin_answer *answer) {
     char text[DML_ERROR_BYTES + 1] = "";
+    served.function = "tensors()";
     int code = served.library.objective->tensors(served.library.state, &request->data,
                                                  answer->tensor, &answer->count, text);
     return judge(code, text);
@@ -181,6 +202,7 @@ static void answer_request(void) {
     const struct plugin_request request = served.request;
     struct plugin_answer answer = {0};
     fesetenv(FE_DFL_ENV);
+    served.forked = false;
     int code =
         request.operation == PLUGIN_TENSORS ? find_tensors(&request, &answer) : compute(&request);
     tell(&answer, code);
@@ -235,6 +257,7 @@ static int serve(void) {
 static void settle(void) {
     served.pid = getpid();
     explain_crashes();
+    pthread_atfork(NULL, note_fork, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     close_range(PLUGIN_SOCKET + 1, ~0U, 0);

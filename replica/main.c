@@ -98,19 +98,6 @@ static int check_set(const struct rim *rim, const struct replica_setup *setup,
     return 0;
 }
 
-/* A plug-in sees the columns in the order of the features' ids. */
-static uint32_t *find_ranks(const struct set_info *info) {
-    uint32_t *rank = memory_new(info->features, sizeof *rank);
-    bool same = true;
-    for (uint32_t i = 0; i < info->features; i++) {
-        rank[info->original_order[i]] = i;
-        same &= info->original_order[i] == i;
-    }
-    if (same)
-        free(rank);
-    return same ? NULL : rank;
-}
-
 /* Finds out now, and not in the middle of a computation, whether the library is the run's. */
 static int check_plugin(const struct objective_shape *shape) {
     const struct plugin_data data = {.features = shape->features, .outputs = shape->outputs};
@@ -142,7 +129,7 @@ static int add_plugin(struct rim *rim, const struct replica_setup *setup,
     if (!plugin_source_decode(rim->plugin_source, length, &rim->plugin.source))
         return error_set(ERROR_INTERNAL, "the coordinator told of no plug-in that can be");
     rim->plugin.source.program = "/proc/self/exe";
-    rim->plugin.rank = rim->rank = find_ranks(info);
+    rim->plugin.rank = rim->rank = set_ranks(info); /* it sees the columns in that order */
     shape->plugin = &rim->plugin;
     shape->outputs = objective_outputs(objective_of(shape->kind), info->classes);
     return check_plugin(shape);

@@ -4,8 +4,10 @@
 #include "coordinator/command/command.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/devices.h"
+#include "coordinator/run/gradient.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/network.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 #include "coordinator/sweep/sweep.h"
 
@@ -56,9 +58,21 @@ static void print_counts(const struct dataset_paths *paths) {
     putchar('\n');
 }
 
+static void print_gradient(const json_t *found) {
+    const json_t *worst = json_object_get(found, "worst");
+    if (found)
+        printf("# gradient: %lld of %lld elements agree with differences of the loss of %lld rows; "
+               "the worst is %s[%lld, %lld]: %.10g, where they give %.10g\n",
+               member_count(found, "checked"), member_count(found, "parameters"),
+               member_count(found, "rows"), member_text(worst, "tensor"),
+               member_count(worst, "row"), member_count(worst, "column"),
+               member_number(worst, "gradient"), member_number(worst, "difference"));
+}
+
 int command_check(const struct options *options) {
     struct job *job;
     struct dataset_paths paths;
+    json_t *gradient = NULL;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &job);
     if (code)
@@ -66,8 +80,12 @@ int command_check(const struct options *options) {
     code = dataset_find(job, &paths);
     if (!code)
         code = devices_check(job);
+    if (!code && options->gradient)
+        code = gradient_check(job, &gradient);
     if (!code && options->json) {
         json_t *settings = job_settings(job);
+        if (gradient)
+            json_object_set(settings, "gradient", gradient);
         report_print_json(settings);
         json_decref(settings);
     } else if (!code) {
@@ -77,7 +95,9 @@ int command_check(const struct options *options) {
         print_network(job);
         print_minibatches(job);
         devices_print(job, stdout);
+        print_gradient(gradient);
     }
+    json_decref(gradient);
     dataset_paths_release(&paths);
     job_free(job);
     return code;

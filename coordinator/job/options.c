@@ -31,6 +31,8 @@ const struct option_row option_rows[] = {
      "lists the failpoints, for tests: see DML_FAILPOINT"},
     {"dry-run", 'n', NULL, OPTION_DRY_RUN, offsetof(struct options, dry_run),
      "only tells: checks the job file and the data's paths, or lists what would be removed"},
+    {"gradient", 0, NULL, OPTION_GRADIENT, offsetof(struct options, gradient),
+     "compares the gradient of a plug-in with differences of its loss, on rows of the data"},
     {"fresh", 0, NULL, OPTION_FRESH, offsetof(struct options, fresh),
      "starts a new run, even if one could go on"},
     {"start", 0, "MODEL", OPTION_START, offsetof(struct options, start),

@@ -26,6 +26,7 @@ enum command_option {
     OPTION_HTTP = 1 << 11,
     OPTION_TOP = 1 << 12,
     OPTION_WAIT = 1 << 13,
+    OPTION_GRADIENT = 1 << 14,
 };
 
 struct command {
@@ -72,6 +73,7 @@ struct options {
     bool list_failpoints;
     bool dry_run, fresh, cron, watch;
     bool labels, probabilities, margins, header;
+    bool gradient;
 };
 
 /* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */

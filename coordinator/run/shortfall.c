@@ -98,6 +98,12 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
                                 "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
                                 "if the loss of epochs does not fall, lower downpour.rate (%g)",
                                 job->downpour.epochs, then, view->downpour.rate));
+    else if (job_is_plugin(job))
+        add(list,
+            memory_format("no step found a lower loss than %.12g: so it is where the gradient "
+                          "of a plug-in is not that of its loss; `dml-coordinator check "
+                          "--gradient %s` compares them",
+                          view->answer.loss, job->file));
     else
         add(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
                                 "rounding allows, and then a larger gradient_tolerance or "

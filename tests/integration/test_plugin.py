@@ -194,6 +194,32 @@ def what_a_plugin_cannot_have_is_refused(folder):
         assert finished.status == CONFIG and f'`{key}`' in finished.stderr, finished
 
 
+# ---- its gradient ----
+
+@test
+def a_wrong_gradient_is_found_by_check_and_suspected_by_run(folder):
+    good = dml('check', '--gradient', fm_job(folder))
+    assert good.status == 0 and '# gradient: ' in good.stdout, good
+    job = odd_job(folder, 'wrong gradient')
+    finished = dml('check', '--gradient', job)
+    assert finished.status == PLUGIN, finished
+    assert 'the gradient is not that of the loss: element' in finished.stderr, finished
+    assert ', which is b[0, 0], is ' in finished.stderr, finished
+    finished = dml('run', job)
+    assert finished.status == 0 and 'not converged' in finished.stderr, finished
+    assert 'dml-coordinator check --gradient' in finished.stderr, finished
+
+
+@test
+def check_gradient_tells_its_figures_as_json_and_is_for_plugins_alone(folder):
+    found = dml('check', '--gradient', '--json', odd_job(folder)).json['gradient']
+    assert 0 < found['checked'] <= found['parameters'] and found['rows'] == 100, found
+    assert abs(found['worst']['gradient'] - found['worst']['difference']) < 1e-3, found
+    finished = dml('check', '--gradient', write_job(folder, 'plain', data=['pairs.libsvm']))
+    assert finished.status == 64 and 'is for plug-ins' in finished.stderr, finished
+    assert dml('pack', '--gradient', folder / 'plain.conf').status == 64
+
+
 # ---- nights ----
 
 @test

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "plugin/dml/objective.h"
@@ -49,6 +50,12 @@ static void touch_descriptors(void) {
 static int forks(void) {
     if (is("fork and return") && fork() == 0)
         return 1;
+    if (is("fork and wait")) {
+        pid_t forked = fork();
+        if (forked == 0)
+            _exit(0);
+        waitpid(forked, NULL, 0);
+    }
     if (is("fork and crash")) {
         if (fork() == 0)
             for (;;)
@@ -140,8 +147,12 @@ static int chunk(void *state, const struct dml_data *data, const struct dml_rows
         double residual = margin(rows, i, parameters) - rows->label[i];
         loss[i] = residual * residual / 2;
         if (gradient)
-            add(rows, i, rows->weight[i] * residual, gradient);
+            add(rows, i, (is("no weights") ? 1 : rows->weight[i]) * residual, gradient);
     }
+    if (gradient && is("wrong gradient"))
+        gradient[rows->features] *= -1;
+    if (gradient && is("small gradient"))
+        gradient[0] += 1e-3 * gradient[0];
     if (is("round up"))
         fesetround(FE_UPWARD);
     if (is("other sums"))
