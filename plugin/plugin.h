@@ -108,8 +108,7 @@ struct plugin_gradient {
 };
 
 /* Compares some elements at a random point, which the layout's seed chooses, over these rows, which
- * get weights. ERROR_PLUGIN if one of them is wrong, or if the library does not give the same twice.
- */
+ * get weights. ERROR_PLUGIN if one of them is wrong, or if it does not give the same twice. */
 int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
                           const struct rows *rows, const struct layout *layout,
                           struct plugin_gradient *found);

@@ -9,8 +9,8 @@
  *
  * Where it runs. Each thread of a replica that computes has a process of its own with the library
  * in it, and so has what predicts. No function is called by two threads of one process at once, so
- * nothing has to be safe for threads. A crash ends that process alone and is reported by name; so is
- * a write beyond an array, and a process that a function forks must not return from it.
+ * nothing has to be safe for threads. A crash ends that process alone and is reported by name, and
+ * so is a write beyond an array, or a process that a function forks and does not wait for.
  *
  * What it must be: a function of its arguments alone. The same rows at the same parameters give the
  * same bits, in every process, whatever was computed before: no clock, no random numbers without a
