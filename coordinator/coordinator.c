@@ -30,9 +30,10 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->settings.optimizer.weight = settings->data->weight_sum;
     membership_init(c);
     c->steering = steering_new(&c->settings);
-    if (settings->saved)
-        recovery_take_saved(c, settings->saved);
-    return c;
+    if (!settings->saved || !recovery_take_saved(c, settings->saved))
+        return c;
+    coordinator_free(c);
+    return NULL;
 }
 
 void coordinator_free(struct coordinator *c) {

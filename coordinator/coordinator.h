@@ -85,6 +85,11 @@ struct coordinator_settings {
     const struct store_saved *saved; /* of a run that is resumed, or NULL; for _new() alone */
 };
 
+/* Whether the run can be taken up by this program: ERROR_UNAVAILABLE, with what to do, if its state
+ * is of another version. To be asked before anything of the run is changed. */
+int coordinator_check_saved(const struct store_saved *saved, int64_t run);
+
+/* NULL, with the error set, if what was saved does not fit the run: ERROR_DATA. */
 struct coordinator *coordinator_new(const struct coordinator_settings *settings);
 void coordinator_free(struct coordinator *coordinator);
 

@@ -29,18 +29,40 @@ static void take_journal(struct coordinator *c, const struct store_saved *saved)
     c->phase = PHASE_REJOINING;
 }
 
-void recovery_take_saved(struct coordinator *c, const struct store_saved *saved) {
-    c->recovery.attempt = saved->attempt;
-    c->phase = PHASE_SETTING_UP;
-    c->recovery.durable_count = saved->step_count;
+int coordinator_check_saved(const struct store_saved *saved, int64_t run) {
+    const struct store_blob *state = &saved->steps[0].state, *journal = saved->journal;
+    int code = saved->step_count ? state_check_version(state->data, state->length, run) : 0;
+    if (!code && saved->journal_count)
+        code = state_check_version(journal->data, journal->length, run);
+    return code;
+}
+
+/* Only steps that the run can go back to count: all later code relies on it. */
+static void take_steps(struct coordinator *c, const struct store_saved *saved) {
     for (uint32_t i = 0; i < saved->step_count; i++) {
         struct durable_step *durable = &c->recovery.durable[i];
+        const struct store_blob *state = &saved->steps[i].state;
+        if (!state_fits(c, state->data, state->length))
+            return;
         durable->step = saved->steps[i].step;
-        bytes_append(&durable->state, saved->steps[i].state.data, saved->steps[i].state.length);
+        bytes_append(&durable->state, state->data, state->length);
         memcpy(durable->digests, saved->steps[i].digests,
                c->settings.shards * sizeof durable->digests[0]);
+        c->recovery.durable_count++;
     }
+}
+
+int recovery_take_saved(struct coordinator *c, const struct store_saved *saved) {
+    c->recovery.attempt = saved->attempt;
+    c->phase = PHASE_SETTING_UP;
+    take_steps(c, saved);
+    if (saved->step_count && !c->recovery.durable_count)
+        return error_set(ERROR_DATA,
+                         "what was recorded of step %llu does not fit this run: begin another one "
+                         "with --fresh",
+                         (unsigned long long)saved->steps[0].step);
     take_journal(c, saved);
+    return 0;
 }
 
 /* ---- the journal ---- */

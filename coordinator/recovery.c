@@ -1,4 +1,5 @@
 /* Going back to a durable step, and taking up a run after a restart. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -27,10 +28,11 @@ static void load_durable_state(struct coordinator *c) {
     for (uint32_t i = 0; i < coordinator_links(c); i++)
         living[i] = c->membership.members[i].incarnation;
     const struct bytes *state = &c->recovery.durable[0].state;
-    c->recovery.restoring =
-        c->recovery.durable_count > 0 && state_decode(c, state->data, state->length);
+    c->recovery.restoring = c->recovery.durable_count > 0;
     if (!c->recovery.restoring)
         steering_reset(c);
+    else if (!state_decode(c, state->data, state->length))
+        abort(); /* it was encoded here, or has passed recovery_take_saved() */
     for (uint32_t i = 0; i < coordinator_links(c); i++)
         c->membership.members[i].incarnation = living[i];
     c->membership.incarnations = incarnations;

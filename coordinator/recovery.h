@@ -44,8 +44,9 @@ struct recovery {
     struct bytes rejoined;    /* the same, out of the journal, until the shards have agreed */
 };
 
-/* What the store kept of a run that is resumed; durability.c. */
-void recovery_take_saved(struct coordinator *c, const struct store_saved *saved);
+/* What the store kept of a run that is resumed; durability.c. ERROR_DATA if the newest durable step
+ * is of a run of another shape. */
+int recovery_take_saved(struct coordinator *c, const struct store_saved *saved);
 void recovery_release(struct coordinator *c);
 
 /* ---- recovery.c: going back, and taking up a run ---- */

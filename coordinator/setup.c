@@ -315,9 +315,13 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
 }
 
 /* One shard cannot read its checkpoint: all go back to the one before, as their vectors must be of
- * the same step. */
+ * the same step. But a checkpoint of another version is whole: going back would give it up, and the
+ * one before is probably of that version, too. */
 static int restore_older(struct coordinator *c, uint32_t link,
                          const struct message_restored *restored, struct output *out) {
+    if (restored->status == (uint32_t)-ERROR_UNAVAILABLE)
+        return error_set(ERROR_UNAVAILABLE, "shard %u cannot restore step %llu: %s", link,
+                         (unsigned long long)restored->step, restored->reason);
     output_event(out, "checkpoint", "shard %u cannot restore step %llu: %s", link,
                  (unsigned long long)restored->step, restored->reason);
     if (c->recovery.durable_count < 2)

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/error.h"
 #include "base/hash.h"
 #include "coordinator/coder.h"
 #include "coordinator/machine.h"
@@ -38,15 +39,15 @@ void state_encode(const struct coordinator *c, struct bytes *out) {
     bytes_put_u64(out, hash64(out->data + start, out->length - start));
 }
 
-/* Whether the record is whole and of this version; *cursor stands behind its head. */
-static bool is_whole(const void *data, size_t length, struct cursor *cursor) {
+/* The version of a whole record, 0 if it is damaged; *cursor stands behind its head. */
+static uint32_t read_head(const void *data, size_t length, struct cursor *cursor) {
     uint64_t stored;
     if (length < 16)
-        return false;
+        return 0;
     memcpy(&stored, (const uint8_t *)data + length - 8, sizeof stored);
     *cursor = cursor_over(data, length - 8);
-    return stored == hash64(data, length - 8) && cursor_u32(cursor) == STATE_MAGIC &&
-           cursor_u32(cursor) == STATE_VERSION;
+    bool whole = stored == hash64(data, length - 8) && cursor_u32(cursor) == STATE_MAGIC;
+    return whole ? cursor_u32(cursor) : 0;
 }
 
 /* Reads into `c`, which is left in part changed if that fails. */
@@ -58,14 +59,37 @@ static bool read_record(struct coordinator *c, struct cursor cursor) {
 
 bool state_decode(struct coordinator *c, const void *data, size_t length) {
     struct cursor cursor;
-    if (!is_whole(data, length, &cursor))
+    if (read_head(data, length, &cursor) != STATE_VERSION)
         return false;
     struct bytes before;
     bytes_init(&before);
     state_encode(c, &before);
     bool good = read_record(c, cursor);
-    if (!good && is_whole(before.data, before.length, &cursor))
+    if (!good && read_head(before.data, before.length, &cursor))
         read_record(c, cursor);
     bytes_release(&before);
     return good;
+}
+
+bool state_fits(struct coordinator *c, const void *data, size_t length) {
+    struct bytes before;
+    bytes_init(&before);
+    state_encode(c, &before);
+    bool fits = state_decode(c, data, length);
+    if (fits)
+        state_decode(c, before.data, before.length);
+    bytes_release(&before);
+    return fits;
+}
+
+int state_check_version(const void *data, size_t length, int64_t run) {
+    struct cursor cursor;
+    uint32_t version = read_head(data, length, &cursor);
+    if (!version || version == STATE_VERSION)
+        return 0;
+    return error_set(ERROR_UNAVAILABLE,
+                     "run %lld cannot go on: its state is of version %u, but this program reads "
+                     "version %d: end the run with the program that began it, or begin another one "
+                     "with --fresh",
+                     (long long)run, version, STATE_VERSION);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -154,6 +155,19 @@ static const char *header_fault(const struct container_header *header,
     return NULL;
 }
 
+static int refuse(const struct container *container, const struct container_kind *kind,
+                  const char *fault) {
+    const struct container_header *header = container->header;
+    bool is_one = container->length >= sizeof *header &&
+                  !memcmp(header->magic, kind->magic, sizeof kind->magic);
+    if (is_one && header->version != kind->version)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s is a %s of version %" PRIu32 ", but this program reads version "
+                         "%" PRIu32,
+                         container->path, kind->name, header->version, kind->version);
+    return error_set(ERROR_DATA, "%s is no sound %s: %s", container->path, kind->name, fault);
+}
+
 static int verify_sections(const struct container *container) {
     for (unsigned i = 0; i < CONTAINER_SECTIONS; i++) {
         const struct section *section = &container->header->section[i];
@@ -178,8 +192,7 @@ int container_open(struct container *container, const struct container_kind *kin
         const char *fault = container->length < sizeof *container->header
                                 ? "it is too short"
                                 : header_fault(container->header, kind, container->length);
-        code = fault ? error_set(ERROR_DATA, "%s is no sound %s: %s", path, kind->name, fault)
-                     : verify_sections(container);
+        code = fault ? refuse(container, kind, fault) : verify_sections(container);
     }
     if (code)
         container_close(container);

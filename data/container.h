@@ -94,7 +94,8 @@ struct container {
     const struct container_header *header;
 };
 
-/* Maps a file and verifies header and sections. ERROR_DATA names the file. */
+/* Maps a file and verifies header and sections. ERROR_DATA, or ERROR_UNAVAILABLE if it is of
+ * another version, names the file. */
 int container_open(struct container *container, const struct container_kind *kind,
                    const char *path);
 void container_close(struct container *container);

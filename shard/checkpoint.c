@@ -252,26 +252,39 @@ static int read_bytes(const struct reader *reader, uint64_t offset, void *into, 
     return reader->disk->read(reader->disk->context, reader->file, offset, into, length);
 }
 
-static int check_beginning(const struct reader *reader) {
-    const struct checkpoint_header *header = &reader->checkpoint.header;
-    if (memcmp(header->magic, magic, sizeof magic))
-        return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
-    if (header->version != CHECKPOINT_VERSION)
-        return error_set(ERROR_DATA,
-                         "%s has version %" PRIu32 ", but this program reads version %d: end the "
-                         "run with the program that began it",
-                         reader->path, header->version, CHECKPOINT_VERSION);
-    if (header->pairs > SLOTS_MAX || header->header_bytes != header_bytes(header->pairs) ||
-        (header->points & POINTS_LEAST) != POINTS_LEAST || header->points >> CHECKPOINT_POINTS)
-        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
-    return 0;
-}
-
 static int check_length(const struct reader *reader, uint64_t wanted) {
     if (reader->length < wanted)
         return error_set(ERROR_DATA,
                          "%s is cut short: it has %" PRIu64 " of %" PRIu64 " bytes" PUT_BACK,
                          reader->path, reader->length, wanted);
+    return 0;
+}
+
+#define HEADER_BYTES_MAX (UINT32_C(1) << 20) /* of any version */
+
+/* The first 32 bytes are the same in all versions. */
+static int check_beginning(const struct reader *reader) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    if (memcmp(header->magic, magic, sizeof magic))
+        return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
+    if (header->header_bytes < sizeof *header || header->header_bytes > HEADER_BYTES_MAX)
+        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
+    return check_length(reader, header->header_bytes);
+}
+
+static int check_header(const struct reader *reader, const uint8_t *bytes) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    bool whole = !memcmp(bytes, header, sizeof *header) &&
+                 header_checksum(bytes, header->header_bytes) == header->checksum;
+    if (whole && header->version != CHECKPOINT_VERSION)
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s has version %" PRIu32 ", but this program reads version %d: end the "
+                         "run with the program that began it, or begin another one with --fresh",
+                         reader->path, header->version, CHECKPOINT_VERSION);
+    if (!whole || header->pairs > SLOTS_MAX ||
+        header->header_bytes != header_bytes(header->pairs) ||
+        (header->points & POINTS_LEAST) != POINTS_LEAST || header->points >> CHECKPOINT_POINTS)
+        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
     return 0;
 }
 
@@ -284,18 +297,18 @@ static int read_header(struct reader *reader) {
         code = read_bytes(reader, 0, header, sizeof *header);
     if (!code)
         code = check_beginning(reader);
-    if (!code)
-        code = check_length(reader, header->header_bytes);
     if (code)
         return code;
     uint8_t *bytes = memory_new(header->header_bytes, 1);
     code = read_bytes(reader, 0, bytes, header->header_bytes);
-    if (!code && (memcmp(bytes, header, sizeof *header) ||
-                  header_checksum(bytes, header->header_bytes) != header->checksum))
-        code = error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
-    checkpoint->digest = hash64(bytes, header->header_bytes);
-    checkpoint->pairs = memory_new(header->pairs, sizeof *checkpoint->pairs);
-    memcpy(checkpoint->pairs, bytes + sizeof *header, header->pairs * sizeof *checkpoint->pairs);
+    if (!code)
+        code = check_header(reader, bytes);
+    if (!code) {
+        checkpoint->digest = hash64(bytes, header->header_bytes);
+        checkpoint->pairs = memory_new(header->pairs, sizeof *checkpoint->pairs);
+        memcpy(checkpoint->pairs, bytes + sizeof *header,
+               header->pairs * sizeof *checkpoint->pairs);
+    }
     free(bytes);
     return code;
 }
@@ -333,7 +346,7 @@ static int reader_open(struct reader *reader, const struct disk *disk, const cha
     int code = disk->open(disk->context, reader->path, &reader->file, &reader->length);
     if (code == ERROR_UNAVAILABLE) {
         error_clear();
-        return error_set(code, "%s is missing" PUT_BACK, reader->path);
+        return error_set(ERROR_DATA, "%s is missing" PUT_BACK, reader->path);
     }
     const struct checkpoint_header *header = &reader->checkpoint.header;
     if (!code)

@@ -115,8 +115,8 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
 /* Loads a checkpoint into the registers. It must be the one that `expected` names and have this
  * digest, and neither it nor the earlier files that it needs may be damaged. `loaded` receives its
  * header and pairs. After a failure the contents of the registers are undefined, and the text names
- * the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is missing,
- * ERROR_DATA if it is not what it should be, ERROR_IO if it cannot be read. */
+ * the file, what is wrong with it and what to do: ERROR_UNAVAILABLE if it is whole but of another
+ * version, ERROR_DATA if it is missing or not what it should be, ERROR_IO if it cannot be read. */
 int checkpoint_load(const struct disk *disk, const char *folder,
                     const struct checkpoint_header *expected, uint64_t digest,
                     struct registers *registers, struct checkpoint *loaded);

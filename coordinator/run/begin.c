@@ -234,6 +234,13 @@ static void explain_new_run(struct training *run) {
 
 /* ---- a run that goes on ---- */
 
+/* What the run goes on from. It is looked at before the record says that the run goes on, so that
+ * the program that began it finds all as it left it. */
+static int read_saved(struct training *run) {
+    int code = store_saved_read(run->store, run->recorder.run, &run->saved);
+    return code ? code : coordinator_check_saved(&run->saved, run->recorder.run);
+}
+
 /* The number of shards is that of the durable step, even if this machine would choose another one:
  * each shard loads the checkpoint of its own range. */
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
@@ -249,9 +256,9 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     name_shards_folder(run, found->run);
     int code = open_start(run);
     if (!code)
-        code = store_run_resume(run->store, found->run, settings);
+        code = read_saved(run);
     if (!code)
-        code = store_saved_read(run->store, run->recorder.run, &run->saved);
+        code = store_run_resume(run->store, found->run, settings);
     if (code)
         return code;
     if (run->saved.step_count)

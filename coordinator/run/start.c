@@ -196,10 +196,12 @@ int start_open(const char *folder, const char *run, const char *model_sha256,
     if (code) {
         why = memory_copy_string(error_text());
         error_clear();
-        code = error_set(ERROR_DATA,
-                         "the run cannot go on without its starting point: %s; put the file back, "
-                         "or start anew with --fresh",
-                         why);
+        bool other = code == ERROR_UNAVAILABLE; /* version */
+        code = error_set(
+            other ? code : ERROR_DATA,
+            "the run cannot go on without its starting point: %s; %s, or start anew "
+            "with --fresh",
+            why, other ? "end the run with the program that began it" : "put the file back");
         start_close(start);
     }
     free(why);

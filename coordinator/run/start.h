@@ -34,8 +34,8 @@ int start_write(const char *folder, const char *run, const struct model *model,
                 const struct model_layout *layout, const struct start_options *options);
 
 /* Opens the file. ERROR_DATA, with what to do, if it is damaged or belongs to another run, model or
- * layout, or if its parameters are in coordinates of another form.
- */
+ * layout, or if its parameters are in coordinates of another form; ERROR_UNAVAILABLE if it is of
+ * another version. */
 int start_open(const char *folder, const char *run, const char *model_sha256,
                const struct model_layout *layout, uint32_t form, struct start *start);
 

@@ -233,8 +233,8 @@ static int make_coordinator(struct training *run) {
         .saved = run->resumed ? &run->saved : NULL,
     };
     int code = store_epoch_next(run->store, &settings.epoch);
-    if (!code)
-        run->coordinator = coordinator_new(&settings);
+    if (!code && !(run->coordinator = coordinator_new(&settings)))
+        code = ERROR_DATA;
     return code;
 }
 

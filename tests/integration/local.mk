@@ -24,6 +24,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \
+	tests/integration/test_versions.py \
 	tests/integration/test_streams.py \
 	tests/integration/test_names.py \
 	tests/integration/test_limits.py \
@@ -62,6 +63,7 @@ INTEGRATION_TESTS = \
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
+	tests/integration/old_state.tar.xz \
 	tests/integration/adagrad.py \
 	tests/integration/descent.py \
 	tests/integration/wide.py \

@@ -379,6 +379,20 @@ static void a_damaged_checkpoint_sends_all_to_the_older_step(void **state) {
     assert_non_null(strstr(error_text(), "--fresh"));
 }
 
+static void a_checkpoint_of_another_version_is_refused_and_given_up_by_nobody(void **state) {
+    struct fixture *f = *state;
+    bench_start_durable(f);
+    bench_add_durable(f, 99);
+    bench_lose(f, SHARD_1);
+    bench_ready(f, SHARD_0);
+    struct message message = {.type = MESSAGE_RESTORED};
+    message.restored =
+        (struct message_restored){.attempt = 2, .step = 0, .status = 69, .reason = "version 1"};
+    assert_int_equal(bench_feed(f, SHARD_0, message), ERROR_UNAVAILABLE);
+    assert_int_equal(bench_count_recorded(f, RECORD_ROLL_BACK), 0);
+    error_clear();
+}
+
 static void a_checkpoint_that_cannot_be_written_costs_only_itself(void **state) {
     struct fixture *f = *state;
     f->settings.shards_folder = "/shards";
@@ -419,6 +433,7 @@ int main(void) {
         TEST(without_a_durable_step_all_goes_back_to_the_start),
         TEST(an_answer_of_an_older_attempt_changes_nothing),
         TEST(a_damaged_checkpoint_sends_all_to_the_older_step),
+        TEST(a_checkpoint_of_another_version_is_refused_and_given_up_by_nobody),
         TEST(a_checkpoint_that_cannot_be_written_costs_only_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static void what_waited_behind_a_set_up_waits_for_the_new_folder_too(void **stat
     (void)assert_checkpointed(bench);
     assert_answer(bench, 1, COORDINATOR_LINK, MESSAGE_READY);
     assert_answer(bench, 2, COORDINATOR_LINK, MESSAGE_RESTORED);
-    assert_int_equal(answer(bench, 2).restored.status, 69);
+    assert_int_equal(answer(bench, 2).restored.status, 65);
     saved_release(&saved);
 }
 

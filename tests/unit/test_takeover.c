@@ -60,6 +60,42 @@ static void a_damaged_state_is_refused_and_changes_nothing(void **state) {
     bytes_release(&after);
 }
 
+/* A coordinator of these settings that finds two durable steps: states of `newer` and `older`. */
+static struct coordinator *taken_up(const struct fixture *f, const struct bytes *newer,
+                                    const struct bytes *older) {
+    uint64_t digests[] = {1, 2};
+    struct store_saved saved = {.attempt = 1, .step_count = 2};
+    const struct bytes *states[] = {newer, older};
+    for (uint32_t i = 0; i < 2; i++) {
+        saved.steps[i].step = 9 - i;
+        saved.steps[i].state = (struct store_blob){states[i]->data, states[i]->length};
+        saved.steps[i].digests = digests;
+    }
+    struct coordinator_settings settings = f->settings;
+    settings.saved = &saved;
+    return coordinator_new(&settings);
+}
+
+static void a_run_is_not_taken_up_from_a_state_of_another_shape(void **state) {
+    struct fixture *f = *state;
+    struct bytes good, other;
+    bytes_init(&good);
+    bytes_init(&other);
+    state_encode(f->coordinator, &good);
+    f->settings.optimizer.memory++;
+    bench_begin(f, &f->settings);
+    state_encode(f->coordinator, &other);
+    assert_null(taken_up(f, &good, &other));
+    assert_non_null(strstr(error_text(), "step 9"));
+    assert_non_null(strstr(error_text(), "--fresh"));
+    error_clear();
+    struct coordinator *coordinator = taken_up(f, &other, &good); /* the older does not count */
+    assert_int_equal(coordinator_view(coordinator).durable_step, 9);
+    coordinator_free(coordinator);
+    bytes_release(&good);
+    bytes_release(&other);
+}
+
 /* The journal that a coordinator would find, gathered from the records of its predecessor. */
 struct kept {
     struct bytes entries[8];
@@ -270,6 +306,7 @@ int main(void) {
         TEST(a_shard_whose_folder_a_later_coordinator_had_ends_the_older_one),
         TEST(a_state_survives_being_stored),
         TEST(a_damaged_state_is_refused_and_changes_nothing),
+        TEST(a_run_is_not_taken_up_from_a_state_of_another_shape),
         TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
         TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
