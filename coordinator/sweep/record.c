@@ -56,9 +56,8 @@ void sweep_record_release(struct sweep_record *record) {
 
 struct reading {
     int64_t sweep;
-    uint32_t values;        /* the full fits */
-    const struct job *job;  /* NULL: no limit was raised */
-    const json_t *settings; /* of that job; or NULL */
+    uint32_t values;                   /* the full fits */
+    const struct sweep_limits *limits; /* NULL: none was raised */
     struct sweep_runs *runs;
 };
 
@@ -82,8 +81,8 @@ static bool limit_is_raised(enum reason reason, const json_t *before, const json
 }
 
 /* A command that makes room may have removed them. */
-static bool has_checkpoints(const struct job *job, int64_t run) {
-    char *folder = memory_format("%s/shards/%lld", job->state, (long long)run);
+static bool has_checkpoints(const char *state, int64_t run) {
+    char *folder = memory_format("%s/shards/%lld", state, (long long)run);
     bool has = access(folder, F_OK) == 0;
     free(folder);
     return has;
@@ -94,8 +93,9 @@ static enum member_state state_of(const struct reading *reading, const struct st
     enum reason reason = reason_of(run->reason);
     if (!reason_has_model(reason))
         return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
-    bool goes_on = reading->job && limit_is_raised(reason, settings, reading->settings) &&
-                   has_checkpoints(reading->job, run->run);
+    const struct sweep_limits *limits = reading->limits;
+    bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
+                   has_checkpoints(limits->state, run->run);
     return goes_on ? MEMBER_OPEN : MEMBER_DONE;
 }
 
@@ -133,7 +133,7 @@ static int take_model(void *context, const struct store_model_row *model) {
 }
 
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
-                    const struct job *job, struct sweep_runs *runs) {
+                    const struct sweep_limits *limits, struct sweep_runs *runs) {
     uint32_t count = sweep_members(shape);
     *runs = (struct sweep_runs){.count = count,
                                 .members = memory_new(count, sizeof *runs->members),
@@ -142,13 +142,11 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                                 .removed = memory_new(count, sizeof(bool))};
     for (uint32_t i = 0; i < count; i++)
         runs->members[i].loss = NAN;
-    json_t *settings = job ? job_settings(job) : NULL;
     struct reading reading = {
-        .sweep = sweep, .values = shape->values, .job = job, .settings = settings, .runs = runs};
+        .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
     int code = sweep ? store_runs(store, take_run, &reading) : 0;
     if (!code && sweep)
         code = store_models(store, take_model, &reading);
-    json_decref(settings);
     return code;
 }
 

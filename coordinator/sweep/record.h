@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "coordinator/job/job.h"
 #include "coordinator/sweep/plan.h"
 #include "store/store.h"
 
@@ -31,10 +30,16 @@ struct sweep_runs {
     bool *removed; /* the member's model was removed */
 };
 
-/* With a job, members are open again that ended at a limit which this job has raised, if their
+/* The limits of the job now, which may be higher than those that members ended at. */
+struct sweep_limits {
+    const json_t *settings; /* job_settings() */
+    const char *state;      /* the folder with the checkpoints */
+};
+
+/* With `limits`, members are open again that ended at a limit which is higher now, if their
  * checkpoints are there. */
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
-                    const struct job *job, struct sweep_runs *runs);
+                    const struct sweep_limits *limits, struct sweep_runs *runs);
 void sweep_runs_release(struct sweep_runs *runs);
 
 /* Whether the sweep can go on: it has begun a member, none has failed, and it has not ended or a

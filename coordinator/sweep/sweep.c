@@ -66,9 +66,14 @@ static int read_start(struct sweep *sweep) {
 /* ---- a sweep that goes on, or a new one ---- */
 
 static int read_runs(struct sweep *sweep) {
+    const struct job *job = sweep->training->job;
+    json_t *settings = job_settings(job);
+    struct sweep_limits limits = {.settings = settings, .state = job->state};
     sweep_runs_release(&sweep->runs);
-    return sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape,
-                           sweep->training->job, &sweep->runs);
+    int code = sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape, &limits,
+                               &sweep->runs);
+    json_decref(settings);
+    return code;
 }
 
 /* Why the sweep in the store is not the one that is asked for; NULL if it is. */

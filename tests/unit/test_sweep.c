@@ -111,7 +111,7 @@ static void end_member(struct store *store, int64_t run, enum reason reason, dou
 static enum sweep_task next(struct store *store, int64_t sweep, const struct sweep_shape *shape,
                             uint32_t *member) {
     struct sweep_runs runs;
-    assert_int_equal(sweep_runs_read(store, sweep, shape, &runs), 0);
+    assert_int_equal(sweep_runs_read(store, sweep, shape, NULL, &runs), 0);
     enum sweep_task task = sweep_next(shape, runs.members, member);
     sweep_runs_release(&runs);
     return task;
@@ -154,7 +154,7 @@ static void the_table_has_a_row_for_each_value_and_the_result_is_the_winners(voi
                    i % 3 == 1 ? 0.25 + i : 8 + i);
     }
     struct sweep_runs runs;
-    assert_int_equal(sweep_runs_read(store, sweep, &folded, &runs), 0);
+    assert_int_equal(sweep_runs_read(store, sweep, &folded, NULL, &runs), 0);
     json_t *result = sweep_result(sweep, &folded, &runs);
     const json_t *table = json_object_get(result, "path");
     assert_int_equal(member_count(result, "run"), 2);
@@ -181,11 +181,11 @@ static void a_sweep_none_of_whose_members_began_is_not_gone_on_with(void **state
     assert_int_equal(record.sweep, 0);
     assert_int_equal(sweep_record_read(store, "abc", &record), 0);
     assert_int_equal(record.sweep, sweep);
-    assert_int_equal(sweep_runs_read(store, sweep, &plain, &runs), 0);
+    assert_int_equal(sweep_runs_read(store, sweep, &plain, NULL, &runs), 0);
     assert_false(sweep_is_open(&record, &plain, &runs));
     sweep_runs_release(&runs);
     begun_member(store, sweep, 0, "a");
-    assert_int_equal(sweep_runs_read(store, sweep, &plain, &runs), 0);
+    assert_int_equal(sweep_runs_read(store, sweep, &plain, NULL, &runs), 0);
     assert_true(sweep_is_open(&record, &plain, &runs));
     sweep_runs_release(&runs);
     sweep_record_release(&record);
@@ -202,7 +202,7 @@ static void a_sweep_whose_model_was_removed_is_not_gone_on_with(void **state) {
     store_model(store, run, "models/1", "abc");
     store_model_removed(store, run);
     assert_int_equal(sweep_record_read(store, "abc", &record), 0);
-    assert_int_equal(sweep_runs_read(store, sweep, &plain, &runs), 0);
+    assert_int_equal(sweep_runs_read(store, sweep, &plain, NULL, &runs), 0);
     assert_false(sweep_is_open(&record, &plain, &runs));
     sweep_runs_release(&runs);
     sweep_record_release(&record);
