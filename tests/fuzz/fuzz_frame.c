@@ -5,9 +5,8 @@
  * and the recipe also through TLS. Or it is a conversation in TLS that is changed on the way.
  *
  * With files as arguments: feeds those. Without: feeds the corpus beside the source, and frames
- * that are damaged in seeded ways. For libFuzzer, with
- * ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=256: clang -DLIBFUZZER
- * -fsanitize=fuzzer,address,undefined with the sources of wire/ and base/. */
+ * that are damaged in seeded ways. libFuzzer's program is made by
+ * `make fuzz`; run it with ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=256. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

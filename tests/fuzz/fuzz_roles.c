@@ -3,9 +3,8 @@
  * messages that they send must pass that check, too.
  *
  * An input is a course of events. With files as arguments: replays those. Without: replays the
- * corpus and courses drawn from seeds, as many as DML_FUZZ in the environment says. For libFuzzer:
- * ./configure CC=clang CFLAGS='-O1 -g -fsanitize=fuzzer-no-link,address,undefined', and link this
- * with -DLIBFUZZER and -fsanitize=fuzzer. */
+ * corpus and courses drawn from seeds, as many as DML_FUZZ in the environment says. libFuzzer's
+ * program is made by `make fuzz`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,28 +18,38 @@ tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/corpus.h test
 tests_fuzz_fuzz_roles_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 
-# `make fuzz` builds fuzzers with clang: ./fuzz_csv -max_total_time=60
-EXTRA_DIST += tests/fuzz/fuzz_text.h tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_csv.c \
-	tests/fuzz/fuzz_array.c
-TEXT_FUZZERS = fuzz_libsvm fuzz_csv fuzz_array
-CLEANFILES += $(TEXT_FUZZERS) fuzz_roles
-FUZZ_CC = clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-	-ffp-contract=off -DLIBFUZZER -I$(srcdir) -I.
-WIRE_OF_CONNECTIONS = wire/address.c wire/channel.c wire/connecting.c wire/failpoints.c wire/frame.c wire/host.c \
-	wire/inlet.c wire/key.c wire/options.c wire/outlet.c wire/peer.c wire/tls.c wire/tls_socket.c
+# Programs of libFuzzer, of the same libraries: ./fuzz_csv -max_total_time=60. Any build with clang
+# links them; what they cover they see in one with --enable-sanitizers=fuzzer-no-link,address,undefined.
+if HAVE_FUZZER
+LIBFUZZERS = fuzz_libsvm fuzz_csv fuzz_array fuzz_frame fuzz_roles
+EXTRA_PROGRAMS += $(LIBFUZZERS)
+CLEANFILES += $(LIBFUZZERS)
+in_libfuzzer = $(AM_CPPFLAGS) -DLIBFUZZER
+by_libfuzzer = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_libsvm_SOURCES = tests/fuzz/fuzz_libsvm.c tests/fuzz/fuzz_text.h
+fuzz_libsvm_CPPFLAGS = $(in_libfuzzer)
+fuzz_libsvm_LDFLAGS = $(by_libfuzzer)
+fuzz_libsvm_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+fuzz_csv_SOURCES = tests/fuzz/fuzz_csv.c tests/fuzz/fuzz_text.h
+fuzz_csv_CPPFLAGS = $(in_libfuzzer)
+fuzz_csv_LDFLAGS = $(by_libfuzzer)
+fuzz_csv_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+fuzz_array_SOURCES = tests/fuzz/fuzz_array.c tests/fuzz/fuzz_text.h
+fuzz_array_CPPFLAGS = $(in_libfuzzer)
+fuzz_array_LDFLAGS = $(by_libfuzzer)
+fuzz_array_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+fuzz_frame_SOURCES = $(tests_fuzz_fuzz_frame_SOURCES)
+fuzz_frame_CPPFLAGS = $(in_libfuzzer)
+fuzz_frame_LDFLAGS = $(by_libfuzzer)
+fuzz_frame_LDADD = $(tests_fuzz_fuzz_frame_LDADD)
+fuzz_roles_SOURCES = $(tests_fuzz_fuzz_roles_SOURCES)
+fuzz_roles_CPPFLAGS = $(in_libfuzzer)
+fuzz_roles_LDFLAGS = $(by_libfuzzer)
+fuzz_roles_LDADD = $(tests_fuzz_fuzz_roles_LDADD)
+endif
+fuzz: $(LIBFUZZERS)
+	@case '$(PROJECT_CFLAGS)' in *fuzzer-no-link*) ;; *) \
+		echo 'fuzz: configure with CC=clang --without-cuda' \
+		    '--enable-sanitizers=fuzzer-no-link,address,undefined' >&2; \
+		exit 1;; esac
 .PHONY: fuzz
-fuzz: $(TEXT_FUZZERS) fuzz_roles
-$(TEXT_FUZZERS):
-	$(FUZZ_CC) $(srcdir)/tests/fuzz/$@.c \
-	    $(addprefix $(srcdir)/, $(filter %.c,$(filter data/array% data/batch.c data/blocks.c data/csv% \
-	        data/format.c data/input.c data/libsvm.c data/list.c data/number.c data/source_paths.c \
-	        data/table.c data/weights.c,$(libdata_a_SOURCES)) $(libbase_a_SOURCES))) \
-	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) -lm -o $@
-fuzz_roles:
-	cd $(srcdir) && $(FUZZ_CC) -I$(abs_builddir) \
-	    $(filter %.c,$(tests_fuzz_fuzz_roles_SOURCES) $(libsimulated_a_SOURCES) \
-	        $(libobjective_a_SOURCES) $(libnumeric_a_SOURCES)) \
-	    $(filter-out %.h %.def $(WIRE_OF_CONNECTIONS),$(libwire_a_SOURCES)) \
-	    $(filter-out %.h %.def base/log.c,$(libbase_a_SOURCES)) \
-	    $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS) \
-	    -lm -o $(abs_builddir)/$@
