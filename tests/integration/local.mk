@@ -21,6 +21,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_hosts.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
+	tests/integration/test_examples.py \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \

@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """The manual pages are sound and say what the programs say."""
 
-import gzip
-import random
 import re
 import shutil
-import struct
 import subprocess
 import sys
 
@@ -102,55 +99,6 @@ def what_the_job_for_slurm_asks_for_is_on_its_page(folder):
                  for word in re.findall(r'Fl Fl ([a-z-]+)', line)}
     cosmetic = {'job-name', 'output'}
     assert len(asked) > 5 and set(asked) - cosmetic <= explained, set(asked) - cosmetic - explained
-
-
-def jobs_of(page):
-    """The examples of a page that are whole job files: they begin with a comment of the name."""
-    return re.findall(r'^\.Bd -literal.*?\n(# \w+\.conf\n.*?)^\.Ed', page, re.M | re.S)
-
-
-@test
-def every_task_trains_with_the_job_file_of_its_page(folder):
-    rng = random.Random(5)
-    people = [f'{i},{rng.randint(18, 80)},{rng.choice(["Rome", "Oslo", "?"])},'
-              f'{rng.choice([1000, 2000])},{rng.choice(["yes", "no"])}' for i in range(300)]
-    (folder / 'people.csv').write_text('\n'.join(['id,age,city,zip,bought', *people]) + '\n')
-    (folder / 'counts.csv').write_text('x,y\n' + ''.join(f'{i % 7},{i % 3}\n' for i in range(90)))
-    (folder / 'reviews.csv').write_text('x,y,grade\n' + ''.join(
-        f'{i % 7},{i % 5},{["low", "medium", "high"][rng.randrange(3)]}\n' for i in range(90)))
-    tags = ['', 'blue', '"red,big"', 'red']
-    (folder / 'tags.csv').write_text('x,y,tags\n' + ''.join(
-        f'{i % 7},{i % 5},{tags[rng.randrange(4)]}\n' for i in range(90)))
-    (folder / 'bends.csv').write_text('x,y,side\n' + ''.join(
-        f'{i % 7},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}\n' for i in range(210)))
-    for name, rows in (('train', 60), ('t10k', 9)):  # IDX: images of two pixels
-        pixels = bytes((i * 37 + j) % 256 for i in range(rows) for j in range(2))
-        (folder / f'{name}-images-idx3-ubyte.gz').write_bytes(
-            gzip.compress(struct.pack('>4I', 0x803, rows, 1, 2) + pixels))
-        (folder / f'{name}-labels-idx1-ubyte.gz').write_bytes(
-            gzip.compress(struct.pack('>2I', 0x801, rows) + bytes(i % 3 for i in range(rows))))
-    small_data(folder, 'train.libsvm')
-    jobs = jobs_of(PAGES['dml-tasks.7'].read_text())
-    assert len(jobs) == 10, jobs
-    for number, job in enumerate(jobs):
-        path = folder / f'{number}.conf'
-        path.write_text(job)
-        finished = dml('run', path, '--json')
-        assert finished.status == 0 and finished.json['converged'], (job, finished)
-
-
-@test
-def every_example_of_a_job_file_is_valid(folder):
-    page = PAGES['dml.conf.5'].read_text().split('.Sh EXAMPLES')[1]
-    examples = re.findall(r'^\.Bd -literal.*?\n(.*?)^\.Ed', page, re.M | re.S)
-    assert len(examples) >= 4, examples
-    for name in 'train.txt', 'a9a.gz', 'a9a.t.gz', 'wdbc.csv', '2026-01/part-1.zst':
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text('1 1:1\n-1 1:2\n')
-    for example in examples:
-        (folder / 'example.conf').write_text(example.replace('\\e', '\\'))
-        finished = dml('check', folder / 'example.conf')
-        assert finished.status == 0, (example, finished)
 
 
 sys.exit(main())
