@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/file.h"
 #include "base/filesystem.h"
 #include "base/guard.h"
 #include "base/memory.h"
@@ -206,6 +207,10 @@ int store_open_existing(const char *state_folder, struct store **store) {
             error_set(ERROR_UNAVAILABLE, "%s: there is no such file: nothing was run there", path);
     free(path);
     return code ? code : open_database(state_folder, SQLITE_OPEN_READWRITE, store);
+}
+
+char *store_folder(const struct store *store) {
+    return path_folder(store->path);
 }
 
 int store_close(struct store *store) {

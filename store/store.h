@@ -28,6 +28,9 @@ int store_open(const char *state_folder, struct store **store);
 /* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. */
 int store_open_existing(const char *state_folder, struct store **store);
 
+/* The state folder that the store, or what it is a copy of, was opened in; free it. */
+char *store_folder(const struct store *store);
+
 /* Copies what is committed into memory: for reading, when the file and its lock are let go. */
 int store_copy(struct store *store, struct store **copy);
 

@@ -39,7 +39,7 @@ static int read_decision(struct store *store, const char *state, struct last_run
     int code = history_read(store, &history);
     if (!code) {
         const struct history_item *item = history_of(&history, last->run);
-        last->decided = item || publish_live(state) == last->run;
+        last->decided = item || history_current(state) == last->run;
         last->refused = item && item->decision == DECISION_REFUSED;
     }
     history_release(&history);

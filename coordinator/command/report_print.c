@@ -216,10 +216,36 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     print_hosts(json_object_get(status, "hosts"), out, colors);
 }
 
-/* The mark behind the number of a run: its model is live, or was refused. */
+/* The marks behind the number of a run, by its publication. */
+static const struct mark {
+    const char *publication, *meaning;
+    char mark;
+} marks[] = {{"live", "live", '*'},
+             {"pending", "goes live: repeat the command that was cut off", '+'},
+             {"refused", "refused by the gate", '!'}};
+enum { MARKS = sizeof marks / sizeof marks[0] };
+
 static char mark_of(const json_t *run) {
     const char *publication = member_text(run, "publication");
-    return strcmp(publication, "live") == 0 ? '*' : strcmp(publication, "refused") == 0 ? '!' : ' ';
+    for (unsigned i = 0; i < MARKS; i++)
+        if (strcmp(publication, marks[i].publication) == 0)
+            return marks[i].mark;
+    return ' ';
+}
+
+static void print_marks(const json_t *runs) {
+    size_t i;
+    json_t *run;
+    const char *between = "";
+    for (unsigned k = 0; k < MARKS; k++) {
+        bool used = false;
+        json_array_foreach(runs, i, run) used |= mark_of(run) == marks[k].mark;
+        if (used)
+            printf("%s%c %s", between, marks[k].mark, marks[k].meaning);
+        between = used ? "   " : between;
+    }
+    if (*between)
+        putchar('\n');
 }
 
 static void print_run(const json_t *run, bool colors) {
@@ -338,7 +364,6 @@ void report_print_runs(const json_t *runs, bool colors) {
              "time", "steps", "evals", "loss", "ended", "model");
     terminal_put(stdout, colors, STYLE_HEADING, heading);
     putchar('\n');
-    bool live = false, refused = false;
     json_array_foreach(json_object_get(runs, "runs"), i, run) {
         print_run(run, colors);
         print_sweep(json_object_get(run, "sweep"), colors);
@@ -347,11 +372,7 @@ void report_print_runs(const json_t *runs, bool colors) {
         print_run_figures(run, "holdout", colors);
         print_run_figures(run, "test", colors);
         print_size(json_object_get(run, "bytes"), colors);
-        live |= mark_of(run) == '*';
-        refused |= mark_of(run) == '!';
     }
-    if (live || refused)
-        printf("%s%s%s\n", live ? "* live" : "", live && refused ? "   " : "",
-               refused ? "! refused by the gate" : "");
+    print_marks(json_object_get(runs, "runs"));
     print_sizes(json_object_get(runs, "bytes"));
 }

@@ -249,7 +249,7 @@ static int work(struct retrain *r) {
                                       .job = job->name,
                                       .on_publish = job->on_publish};
     if (!code)
-        code = publish_settle_earlier(&r->publisher);
+        code = publish_settle_earlier(&r->publisher, NULL);
     if (!code)
         code = read_data(r);
     if (!code)

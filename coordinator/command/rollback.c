@@ -25,6 +25,7 @@ struct rollback {
     struct store *store;
     char *job, *on_publish;
     int64_t from, to;
+    bool completed; /* a rollback that an earlier command began */
 };
 
 /* Job name and on_publish of the newest run. */
@@ -99,8 +100,8 @@ static int find_before(struct rollback *r) {
 }
 
 static int choose(struct rollback *r) {
-    r->from = publish_live(r->state);
-    int code = r->options->to ? parse_run(r->options->to, &r->to) : find_before(r);
+    r->from = history_current(r->state);
+    int code = r->to ? 0 : find_before(r);
     if (code)
         return code;
     char *file = memory_format("%s/models/%lld/model.json", r->state, (long long)r->to);
@@ -136,6 +137,10 @@ static int show(const struct rollback *r) {
         report_print_json(answer);
         json_decref(answer);
         free(live);
+    } else if (r->completed) {
+        printf("the model of run %lld is live again, in place of run %lld: the rollback that was "
+               "cut off is complete\n",
+               (long long)r->to, (long long)r->from);
     } else if (r->from == r->to) {
         printf("the model of run %lld was live already%s\n", (long long)r->to,
                r->on_publish ? "; on_publish was run again" : "");
@@ -146,22 +151,50 @@ static int show(const struct rollback *r) {
     return 0;
 }
 
-static int work(struct rollback *r) {
-    int code = loop_open(&r->loop);
+/* Whoever repeats a rollback that was cut off wants that one, and not to go back once more. Then
+ * on_publish fails this command as it would have failed that one. */
+static int complete(struct rollback *r, const struct history_item *pending) {
+    struct publisher publisher = publisher_of(r);
+    r->completed =
+        pending && pending->decision == DECISION_ROLLED_BACK && (!r->to || r->to == pending->run);
+    if (!r->completed)
+        return publish_settle_earlier(&publisher, NULL);
+    r->from = pending->previous_run;
+    r->to = pending->run;
+    return publish_settle(&publisher);
+}
+
+static int complete_earlier(struct rollback *r) {
+    struct history history;
+    int code = history_read(r->store, &history);
+    if (!code)
+        code = complete(r, history_pending(&history));
+    history_release(&history);
+    return code;
+}
+
+static int begin(struct rollback *r) {
+    int code = r->options->to ? parse_run(r->options->to, &r->to) : 0;
+    if (!code)
+        code = loop_open(&r->loop);
     if (!code)
         code = state_lock(r->state, &r->lock);
     if (!code)
         code = store_open_existing(r->state, &r->store);
     if (!code)
         code = names_job_file(r->options) ? take_job(r, r->options->operands[0]) : take_settings(r);
-    struct publisher publisher = publisher_of(r);
-    if (!code)
-        code = publish_settle_earlier(&publisher);
-    if (!code)
+    return code;
+}
+
+static int work(struct rollback *r) {
+    int code = begin(r);
+    int announced = code ? 0 : complete_earlier(r);
+    if (!code && !announced && !r->completed) {
         code = choose(r);
+        announced = code ? 0 : go_back(r);
+    }
     if (code)
         return code;
-    int announced = go_back(r);
     if (announced && announced != ERROR_UNAVAILABLE)
         return announced;
     code = show(r);

@@ -1,7 +1,12 @@
 /* `run`: trains the model of a job file and makes it live. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/past.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/sets.h"
@@ -9,6 +14,7 @@
 #include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "coordinator/run/workers.h"
+#include "coordinator/sweep/recall.h"
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 
@@ -17,7 +23,49 @@ struct chosen {
     int64_t run;
     const char *why;
     json_t *result;
+    bool decided; /* that it goes live */
 };
+
+static int read_last(const struct training *training, struct last_run *last) {
+    struct job *job = training->job;
+    char *identity = job_identity(job);
+    struct sweep_shape shape = sweep_shape_of(job);
+    int code = job_has_sweep(job)
+                   ? last_sweep_read(training->store, job->state, identity, &shape, last)
+                   : last_run_read(training->store, job->state, identity, last);
+    free(identity);
+    return code;
+}
+
+static bool is_of_data(const struct last_run *last, const struct dataset *data) {
+    char *judged = sweep_judged_by(data);
+    bool same = !strcmp(last->data, set_info(data->set)->fingerprint) &&
+                (!last->judged || !strcmp(last->judged, judged));
+    free(judged);
+    return same;
+}
+
+/* A command that was cut off after its training is not to train again when it is repeated: it has
+ * chosen its model. `settled` is the decision that was completed just now. */
+static int choose_ended(const struct training *training, const struct dataset *data,
+                        const struct history_item *settled, struct chosen *chosen) {
+    struct last_run last = {0};
+    if (training->options->fresh || training->options->start)
+        return 0;
+    int code = read_last(training, &last);
+    bool decided = settled->publication && settled->run == last.run;
+    if (!code && last.run && last.concluded && last.over && (!last.decided || decided) &&
+        is_of_data(&last, data)) {
+        log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
+                 (long long)last.run, decided ? "nothing is left to do" : "its model goes live");
+        *chosen = (struct chosen){.run = last.run,
+                                  .why = "`run` publishes without a gate",
+                                  .result = json_loads(last.result ? last.result : "{}", 0, NULL),
+                                  .decided = decided};
+    }
+    last_run_release(&last);
+    return code;
+}
 
 static int train_one(struct training *training, const struct dataset *data, struct chosen *chosen) {
     training->start_from = training->options->start;
@@ -44,8 +92,10 @@ static int train_many(struct training *training, const struct dataset *data,
 static int publish(struct training *training, const struct publisher *publisher,
                    const struct chosen *chosen) {
     const struct options *options = training->options;
-    int code = publish_decide(publisher, DECISION_PUBLISHED, chosen->run, chosen->why);
-    if (!code)
+    int code = chosen->decided
+                   ? 0
+                   : publish_decide(publisher, DECISION_PUBLISHED, chosen->run, chosen->why);
+    if (!code && !chosen->decided)
         code = publish_settle(publisher);
     result_show(chosen->result, options->json, options->cron);
     shortfall_log(chosen->result);
@@ -57,17 +107,20 @@ static int publish(struct training *training, const struct publisher *publisher,
  * take long. */
 static int train(struct training *training, struct dataset *data) {
     struct chosen chosen = {0};
+    struct history_item settled = {0};
     struct publisher publisher = {.store = training->store,
                                   .loop = &training->loop,
                                   .state = training->job->state,
                                   .job = training->job->name,
                                   .on_publish = training->job->on_publish};
-    int code = publish_settle_earlier(&publisher);
+    int code = publish_settle_earlier(&publisher, &settled);
     if (!code)
         code = workers_prepare(training);
     if (!code)
         code = training_read(training, training->options->start, data);
     if (!code)
+        code = choose_ended(training, data, &settled, &chosen);
+    if (!code && !chosen.run)
         code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen);
     if (!code)
         code = publish(training, &publisher, &chosen);

@@ -46,7 +46,7 @@ static int find_models(struct store *store, const char *state, const struct need
     int code = versions_superfluous(store, state, needs->keep_models, &runs, &count);
     for (size_t i = 0; !code && i < count; i++) {
         char *path = memory_format("%s/models/%lld", state, (long long)runs[i]);
-        if (!needs_model(needs, runs[i]) && access(path, F_OK) == 0)
+        if (!needs_model(needs, runs[i])) /* also if it is gone and not noted */
             add(list, "model", path, runs[i]);
         free(path);
     }
@@ -200,6 +200,8 @@ static int remove_item(struct store *store, const struct prune_item *item) {
         log_warning("%s cannot be removed", path);
     free(aside);
     code = gone && item->run ? store_model_removed(store, item->run) : 0;
+    if (!code)
+        code = store_flush(store);
     return code ? code : gone ? 0 : ERROR_IO;
 }
 

@@ -18,24 +18,12 @@
 #include "base/memory.h"
 #include "model/model.h"
 
-int64_t publish_live(const char *state) {
-    char target[32] = "", *end;
-    char *link = memory_format("%s/models/current", state);
-    ssize_t length = readlink(link, target, sizeof target - 1);
-    bool leads = length > 0 && access(link, F_OK) == 0;
-    free(link);
-    if (!leads)
-        return 0;
-    long long run = strtoll(target, &end, 10);
-    return *end || run < 1 ? 0 : run;
-}
-
 char *publish_folder(const char *state, int64_t run) {
     return memory_format("%s/models/%lld", state, (long long)run);
 }
 
 char *publish_live_folder(const char *state) {
-    int64_t live = publish_live(state);
+    int64_t live = history_current(state);
     return live ? publish_folder(state, live) : NULL;
 }
 
@@ -48,7 +36,7 @@ int publish_decide(const struct publisher *publisher, enum decision decision, in
         store_publish(publisher->store,
                       &(struct store_publication){.kind = decision_text(decision),
                                                   .run = run,
-                                                  .previous_run = publish_live(publisher->state),
+                                                  .previous_run = history_current(publisher->state),
                                                   .text = why});
     if (!code)
         failpoint(FAILPOINT_publish_decided);
@@ -192,8 +180,8 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
     char name[24];
     char *models = path_join(publisher->state, "models");
     snprintf(name, sizeof name, "%lld", (long long)run);
-    int code = publish_live(publisher->state) == run ? folder_sync(models)
-                                                     : model_set_current(models, name);
+    int code = history_current(publisher->state) == run ? folder_sync(models)
+                                                        : model_set_current(models, name);
     free(models);
     return code;
 }
@@ -217,20 +205,36 @@ static int settle(const struct publisher *publisher, const struct history_item *
     return code ? code : announced;
 }
 
-int publish_settle(const struct publisher *publisher) {
+static int settle_pending(const struct publisher *publisher, struct history_item *settled) {
     struct history history;
     int code = history_read(publisher->store, &history);
-    if (!code && history.count && !history.items[history.count - 1].settled)
-        code = settle(publisher, &history.items[history.count - 1]);
+    const struct history_item *pending = code ? NULL : history_pending(&history);
+    if (pending) {
+        *settled = *pending;
+        code = settle(publisher, pending);
+    }
     history_release(&history);
     return code;
 }
 
-int publish_settle_earlier(const struct publisher *publisher) {
-    int code = publish_settle(publisher);
-    if (code != ERROR_UNAVAILABLE)
-        return code;
-    log_error("%s", error_text());
-    error_clear();
-    return 0;
+int publish_settle(const struct publisher *publisher) {
+    struct history_item settled;
+    return settle_pending(publisher, &settled);
+}
+
+int publish_settle_earlier(const struct publisher *publisher, struct history_item *settled) {
+    struct history_item item = {0};
+    int code = settle_pending(publisher, &item);
+    if (code == ERROR_UNAVAILABLE) {
+        log_error("%s", error_text());
+        error_clear();
+        code = 0;
+    }
+    if (!code && item.publication && item.decision != DECISION_REFUSED)
+        log_info("the model of run %lld is live: an earlier command had decided it, and was cut "
+                 "off",
+                 (long long)item.run);
+    if (settled)
+        *settled = item;
+    return code;
 }

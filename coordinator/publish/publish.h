@@ -21,10 +21,6 @@ struct publisher {
     const char *on_publish; /* a command for /bin/sh, or NULL */
 };
 
-/* The run whose model STATE/models/current points to; 0 if there is no such link or no such model.
- */
-int64_t publish_live(const char *state);
-
 /* STATE/models/RUN; free it. */
 char *publish_folder(const char *state, int64_t run);
 
@@ -40,8 +36,9 @@ int publish_decide(const struct publisher *publisher, enum decision decision, in
  * is live and the decision settled nevertheless. */
 int publish_settle(const struct publisher *publisher);
 
-/* The same for a decision that an earlier command left unsettled. If on_publish fails, that is only
- * logged: it shall not stop this command. */
-int publish_settle_earlier(const struct publisher *publisher);
+/* The same for a decision that an earlier command left unsettled; `settled` is zeroed if there is
+ * none, and may be NULL. If on_publish fails, that is only logged: it shall not stop this command.
+ */
+int publish_settle_earlier(const struct publisher *publisher, struct history_item *settled);
 
 #endif

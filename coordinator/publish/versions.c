@@ -127,7 +127,7 @@ static int find_superfluous(struct store *store, const char *state, uint32_t kee
     if (!code)
         code = store_runs(store, take_sweep, list);
     if (!code)
-        select_superfluous(list, &history, publish_live(state), keep);
+        select_superfluous(list, &history, history_current(state), keep);
     history_release(&history);
     return code;
 }

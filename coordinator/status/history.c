@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -43,6 +44,11 @@ void history_release(struct history *history) {
     *history = (struct history){0};
 }
 
+const struct history_item *history_pending(const struct history *history) {
+    const struct history_item *last = history->items + history->count - 1;
+    return history->count && !last->settled ? last : NULL;
+}
+
 int64_t history_live(const struct history *history) {
     for (size_t i = history->count; i; i--)
         if (history->items[i - 1].decision != DECISION_REFUSED)
@@ -55,6 +61,18 @@ const struct history_item *history_of(const struct history *history, int64_t run
         if (history->items[i - 1].run == run)
             return &history->items[i - 1];
     return NULL;
+}
+
+int64_t history_current(const char *state) {
+    char target[32] = "", *end;
+    char *link = memory_format("%s/models/current", state);
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    bool leads = length > 0 && access(link, F_OK) == 0;
+    free(link);
+    if (!leads)
+        return 0;
+    long long run = strtoll(target, &end, 10);
+    return *end || run < 1 ? 0 : run;
 }
 
 /* The index of `run` in the stack of versions; `depth` if it is not there. */

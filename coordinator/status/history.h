@@ -34,7 +34,14 @@ struct history {
 int history_read(struct store *store, struct history *history);
 void history_release(struct history *history);
 
-/* The run whose model is live; 0 if none was published. */
+/* The run whose model STATE/models/current points to; 0 if there is no such link or no such model.
+ */
+int64_t history_current(const char *state);
+
+/* The decision that an earlier command took and did not complete; NULL if there is none. */
+const struct history_item *history_pending(const struct history *history);
+
+/* The run whose model is live when all decisions are complete; 0 if none was published. */
 int64_t history_live(const struct history *history);
 
 /* The last decision about a run's model, NULL if there was none. */

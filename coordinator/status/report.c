@@ -150,19 +150,23 @@ int report_status(struct store *store, json_t **status) {
 struct runs_listed {
     struct store *store;
     struct history history;
+    int64_t current;
     struct changes changes;
     json_t *list;
 };
 
-/* "live", "published" (the run's model was live once), "refused", or null if there is no decision.
- */
-static json_t *publication_of(const struct history *history, int64_t run) {
-    const struct history_item *item = history_of(history, run);
+/* "live" (what `current` points to), "pending" (it was decided that the run's model goes live, but
+ * the command was cut off before it did), "published" (it was live once), "refused", or null if
+ * there is no decision. */
+static json_t *publication_of(const struct runs_listed *runs, int64_t run) {
+    const struct history_item *item = history_of(&runs->history, run);
     if (!item)
         return json_null();
     if (item->decision == DECISION_REFUSED)
         return json_string("refused");
-    return json_string(history_live(history) == run ? "live" : "published");
+    if (run == runs->current)
+        return json_string("live");
+    return json_string(item == history_pending(&runs->history) ? "pending" : "published");
 }
 
 /* The figures on the holdout and the test data, without what is for each class. */
@@ -193,7 +197,7 @@ static int take_run(void *context, const struct store_run *run) {
         (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps, "evaluations",
         (json_int_t)run->evaluations, "loss", number_json(run->loss), "gradient_max",
         number_json(run->gradient_max), "model", text_or_null(folder), "model_sha256",
-        text_or_null(sha256), "publication", publication_of(&runs->history, run->run));
+        text_or_null(sha256), "publication", publication_of(runs, run->run));
     if (run->sweep)
         json_object_set_new(of_run, "sweep",
                             json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
@@ -208,7 +212,10 @@ static int take_run(void *context, const struct store_run *run) {
 }
 
 int report_runs(struct store *store, json_t **runs) {
-    struct runs_listed list = {.store = store, .list = json_array()};
+    char *folder = store_folder(store);
+    struct runs_listed list = {
+        .store = store, .current = history_current(folder), .list = json_array()};
+    free(folder);
     int code = history_read(store, &list.history);
     if (!code)
         code = store_runs(store, take_run, &list);

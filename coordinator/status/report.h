@@ -24,7 +24,8 @@ void report_add_end(json_t *status, const json_t *result);
 /* {"runs": [{run, job, state, reason, converged, started_ms, ended_ms, seconds, steps,
  * evaluations, loss, gradient_max, l1, l2, nonzero, downpour, model, model_sha256, publication}]},
  * oldest first. l1, l2, nonzero and downpour are null until the run has ended. `publication` is
- * "live", "published" (it was live), "refused" or null. */
+ * "live", "pending" (it goes live with the next command), "published" (it was live), "refused" or
+ * null. */
 int report_runs(struct store *store, json_t **runs);
 
 /* Prints tables of at most 80 columns; `colors` is from terminal_colors(). */

@@ -26,6 +26,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \
 	tests/integration/test_versions.py \
+	tests/integration/test_repeated.py \
 	tests/integration/test_streams.py \
 	tests/integration/test_names.py \
 	tests/integration/test_limits.py \
