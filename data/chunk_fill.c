@@ -189,6 +189,9 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
     struct derived derived;
     while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &at, &derived))
         gather(gathered, derived.column, derived.value, row);
+    const struct absent *absent = &filling->columns->absent[walk->pack];
+    for (uint32_t i = 0; i < absent->count; i++)
+        gather(gathered, absent->values[i].column, absent->values[i].value, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -305,6 +308,9 @@ static void fill_dense_row(const struct filling *filling, const struct row_walk 
     struct derived derived;
     while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &next, &derived))
         put_value(place->value, filling->type, derived.column, derived.value);
+    const struct absent *absent = &filling->columns->absent[walk->pack];
+    for (uint32_t i = 0; i < absent->count; i++)
+        put_value(place->value, filling->type, absent->values[i].column, absent->values[i].value);
 }
 
 static void fill_dense(const struct filling *filling, const struct set_chunk *chunk, uint8_t *data,
@@ -401,9 +407,11 @@ static void scatter_dense(const struct filling *filling, struct scattering at) {
 
 static void scatter_sparse(struct chunk_buffer *buffer, const struct filling *filling,
                            struct scattering at) {
-    uint64_t values = at.walk.rows.values; /* twice, if each brings another one with it */
-    struct gathered gathered = gathered_in(
-        buffer, filling->columns->deriving[at.walk.pack] ? 2 * values : values, at.end - at.row);
+    uint64_t rows = at.end - at.row, values = at.walk.rows.values;
+    if (filling->columns->deriving[at.walk.pack])
+        values *= 2; /* each may bring another one with it */
+    values += rows * filling->columns->absent[at.walk.pack].count;
+    struct gathered gathered = gathered_in(buffer, values, rows);
     for (; find_scattered(&at); next_scattered(&at)) {
         struct arrays arrays = arrays_of_window(&at);
         uint32_t row = at.place % SET_BLOCK_ROWS;

@@ -22,6 +22,17 @@ struct collecting {
 int columns_prepare(struct columns *columns, struct collecting *collecting,
                     const struct set_options *options);
 
+/* Adds a column behind those that are there. */
+void collecting_add(struct columns *columns, struct collecting *collecting, uint64_t id,
+                    uint64_t values);
+
+/* Counts what the training rows of packs have for columns that their files lack: what says that a
+ * number or a category is missing, which may be a column of its own, and the number's mean. */
+void columns_find_absent(struct columns *columns, struct collecting *collecting);
+
+/* Lists it for each pack, when columns have their final numbers. */
+void columns_list_absent(struct columns *columns, const struct split *split);
+
 /* Replaces each number by its place in `to`, as a number may be DICTIONARY_NONE. */
 void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to);
 

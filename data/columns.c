@@ -272,6 +272,7 @@ int columns_find(struct columns *columns, const struct split *split,
     }
     if (!code) {
         order_columns(columns, &collecting);
+        columns_list_absent(columns, split);
         sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
@@ -290,7 +291,11 @@ void columns_release(struct columns *columns) {
         free(columns->bin_column[i]);
     for (uint32_t i = 0; i < columns->made_names; i++)
         free(columns->made_name[i]);
+    for (uint32_t p = 0; columns->absent && p < columns->packs; p++)
+        free(columns->absent[p].values);
     free(columns->of_pack);
+    free(columns->absent);
+    free(columns->missing_column);
     free(columns->deriving);
     free(columns->bin_column);
     free(columns->number_column);

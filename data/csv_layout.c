@@ -184,12 +184,21 @@ static bool asks_for_names(const struct source_options *options) {
            list_has_name(options->numbers) || list_has_name(options->categories);
 }
 
+/* Whether a line names the columns of the table: all, or most where some may be missing. */
+static bool names_columns(const struct source_options *options, const struct csv_cells *first) {
+    uint32_t used, named;
+    if (!options->table)
+        return false;
+    named = csv_count_named(options->table, first, &used);
+    return used && (named == used || (2 * named >= used && are_names(first) &&
+                                      options->missing_columns == MISSING_COLUMNS_MISSING));
+}
+
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
                       const struct format *format) {
     if (format->options->header != CSV_HEADER_AUTO)
         return format->options->header == CSV_HEADER_YES;
-    return asks_for_names(format->options) ||
-           (format->options->table && csv_match_all(format->options->table, first)) ||
+    return asks_for_names(format->options) || names_columns(format->options, first) ||
            (are_names(first) && fits_below(second, first, format->delimiter));
 }
 
@@ -236,11 +245,21 @@ static int find_label(struct format *format, const struct csv_cells *first) {
     return csv_check_count(format, first, options->columns);
 }
 
+/* Whether a name in a list need not be that of a column here: it may be one of another file.
+ * Numbers are those of the first. */
+static bool may_lack(const struct source_options *options, const char *name) {
+    return options->adds_columns && (options->table || !csv_is_number(name));
+}
+
 /* Gives the columns of a list their kind, which no other list may have told. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
     for (const char *const *name = list; name && *name; name++) {
-        uint32_t column = csv_find_column(first, format->header, *name);
+        uint32_t column = format->options->table && csv_is_number(*name)
+                              ? first->count
+                              : csv_find_column(first, format->header, *name);
+        if (column == first->count && may_lack(format->options, *name))
+            continue;
         if (column == first->count)
             return csv_no_column(first, format->header, what, *name);
         struct table_column *here = &format->table->column[column];
@@ -298,26 +317,32 @@ static void tell_of_categories(const struct format *format, const char *path) {
     free(list);
 }
 
-/* Gives all columns their kinds. */
-static int find_kinds(struct format *format, const struct csv_cells *first,
-                      const struct text_line *text) {
+int csv_find_kinds(struct format *format, const struct csv_cells *first,
+                   const struct text_line *text, bool *known) {
     const struct source_options *options = format->options;
-    bool *known = memory_new(first->count, sizeof *known);
-    if (format->label < first->count)
-        known[format->label] = true;
     int code = set_kinds(format, first, options->skip, COLUMN_SKIPPED, "leave out", known);
     if (!code)
         code = set_kinds(format, first, options->numbers, COLUMN_NUMBER, "read as a number", known);
     if (!code)
         code = set_kinds(format, first, options->categories, COLUMN_CATEGORY, "read as a category",
                          known);
-    if (!code && options->weight)
+    if (!code && options->weight && !options->table)
         code = set_weight(format, first, known);
     if (!code && !options->numbers_only)
         code = csv_kinds_find(format, first->path, text, known);
-    free(known);
     if (!code)
         tell_of_categories(format, first->path);
+    return code;
+}
+
+/* Gives all columns their kinds. */
+static int find_kinds(struct format *format, const struct csv_cells *first,
+                      const struct text_line *text) {
+    bool *known = memory_new(first->count, sizeof *known);
+    if (format->label < first->count)
+        known[format->label] = true;
+    int code = csv_find_kinds(format, first, text, known);
+    free(known);
     return code;
 }
 
@@ -401,7 +426,7 @@ static int find_columns(struct format *format, const struct csv_cells *first,
     if (format->options->table) {
         format->table = table_copy(format->options->table);
         keep_words(format);
-        code = csv_match(format, first);
+        code = csv_match(format, first, text);
     } else {
         code = make_table(format, first, text);
     }

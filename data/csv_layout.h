@@ -26,8 +26,13 @@ int csv_no_column(const struct csv_cells *first, bool header, const char *what, 
 int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected);
 
 /* Finds the columns of the table (format->table) in a file: by name where both have names, else by
- * position. Fills format->column and the label. */
-int csv_match(struct format *format, const struct csv_cells *first);
+ * position. Fills format->column and the label. `text` is behind the names. */
+int csv_match(struct format *format, const struct csv_cells *first, const struct text_line *text);
+
+/* Gives the columns of format->table their kinds, which are those of the file, in its order; but
+ * not those that are `known`. */
+int csv_find_kinds(struct format *format, const struct csv_cells *first,
+                   const struct text_line *text, bool *known);
 
 /* Numbers the columns of a table that was just made of a file's header as `order` does, by name.
  * New ones follow; of those that the file lacks the table keeps the name alone. */
@@ -36,8 +41,8 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
 /* The cell that names the label of `order`, or NULL. */
 const char *csv_label_before(const struct table *order, const struct csv_cells *first);
 
-/* Whether a line names all columns of the table that features are made of. */
-bool csv_match_all(const struct table *table, const struct csv_cells *first);
+/* How many of the columns of the table that features are made of a line names, of *used. */
+uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used);
 
 /* Whether a cell of the line occurs in its column again in the text behind it. */
 bool csv_recurs(const struct format *format, const struct csv_cells *first,

@@ -1,4 +1,5 @@
 /* Finds the columns of a known table in another file. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +9,13 @@
 #include "data/csv_layout.h"
 
 #define NOWHERE UINT32_MAX
+#define NO_FEATURE (UINT32_MAX - 1) /* the label or the weight */
 
 /* The columns of a file while they are matched. */
 struct matching {
     const struct table *table;
     char **name;     /* of each column of the file, in the form of the table's */
-    uint32_t *taken; /* for each column of the file: that of the table, or NOWHERE */
+    uint32_t *taken; /* for each column of the file: that of the table, or one of the above */
     uint32_t count;
 };
 
@@ -57,20 +59,20 @@ static uint32_t take(struct matching *matching, uint32_t number) {
     return i;
 }
 
-static bool is_used(enum column_kind kind) {
-    return kind == COLUMN_NUMBER || kind == COLUMN_CATEGORY;
-}
-
-bool csv_match_all(const struct table *table, const struct csv_cells *first) {
+uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used) {
     struct matching matching;
-    bool all = table_is_named(table);
-    if (!all)
-        return false;
+    uint32_t named = 0;
+    *used = 0;
+    if (!table_is_named(table))
+        return 0;
     matching_make(&matching, table, first);
-    for (uint32_t i = 0; i < table->columns && all; i++)
-        all = take(&matching, i) != NOWHERE || !is_used(table->column[i].kind);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        bool found = take(&matching, i) != NOWHERE, counts = table_uses(&table->column[i]);
+        *used += counts;
+        named += counts && found;
+    }
     matching_release(&matching);
-    return all;
+    return named;
 }
 
 /* Names the columns that nobody knows, in one line of log. */
@@ -95,9 +97,36 @@ static int lacks(const struct csv_cells *first, const char *name) {
     return error_set(
         ERROR_DATA,
         "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "
-        "has; give it that name here, or, if this file has no header line, set "
-        "csv.header = no",
+        "has; give it that name here, or set missing_columns = missing to take its fields for "
+        "missing, or, if this file has no header line, csv.header = no",
         first->path, (unsigned long long)first->number, name);
+}
+
+/* Leaves a column that the file does not have its name and its number. */
+static int leave_out(struct format *format, const struct csv_cells *first, uint32_t number) {
+    struct table_column *column = &format->table->column[number];
+    char name[COLUMN_TEXT];
+    table_describe(format->table, number, name);
+    if (format->options->missing_columns != MISSING_COLUMNS_MISSING)
+        return lacks(first, column->name ? column->name : name);
+    column->kind = COLUMN_SKIPPED;
+    column->place = COLUMN_NOWHERE;
+    return 0;
+}
+
+/* The same for all columns that are in no place of the file. */
+static int leave_out_absent(struct format *format, const struct csv_cells *first) {
+    uint32_t columns = format->table->columns;
+    bool *there = memory_new(columns, sizeof *there);
+    int code = 0;
+    for (uint32_t i = 0; i < first->count; i++)
+        if (format->column[i].kind == COLUMN_NUMBER || format->column[i].kind == COLUMN_CATEGORY)
+            there[format->column[i].number] = true;
+    for (uint32_t i = 0; i < columns && !code; i++)
+        if (table_uses(&format->table->column[i]) && !there[i])
+            code = leave_out(format, first, i);
+    free(there);
+    return code;
 }
 
 /* The first column of that kind; `columns` if there is none. */
@@ -120,7 +149,7 @@ static const char *match_label(struct format *format, struct matching *matching,
         at = take(matching, label);
     format->label = at < first->count ? at : first->count;
     if (format->label < first->count)
-        matching->taken[format->label] = table->columns; /* it is no other column */
+        matching->taken[format->label] = NO_FEATURE;
     return asked ? asked : label < table->columns ? table->column[label].name : "label";
 }
 
@@ -137,24 +166,77 @@ static uint32_t match_weight(const struct format *format, struct matching *match
         at = take(matching, known);
     if (at >= first->count)
         return NOWHERE;
-    matching->taken[at] = table->columns; /* it is no other column */
+    matching->taken[at] = NO_FEATURE;
     return at;
 }
 
+static struct table_column *new_column(struct table *table, const char *name) {
+    table->column = memory_resize(table->column, table->columns + (size_t)1, sizeof *table->column);
+    struct table_column *column = &table->column[table->columns++];
+    *column = (struct table_column){
+        .name = memory_copy_string(name), .place = COLUMN_NOWHERE, .mean = NAN};
+    return column;
+}
+
+/* The table's column that the file's column `i` is, which becomes one if there is none. */
+static struct table_column *column_for(struct format *format, struct matching *matching,
+                                       uint32_t i) {
+    if (matching->taken[i] != NOWHERE)
+        return &format->table->column[matching->taken[i]];
+    matching->taken[i] = format->table->columns;
+    return new_column(format->table, matching->name[i]);
+}
+
+/* Adds the columns of the file that the table lacks, of the kinds that they are found to have. */
+static int add_columns(struct format *format, struct matching *matching,
+                       const struct csv_cells *first, const struct text_line *text) {
+    struct format kinds = *format;
+    bool *known = memory_new(first->count, sizeof *known), *added = memory_new(first->count, 1);
+    kinds.table = table_new(first->count);
+    for (uint32_t i = 0; i < first->count; i++) {
+        uint32_t number = matching->taken[i];
+        added[i] = number != NO_FEATURE && table_lacks(format->table, number);
+        known[i] = !added[i];
+        kinds.table->column[i].name = memory_copy_string(matching->name[i]);
+        if (number < format->table->columns && known[i])
+            kinds.table->column[i].kind = format->table->column[number].kind;
+    }
+    int code = csv_find_kinds(&kinds, first, text, known);
+    for (uint32_t i = 0; i < first->count && !code; i++)
+        if (added[i]) {
+            struct table_column *column = column_for(format, matching, i);
+            column->kind = kinds.table->column[i].kind;
+            column->found = kinds.table->column[i].found;
+        }
+    table_free(kinds.table);
+    free(known);
+    free(added);
+    return code;
+}
+
+/* Whether the file has a column that the table lacks. */
+static bool has_others(const struct matching *matching) {
+    for (uint32_t i = 0; i < matching->count; i++)
+        if (matching->taken[i] != NO_FEATURE && table_lacks(matching->table, matching->taken[i]))
+            return true;
+    return false;
+}
+
 static int match_by_name(struct format *format, struct matching *matching,
-                         const struct csv_cells *first) {
+                         const struct csv_cells *first, const struct text_line *text) {
     const struct table *table = format->table;
     const char *label = match_label(format, matching, first);
     uint32_t weight = match_weight(format, matching, first);
     int code = 0;
-    for (uint32_t i = 0; i < table->columns && !code; i++)
-        if (table->column[i].kind != COLUMN_LABEL && table->column[i].kind != COLUMN_WEIGHT &&
-            take(matching, i) == NOWHERE && is_used(table->column[i].kind))
-            code = lacks(first, table->column[i].name);
-    if (!code && format->label == first->count && !format->options->label_optional)
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].kind != COLUMN_LABEL && table->column[i].kind != COLUMN_WEIGHT)
+            take(matching, i);
+    if (format->label == first->count && !format->options->label_optional)
         code = csv_no_column(first, true, "take the label from", label);
     if (!code && format->options->weight && weight == NOWHERE)
         code = csv_no_column(first, true, "take the weight from", format->options->weight);
+    if (!code && format->options->adds_columns && has_others(matching))
+        code = add_columns(format, matching, first, text);
     if (!code)
         tell_of_others(matching, first, format->label, weight);
     for (uint32_t i = 0; i < first->count && !code; i++) {
@@ -166,7 +248,7 @@ static int match_by_name(struct format *format, struct matching *matching,
                                                                 : COLUMN_SKIPPED,
                                                 .number = known ? number : 0};
     }
-    return code;
+    return code ? code : leave_out_absent(format, first);
 }
 
 /* Where the first column of a kind stood in the first file of training. */
@@ -208,15 +290,15 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
                          first->path, (unsigned long long)first->number, label + 1, options->label);
     if (options->weight && place_of_kind(table, COLUMN_WEIGHT) >= first->count)
         return csv_no_column(first, false, "take the weight from", options->weight);
-    return 0;
+    return leave_out_absent(format, first);
 }
 
-int csv_match(struct format *format, const struct csv_cells *first) {
+int csv_match(struct format *format, const struct csv_cells *first, const struct text_line *text) {
     if (!format->header || !table_is_named(format->table))
         return match_by_position(format, first);
     struct matching matching;
     matching_make(&matching, format->table, first);
-    int code = match_by_name(format, &matching, first);
+    int code = match_by_name(format, &matching, first, text);
     matching_release(&matching);
     return code;
 }

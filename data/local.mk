@@ -1,5 +1,6 @@
 noinst_LIBRARIES += libdata.a
 libdata_a_SOURCES = \
+	data/absent.c \
 	data/array.c data/array.h \
 	data/array_reader.c data/array_reader.h \
 	data/batch.c data/batch.h \

@@ -55,7 +55,10 @@ struct columns {
     uint32_t *number_column, *rare_column; /* of each column of the table, or DICTIONARY_NONE: that
                                               of its number, and of its rare values */
     uint32_t **bin_column;      /* of each column of the table: those of its bins, or NULL */
+    uint32_t *missing_column;   /* of each column of the table that some pack lacks: the column that
+                                   says so, or DICTIONARY_NONE */
     struct deriving **deriving; /* for each pack: of each of its features; NULL if it has none */
+    struct absent *absent;      /* for each pack */
     char **made_name;           /* names that no pack has; owned; `made_names` of them */
     uint32_t made_names;
 };
@@ -71,6 +74,12 @@ struct deriving {
 struct derived {
     uint32_t column;
     double value;
+};
+
+/* What every row of a pack has besides, for the columns of the table that its file lacks. */
+struct absent {
+    struct derived *values; /* owned */
+    uint32_t count;
 };
 
 /* Whether a feature brings something with it. */

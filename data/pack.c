@@ -173,10 +173,17 @@ static void add_order(struct hash_stream *stream, const struct table *order) {
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {options->format,         options->header,    options->bad_lines_max,
-                          options->label_optional, options->columns,   options->trim,
-                          options->numbers_only,   options->hash_bits, options->weights != NULL,
-                          options->labels != NULL};
+    uint64_t numbers[] = {options->format,
+                          options->header,
+                          options->bad_lines_max,
+                          options->label_optional,
+                          options->columns,
+                          options->trim,
+                          options->numbers_only,
+                          options->hash_bits,
+                          options->weights != NULL,
+                          options->labels != NULL,
+                          options->table && options->adds_columns};
     hash_stream_add(stream, numbers, sizeof numbers);
     add_text(stream, options->label);
     add_text(stream, options->weight);
@@ -394,6 +401,15 @@ static int find_stream(const char *packs, const char *source, const struct pack_
     return source_is_input(source) && nothing_is_given() ? recall_input(packs, known, pack) : 0;
 }
 
+/* Whether the file lacks a column that it may not: it is then read again, to say so. */
+static bool lacks_columns(const struct pack *pack, const struct source_options *options) {
+    const struct table *table = options->table;
+    for (uint32_t i = 0; table && pack->table && i < table->columns; i++)
+        if (table_uses(&table->column[i]) && table_lacks(pack->table, i))
+            return options->missing_columns != MISSING_COLUMNS_MISSING;
+    return false;
+}
+
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
@@ -405,6 +421,10 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
                                 : find_pack(packs, source, options, &known, pack);
     if (code)
         return code;
+    if (*pack && lacks_columns(*pack, options)) {
+        pack_close(*pack);
+        *pack = NULL;
+    }
     *made = !*pack;
     if (*made) {
         char *path;

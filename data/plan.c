@@ -76,6 +76,14 @@ static void count_block(struct plan_part *part, const struct pack_block *block) 
         part->type = (enum value_type)block->type;
 }
 
+/* Counts what each of `rows` rows has for columns that its file lacks. */
+static void count_absent(struct plan_part *part, const struct absent *absent, uint64_t rows) {
+    uint64_t values = part->values;
+    for (uint32_t i = 0; i < absent->count && rows; i++)
+        count_value(part, absent->values[i].value);
+    part->values = values + rows * absent->count;
+}
+
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns) {
     if (!split->side[p] && !columns->deriving[p]) {
@@ -101,6 +109,7 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
         for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
             uint64_t before = part->rows;
             count_side(part, split, p, b, columns);
+            count_absent(part, &columns->absent[p], part->rows - before);
             if (part->rows > before)
                 part->block[part->blocks++] = (struct merge_block){before, p, b};
         }
@@ -150,7 +159,8 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
                            uint32_t row) {
     if (plan->dense)
         return columns->count;
-    uint64_t first, end = pack_row(rows, row, &first), values = end - first;
+    uint64_t first, end = pack_row(rows, row, &first);
+    uint64_t values = end - first + columns->absent[p].count;
     if (split->side[p] || columns->deriving[p])
         for (uint64_t i = first; i < end; i++) {
             uint32_t feature = pack_feature(rows, first, i);

@@ -10,8 +10,8 @@
 #define ROWS_TELLING 100
 #define DIFFERING_SHARE 0.9
 
-static void add_column(struct columns *columns, struct collecting *collecting, uint64_t id,
-                       uint64_t values) {
+void collecting_add(struct columns *columns, struct collecting *collecting, uint64_t id,
+                    uint64_t values) {
     uint32_t number = columns->count++;
     collecting->id = memory_resize(collecting->id, columns->count, sizeof *collecting->id);
     collecting->values =
@@ -31,8 +31,8 @@ static void add_bins(struct columns *columns, struct collecting *collecting) {
         columns->bin_column[i] = memory_new(column->edges + (size_t)1, sizeof(uint32_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++) {
             columns->bin_column[i][bin] = columns->count;
-            add_column(columns, collecting, table_bin_feature(table->ids, i, bin),
-                       column->in_bin[bin]);
+            collecting_add(columns, collecting, table_bin_feature(table->ids, i, bin),
+                           column->in_bin[bin]);
         }
     }
 }
@@ -192,17 +192,27 @@ static void merge_rare(struct columns *columns, struct collecting *collecting, c
     free(to);
 }
 
+/* The table has the columns of all files that are trained on. */
+static void unite_tables(struct columns *columns, const struct split *split) {
+    for (uint32_t p = 0; p < split->trained; p++) {
+        const struct table *table = split->packs[p]->table;
+        if (table && columns->table)
+            table_add_columns(columns->table, table);
+        else if (table)
+            columns->table = table_copy(table);
+    }
+}
+
 int columns_prepare(struct columns *columns, struct collecting *collecting,
                     const struct set_options *options) {
     const struct split *split = collecting->split;
-    for (uint32_t p = 0; p < columns->packs && !columns->table; p++)
-        if (split->packs[p]->table)
-            columns->table = table_copy(split->packs[p]->table);
+    unite_tables(columns, split);
     if (!columns->table)
         return 0;
     uint32_t *of = find_texts(columns, split);
     int code = check_texts(columns, collecting, of);
     columns->rare_column = no_columns(columns->table->columns);
+    columns->missing_column = no_columns(columns->table->columns);
     if (!code && options->category_least > 1)
         merge_rare(columns, collecting, of, options->category_least);
     free(of);
@@ -213,6 +223,7 @@ int columns_prepare(struct columns *columns, struct collecting *collecting,
     find_numbers(columns, collecting);
     find_deriving(columns, split);
     count_missing(columns, collecting);
+    columns_find_absent(columns, collecting);
     return 0;
 }
 
@@ -230,6 +241,7 @@ void columns_renumber(struct columns *columns, const struct split *split, const 
     uint32_t width = columns->table ? columns->table->columns : 0;
     renumber(columns->number_column, width, to);
     renumber(columns->rare_column, width, to);
+    renumber(columns->missing_column, width, to);
     for (uint32_t c = 0; columns->bin_column && c < width; c++)
         renumber(columns->bin_column[c], columns->table->column[c].edges + 1, to);
 }
@@ -250,6 +262,8 @@ void columns_make_names(struct columns *columns) {
     for (uint32_t c = 0; columns->table && c < columns->table->columns; c++) {
         if (columns->rare_column[c] != DICTIONARY_NONE)
             make_name(columns, columns->rare_column[c], c, ROLE_RARE, 0);
+        if (columns->missing_column[c] != DICTIONARY_NONE)
+            make_name(columns, columns->missing_column[c], c, ROLE_MISSING, 0);
         for (uint32_t bin = 0; columns->bin_column[c] && bin <= columns->table->column[c].edges;
              bin++)
             make_name(columns, columns->bin_column[c][bin], c, ROLE_BIN, bin);

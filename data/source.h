@@ -15,6 +15,9 @@ enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV, FORMAT_IDX, FORMAT_
 extern const char *const source_format_names[]; /* in this order, and a NULL */
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 
+/* What a file without a column of `table` is. AUTO is for whoever reads jobs; here it is ERROR. */
+enum missing_columns { MISSING_COLUMNS_AUTO, MISSING_COLUMNS_ERROR, MISSING_COLUMNS_MISSING };
+
 /* How to read; part of a pack's identity. Strings are owned by the caller. */
 struct source_options {
     enum source_format format;
@@ -43,10 +46,14 @@ struct source_options {
                                    `skip`, `numbers`, `categories`, `missing` say does not count */
     const struct table *order;  /* CSV, without `table`: columns take the numbers that they have
                                    here,  by name, where both sides have names; new ones follow */
-    uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
-    bool label_optional;        /* for prediction: rows may come without their label */
-    bool streams;               /* also from pipes, and from standard input as "-" */
-    bool hands_out_bad;         /* rows may be none, and only bad lines */
+    enum missing_columns missing_columns; /* CSV, with `table` */
+    bool adds_columns;      /* CSV: one of several files, whose columns add up: `table` becomes
+                               larger by those that it does not have, and `skip`, `numbers` and
+                               `categories` may name columns of other files */
+    uint64_t bad_lines_max; /* malformed lines that are skipped and reported before an error */
+    bool label_optional;    /* for prediction: rows may come without their label */
+    bool streams;           /* also from pipes, and from standard input as "-" */
+    bool hands_out_bad;     /* rows may be none, and only bad lines */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; of an
                          array: one more than a row has; 0: as many as there are */
 };
@@ -141,11 +148,12 @@ struct source_shape {
     enum csv_header header;
     uint32_t columns, label_column; /* as in struct source_report */
     char label[16];                 /* that column as text */
-    struct table *table;            /* that of the first file that has one; owned */
+    struct table *table;            /* that of the first file that has one, with the columns that
+                                       others add; owned */
 };
 void source_shape_release(struct source_shape *shape);
 
-/* Adds a file to those seen; `first`: there were none. */
+/* Adds a file to those seen; `first`: there were none. The table gets the columns of all. */
 void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first);
 
 /* The options for reading a file as those of that shape, which were read with `options`. Strings

@@ -28,7 +28,9 @@ void source_shape_add(struct source_shape *shape, const struct source_report *re
         shape->header = first ? header : CSV_HEADER_AUTO;
     shape->columns = same_or_0(shape->columns, report->columns, first);
     shape->label_column = same_or_0(shape->label_column, report->label_column, first);
-    if (!shape->table && report->table)
+    if (shape->table && report->table)
+        table_add_columns(shape->table, report->table);
+    else if (report->table)
         shape->table = table_copy(report->table);
     snprintf(shape->label, sizeof shape->label, "%u", shape->label_column);
 }

@@ -77,21 +77,42 @@ static void *copy_array(const void *array, size_t count, size_t size) {
     return copy;
 }
 
-struct table *table_copy(const struct table *table) {
-    struct table *copy = table_new(table->columns);
+static void copy_column(struct table_column *column, const struct table_column *from) {
+    *column = *from;
+    column->name = from->name ? memory_copy_string(from->name) : NULL;
+    column->edge = copy_array(from->edge, from->edges, sizeof *from->edge);
+    column->rare = copy_array(from->rare, from->rares, sizeof *from->rare);
+    column->in_bin = NULL;
+}
+
+struct table *table_copy_first(const struct table *table, uint32_t columns) {
+    struct table *copy = table_new(columns);
     copy->trim = table->trim;
     copy->hash = table->hash;
     copy->ids = table->ids;
     table_set_missing(copy, (const char *const *)table->missing);
-    for (uint32_t i = 0; i < table->columns; i++) {
-        struct table_column *column = &copy->column[i];
-        *column = table->column[i];
-        column->name = column->name ? memory_copy_string(column->name) : NULL;
-        column->edge = copy_array(column->edge, column->edges, sizeof *column->edge);
-        column->rare = copy_array(column->rare, column->rares, sizeof *column->rare);
-        column->in_bin = NULL;
-    }
+    for (uint32_t i = 0; i < columns; i++)
+        copy_column(&copy->column[i], &table->column[i]);
     return copy;
+}
+
+struct table *table_copy(const struct table *table) {
+    return table_copy_first(table, table->columns);
+}
+
+void table_add_columns(struct table *table, const struct table *other) {
+    uint32_t columns = table->columns;
+    if (other->columns > columns) {
+        table->column = memory_resize(table->column, other->columns, sizeof *table->column);
+        table->columns = other->columns;
+    }
+    for (uint32_t i = 0; i < other->columns; i++)
+        if (i >= columns) {
+            copy_column(&table->column[i], &other->column[i]);
+        } else if (table_lacks(table, i)) {
+            table->column[i].kind = other->column[i].kind;
+            table->column[i].found = other->column[i].found;
+        }
 }
 
 bool table_is_named(const struct table *table) {

@@ -82,6 +82,24 @@ bool table_is_named(const struct table *table);
 /* Whether both have the same names in the same order. */
 bool table_names_equal(const struct table *a, const struct table *b);
 
+/* Whether features are made of a column. */
+static inline bool table_uses(const struct table_column *column) {
+    return column->kind == COLUMN_NUMBER || column->kind == COLUMN_CATEGORY;
+}
+
+/* Whether the table keeps only the name and the number of a column, which its file lacks. */
+static inline bool table_lacks(const struct table *table, uint32_t column) {
+    return column >= table->columns || (table->column[column].kind == COLUMN_SKIPPED &&
+                                        table->column[column].place == COLUMN_NOWHERE);
+}
+
+/* Adds the columns that another file of the same data has: those behind the table's, and those that
+ * it lacks. */
+void table_add_columns(struct table *table, const struct table *other);
+
+/* A copy of the first columns. */
+struct table *table_copy_first(const struct table *table, uint32_t columns);
+
 /* "column 3 (age)", by number from 1. */
 #define COLUMN_TEXT 160
 const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]);

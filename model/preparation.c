@@ -72,6 +72,7 @@ static void list_bins(struct preparation *preparation) {
 
 void preparation_begin(struct preparation *preparation, const struct model *model) {
     *preparation = (struct preparation){.model = model};
+    preparation->told = memory_new(columns_of(model), sizeof *preparation->told);
     list_missing(preparation);
     list_bins(preparation);
 }
@@ -81,6 +82,7 @@ void preparation_end(struct preparation *preparation) {
         free(preparation->bins[i]);
     free(preparation->bins);
     free(preparation->missing);
+    free(preparation->told);
     terms_release(&preparation->absent);
 }
 
@@ -145,18 +147,21 @@ int preparation_check(struct preparation *preparation, const char *path,
     for (uint32_t i = 0; i < own->columns; i++) {
         const struct table_column *column = &own->column[i];
         const struct table_column *here = i < table->columns ? &table->column[i] : NULL;
-        if ((column->kind != COLUMN_NUMBER && column->kind != COLUMN_CATEGORY) ||
-            (here && here->kind == column->kind &&
-             (!column->name || !here->name || !strcmp(column->name, here->name))))
+        bool same_name =
+            column->name && (!here || (here->name && !strcmp(column->name, here->name)));
+        if (!table_uses(column) ||
+            (here && here->kind == column->kind && (!column->name || !here->name || same_name)))
             continue;
         table_describe(own, i, name);
-        if (!here || !column->name || !here->name || strcmp(column->name, here->name))
+        if (!same_name)
             return error_set(ERROR_DATA,
                              "%s: %s is not what it was in the data that the model was trained on",
                              path, name);
-        log_warning("%s: %s is not there as it was in the data that the model was trained on: it "
-                    "counts as missing",
-                    path, name);
+        if (!preparation->told[i])
+            log_warning("%s: %s is not there as it was in the data that the model was trained on: "
+                        "it counts as missing",
+                        path, name);
+        preparation->told[i] = true;
         note_absent(preparation, i);
     }
     return 0;

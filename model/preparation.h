@@ -38,6 +38,7 @@ struct preparation {
     struct missing *missing; /* by the id of the feature that says so, rising; owned */
     uint32_t missing_count;
     uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
+    bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
     struct terms absent; /* of columns that no row of the data has */
 };
 
@@ -46,7 +47,8 @@ void preparation_end(struct preparation *preparation);
 
 /* Before rows of a file are scored that was read by another table than the model's: as packs of a
  * run are. A column that is named there and is of another kind, or none, counts as missing in each
- * row, which a warning says. ERROR_DATA if a column has another name, or if there are no names. */
+ * row, which a warning says of the first such file. ERROR_DATA if a column has another name, or if
+ * there are no names. */
 int preparation_check(struct preparation *preparation, const char *path, const struct table *table);
 
 /* These add terms to a row; `id` is a feature of the row.

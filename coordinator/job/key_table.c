@@ -78,6 +78,7 @@ static bool is_decimal(const char *text) {
 }
 
 static const char *const headers[] = {"auto", "yes", "no", NULL};
+static const char *const missing_columns[] = {"auto", "error", "missing", NULL};
 static const char *const losses[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
@@ -96,6 +97,9 @@ static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
+_Static_assert(MISSING_COLUMNS_AUTO == 0 && MISSING_COLUMNS_ERROR == 1 &&
+                   MISSING_COLUMNS_MISSING == 2,
+               "as `missing_columns`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
@@ -188,6 +192,9 @@ const struct key keys[] = {
      .help = "bins of each column of numbers, whose quantiles become features beside it"},
     {"csv.positive", KEY_TEXT, AT(positive), .allowed = "a label as the data has it",
      .help = "which of two labels is the positive class; by default the larger"},
+    {"missing_columns", KEY_CHOICE, AT(source.missing_columns), .choices = missing_columns,
+     .initial = "auto",
+     .help = "what a column is in a file that lacks it; auto: missing if there are several files"},
     {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
      .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(trains), .choices = objectives, .initial = "logistic",

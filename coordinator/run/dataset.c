@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/dataset_columns.h"
 #include "coordinator/run/leftovers.h"
 #include "data/folds.h"
 
@@ -97,29 +98,53 @@ static const struct table *order_for(const struct source_options *options,
     return needs ? order : NULL;
 }
 
-/* With a `shape` it becomes that of the files. */
-static int pack_all(const struct source_options *options, const char *folder, char *const *paths,
-                    const struct source_beside *beside, struct pack_list *list,
-                    struct source_shape *shape) {
+/* Reads files that one after the other add to the shape; or, without one, by the table of the
+ * options. */
+struct packing {
+    const char *folder;
+    const struct source_beside *beside;
+    struct source_shape *shape; /* or NULL */
+};
+
+static void choose_table(const struct packing *packing, const struct source_options *options,
+                         const char *path, struct source_options *reading, struct table **shorter) {
+    const struct source_shape *shape = packing->shape;
+    if (shape && !shape->table) {
+        reading->order = order_for(reading, options->order, path);
+        return;
+    }
+    if (shape) {
+        reading->table = shape->table;
+        reading->label = NULL;
+    }
+    *shorter = dataset_table_for(reading, path);
+    if (*shorter)
+        reading->table = *shorter;
+}
+
+static int pack_next(const struct packing *packing, const struct source_options *options,
+                     const char *path, struct pack_list *list) {
+    struct source_options reading = *options;
+    struct table *shorter = NULL;
+    source_beside_name(packing->beside, list->count, &reading);
+    reading.streams = source_is_stream(path);
+    choose_table(packing, options, path, &reading, &shorter);
+    int code = pack_one(&reading, packing->folder, path, &list->packs[list->count]);
+    table_free(shorter);
+    if (!code && packing->shape)
+        take_shape(packing->shape, list->packs[list->count], list->count == 0);
+    if (!code)
+        list->count++;
+    return code;
+}
+
+static int pack_all(const struct packing *packing, const struct source_options *options,
+                    char *const *paths, struct pack_list *list) {
     uint32_t count = count_paths(paths);
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
-    while (!code && list->count < count) {
-        struct source_options reading = *options;
-        source_beside_name(beside, list->count, &reading);
-        reading.streams = source_is_stream(paths[list->count]);
-        if (shape && shape->table) {
-            reading.table = shape->table;
-            reading.label = NULL;
-        } else {
-            reading.order = order_for(options, options->order, paths[list->count]);
-        }
-        code = pack_one(&reading, folder, paths[list->count], &list->packs[list->count]);
-        if (!code && shape)
-            take_shape(shape, list->packs[list->count], list->count == 0);
-        if (!code)
-            list->count++;
-    }
+    while (!code && list->count < count)
+        code = pack_next(packing, options, paths[list->count], list);
     return code;
 }
 
@@ -271,24 +296,40 @@ struct packs {
     struct pack_list data, held_out, test;
 };
 
-/* All files are read and checked before training, so that a bad file is found at once. */
-static int pack_files(const struct job *job, const struct table *order, const char *folder,
-                      const struct dataset_paths *paths, struct packs *packs,
-                      struct source_shape *shape) {
-    struct source_options first = job->source;
-    first.order = order;
-    int code = pack_all(&first, folder, paths->data, &paths->beside_data, &packs->data, shape);
-    struct source_options alike = source_options_alike(&job->source, shape);
+static int pack_data(const struct packing *packing, const struct source_options *options,
+                     const struct job *job, char *const *paths, struct pack_list *list) {
+    int code = pack_all(packing, options, paths, list);
+    const struct source_shape *shape = packing->shape;
     if (!code && job->source.weight && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
         code = error_set(ERROR_CONFIG,
                          "%s: key `csv.weight`: the data is no CSV, and has no such columns; for "
                          "weights in a file of their own use `weights`",
                          job->file);
+    if (!code && shape->table && options->adds_columns)
+        code = dataset_check_lists(job, shape->table);
+    if (!code && shape->table)
+        dataset_warn_of_lacking(shape->table, list->packs, list->count);
+    return code;
+}
+
+/* All files are read and checked before training, so that a bad file is found at once. */
+static int pack_files(const struct job *job, const struct table *order, const char *folder,
+                      const struct dataset_paths *paths, struct packs *packs,
+                      struct source_shape *shape) {
+    struct source_options data = job->source;
+    dataset_choose_missing(&data, count_paths(paths->data));
+    data.order = order;
+    struct packing packing = {folder, &paths->beside_data, shape};
+    int code = pack_data(&packing, &data, job, paths->data, &packs->data);
+    struct source_options alike = source_options_alike(&data, shape);
+    alike.adds_columns = false;
+    alike.order = NULL;
+    packing = (struct packing){folder, &paths->beside_holdout, NULL};
     if (!code)
-        code = pack_all(&alike, folder, paths->holdout, &paths->beside_holdout, &packs->held_out,
-                        NULL);
+        code = pack_all(&packing, &alike, paths->holdout, &packs->held_out);
+    packing.beside = &paths->beside_test;
     if (!code)
-        code = pack_all(&alike, folder, paths->test, &paths->beside_test, &packs->test, NULL);
+        code = pack_all(&packing, &alike, paths->test, &packs->test);
     const struct pack_list *lists[] = {&packs->data, &packs->held_out, &packs->test};
     for (int i = 0; i < 3 && !code; i++)
         code = check_labels(job, lists[i]);

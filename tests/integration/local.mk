@@ -34,6 +34,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_devices.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_table_ids.py \
+	tests/integration/test_table_files.py \
 	tests/integration/test_table_nights.py \
 	tests/integration/test_tables.py \
 	tests/integration/test_figures.py \

@@ -197,7 +197,7 @@ def a_column_that_lacks_is_named(folder):
         finished = dml(command, state / 'models/1', data)
         assert finished.status == BAD_DATA and not finished.stdout, finished
         assert 'less.csv:1: the column "size" is missing' in finished.stderr, finished
-    job = write_job(folder, data=['data.csv', 'less.csv'], l2=1e-3)
+    job = write_job(folder, data=['data.csv', 'less.csv'], l2=1e-3, missing_columns='error')
     finished = dml('run', job, '--fresh')
     assert finished.status == BAD_DATA and 'the column "size" is missing' in finished.stderr
 

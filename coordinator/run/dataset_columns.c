@@ -1,0 +1,138 @@
+#include "coordinator/run/dataset_columns.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/nearest.h"
+
+void dataset_choose_missing(struct source_options *options, unsigned files) {
+    if (options->missing_columns == MISSING_COLUMNS_AUTO && files > 1)
+        options->missing_columns = MISSING_COLUMNS_MISSING;
+    options->adds_columns = options->missing_columns == MISSING_COLUMNS_MISSING && files > 1;
+}
+
+/* The number of the last column of that name, from 1; 0: there is none. */
+static uint32_t last_named(const struct table *table, const char *name) {
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].name && !strcmp(table->column[i].name, name))
+            last = i + 1;
+    return last;
+}
+
+/* How many columns of the table a file with these columns needs. */
+static uint32_t columns_needed(const struct table *table, const struct table *file, bool adds) {
+    uint32_t needed = 0;
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].kind == COLUMN_LABEL || table->column[i].kind == COLUMN_WEIGHT)
+            needed = i + 1;
+    for (uint32_t i = 0; i < file->columns; i++) {
+        uint32_t number = last_named(table, file->column[i].name);
+        if (!number && adds) /* it becomes the next */
+            return table->columns;
+        needed = number > needed ? number : needed;
+    }
+    return needed;
+}
+
+/* Only columns that the first file lacks come and go at the end. */
+static bool has_added(const struct table *table) {
+    for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
+        if (table->column[i].place == COLUMN_NOWHERE)
+            return true;
+    return false;
+}
+
+struct table *dataset_table_for(const struct source_options *options, const char *path) {
+    const struct table *table = options->table;
+    struct table *file = NULL, *shorter = NULL;
+    if (options->missing_columns != MISSING_COLUMNS_MISSING || !table || options->streams ||
+        !has_added(table))
+        return NULL;
+    struct source_options names = *options;
+    names.table = NULL;
+    if (source_columns(path, &names, &file))
+        error_clear(); /* it is left to whoever packs the file */
+    if (file && table_is_named(file)) {
+        uint32_t needed = columns_needed(table, file, options->adds_columns);
+        shorter = needed < table->columns ? table_copy_first(table, needed) : NULL;
+    }
+    table_free(file);
+    return shorter;
+}
+
+static bool is_number(const char *text) {
+    return *text && text[strspn(text, "0123456789")] == '\0';
+}
+
+/* The first of a list that is no column; NULL if there is none. */
+static const char *unknown_of(const char *const *list, const struct table *table) {
+    for (; list && *list; list++) {
+        struct table_column column = {0};
+        table_set_name(&column, *list);
+        bool known = last_named(table, column.name) || is_number(*list);
+        free(column.name);
+        if (!known)
+            return *list;
+    }
+    return NULL;
+}
+
+int dataset_check_lists(const struct job *job, const struct table *table) {
+    const struct {
+        const char *key, *const *list;
+    } lists[] = {{"csv.skip", job->source.skip},
+                 {"csv.numbers", job->source.numbers},
+                 {"csv.categories", job->source.categories}};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists && table_is_named(table); i++) {
+        const char *unknown = unknown_of(lists[i].list, table);
+        struct nearest nearest = {.text = unknown};
+        for (uint32_t c = 0; unknown && c < table->columns; c++)
+            nearest_offer(&nearest, table->column[c].name);
+        if (unknown)
+            return error_set(ERROR_DATA, "%s: key `%s`: no file of the data has a column \"%s\"%s",
+                             job->file, lists[i].key, unknown, nearest_question(&nearest, ""));
+    }
+    return 0;
+}
+
+/* The names of the columns that a pack lacks, or NULL. */
+static char *lacking(const struct table *table, const struct table *pack) {
+    char *list = NULL, name[COLUMN_TEXT];
+    for (uint32_t i = 0; pack && i < table->columns; i++) {
+        if (!table_uses(&table->column[i]) || !table_lacks(pack, i))
+            continue;
+        table_describe(table, i, name);
+        char *longer = memory_format("%s%s%s", list ? list : "", list ? ", " : "", name);
+        free(list);
+        list = longer;
+    }
+    return list;
+}
+
+void dataset_warn_of_lacking(const struct table *table, struct pack *const *packs, uint32_t count) {
+    uint32_t files = 0, first = 0;
+    char *names = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        struct source_report report;
+        pack_report(packs[i], &report);
+        char *here = lacking(table, report.table);
+        source_report_release(&report);
+        if (!here)
+            continue;
+        if (files++) {
+            free(here);
+        } else {
+            names = here;
+            first = i;
+        }
+    }
+    if (files)
+        log_warning("columns that other files have are not in %u of %u files, and count as missing "
+                    "there: in %s %.1000s%s",
+                    files, count, pack_source(packs[first]), names, files > 1 ? "; …" : "");
+    free(names);
+}
