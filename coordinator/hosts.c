@@ -10,10 +10,12 @@
 #include "base/mutant.h"
 
 #define SOON_NS (200 * NS_PER_MS) /* after a first failure */
-#define LATER_NS NS_PER_S         /* after further ones */
-#define RETRY_NS (30 * NS_PER_S)  /* of a host that is set aside, at first; then twice as long */
-#define DOUBLINGS_MAX 4           /* up to 8 minutes */
+#define LATER_NS NS_PER_S         /* after the next two; then twice as long each time, */
+#define LATER_DOUBLINGS_MAX 4     /* up to 16 seconds */
+#define RETRY_NS (30 * NS_PER_S)  /* of a host that is set aside, at first; then twice as long, */
+#define RETRY_DOUBLINGS_MAX 4     /* up to 8 minutes */
 #define STEADY_NS (30 * NS_PER_S) /* a worker that works for as long is forgiven its failures */
+#define LOST_NS (HOSTS_LOST_SECONDS * NS_PER_S)
 
 /* A shard is started elsewhere if its start takes this long and another host has answered. Its own
  * host may only be slow, so that is no failure; but all others wait for a shard. */
@@ -38,6 +40,7 @@ void hosts_release(struct hosts *hosts) {
     free(hosts->items);
     free(hosts->workers);
     free(hosts->threads);
+    free(hosts->failures);
     *hosts = (struct hosts){0};
 }
 
@@ -87,8 +90,11 @@ void hosts_begin(struct hosts *hosts, uint32_t shards, uint32_t replicas) {
     hosts->replicas = replicas;
     hosts->workers = memory_new(shards + replicas, sizeof *hosts->workers);
     hosts->threads = memory_new(replicas, sizeof *hosts->threads);
+    hosts->failures = memory_new((size_t)(shards + replicas) * hosts->count, 1);
+    hosts->lost_ns = INT64_MAX;
     for (uint32_t i = 0; i < shards + replicas; i++)
-        hosts->workers[i].host = home(hosts, i);
+        hosts->workers[i] = (struct hosts_worker){
+            .host = home(hosts, i), .failures = hosts->failures + (size_t)i * hosts->count};
     for (uint32_t i = 0; i < hosts->count; i++)
         share_threads(hosts, i);
 }
@@ -98,6 +104,7 @@ bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t no
         return false;
     hosts->workers[worker].host = host;
     hosts->workers[worker].since_ns = now_ns;
+    hosts->met = true;
     return true;
 }
 
@@ -122,13 +129,6 @@ const char *hosts_state_text(enum hosts_state state) {
     return texts[state];
 }
 
-bool hosts_lost(const struct hosts *hosts) {
-    for (uint32_t i = 0; i < hosts->count; i++)
-        if (!hosts->items[i].aside || hosts->items[i].up)
-            return false;
-    return true;
-}
-
 uint32_t hosts_changed(struct hosts *hosts) {
     for (uint32_t i = 0; i < hosts->count; i++)
         if (hosts->items[i].changed) {
@@ -138,7 +138,7 @@ uint32_t hosts_changed(struct hosts *hosts) {
     return HOSTS_NONE;
 }
 
-/* ---- what happens ---- */
+/* ---- failures ---- */
 
 /* Counts anew what concerns the workers of a host. */
 static void recount(struct hosts *hosts, uint32_t number) {
@@ -150,68 +150,152 @@ static void recount(struct hosts *hosts, uint32_t number) {
         if (worker->host != number)
             continue;
         host->up += worker->up;
-        if (worker->failures > host->failures)
-            host->failures = worker->failures;
+        if (worker->failures[number] > host->failures)
+            host->failures = worker->failures[number];
     }
     host->changed |= host->up != up || host->failures != failures;
 }
 
-void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    hosts->workers[worker].since_ns = now_ns;
+/* Whether a worker avoids this host. */
+static bool avoids(const struct hosts_worker *worker, uint32_t host) {
+    return worker->failures[host] >= HOSTS_FAILURES_MAX;
 }
 
-void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    struct hosts_worker *at = &hosts->workers[worker];
-    struct hosts_entry *host = &hosts->items[at->host];
-    host->changed |= host->aside;
-    host->aside = false;
-    host->retries = 0;
-    at->up = true;
-    at->tries = 0;
-    at->since_ns = now_ns;
-    recount(hosts, at->host);
+/* ---- hosts that are set aside ---- */
+
+static bool is_due(const struct hosts_entry *host, int64_t now_ns) {
+    return now_ns >= host->retry_ns;
 }
+
+static bool all_aside(const struct hosts *hosts) {
+    for (uint32_t i = 0; i < hosts->count; i++)
+        if (!hosts->items[i].aside)
+            return false;
+    return true;
+}
+
+/* A host that fails all its workers at once has failed once: what fails there before it is due is
+ * of the same outage. */
+static void set_aside(struct hosts *hosts, struct hosts_entry *host, int64_t now_ns) {
+    if (host->aside && !is_due(host, now_ns))
+        return;
+    host->aside = true;
+    host->retry_ns = now_ns + (RETRY_NS << host->retries);
+    host->retries += host->retries < RETRY_DOUBLINGS_MAX;
+    hosts->lost = all_aside(hosts);
+    if (hosts->lost && hosts->lost_ns == INT64_MAX)
+        hosts->lost_ns = now_ns;
+}
+
+/* That workers failed there was the fault of the host. */
+static void forgive_all(struct hosts *hosts, uint32_t number) {
+    for (uint32_t i = 0; i < workers_count(hosts); i++) {
+        struct hosts_worker *worker = &hosts->workers[i];
+        worker->failures[number] = 0;
+        if (worker->host == number)
+            worker->tries = 0;
+    }
+    recount(hosts, number);
+}
+
+/* It is back. If all hosts were lost, the others may be back as well. */
+static void readmit(struct hosts *hosts, uint32_t number, int64_t now_ns) {
+    struct hosts_entry *host = &hosts->items[number];
+    host->aside = false;
+    host->changed = true;
+    for (uint32_t i = 0; i < hosts->count; i++) {
+        if (i != number && !hosts->lost)
+            continue;
+        forgive_all(hosts, i);
+        hosts->items[i].retry_ns = now_ns;
+        hosts->items[i].retries = 0;
+    }
+    hosts->lost = false;
+}
+
+/* ---- places ---- */
 
 static void move(struct hosts *hosts, uint32_t worker, uint32_t to) {
     struct hosts_worker *at = &hosts->workers[worker];
     uint32_t from = at->host;
     if (from == to)
         return;
-    *at = (struct hosts_worker){.host = to, .tries = at->tries};
+    at->host = to;
+    at->up = false;
     recount(hosts, from);
     recount(hosts, to);
     share_threads(hosts, from);
     share_threads(hosts, to);
 }
 
+/* Where others live, a failure says less. */
+static uint32_t weighed_failures(const struct hosts *hosts, uint32_t worker, uint32_t host) {
+    uint32_t failures = hosts->workers[worker].failures[host];
+    return hosts->items[host].up ? failures : HOSTS_FAILURES_MAX * failures;
+}
+
 /* Whether host a is better for a shard than b. */
-static bool is_better(const struct hosts *hosts, uint32_t a, uint32_t b) {
+static bool is_better(const struct hosts *hosts, uint32_t shard, uint32_t a, uint32_t b) {
+    const struct hosts_worker *worker = &hosts->workers[shard];
     const struct hosts_entry *one = &hosts->items[a], *other = &hosts->items[b];
+    bool good = one->up && !avoids(worker, a), other_good = other->up && !avoids(worker, b);
+    uint32_t weighed = weighed_failures(hosts, shard, a);
+    uint32_t other_weighed = weighed_failures(hosts, shard, b);
+    if (good != other_good)
+        return good;
+    if (weighed != other_weighed)
+        return weighed < other_weighed;
     if (!one->up != !other->up)
         return one->up;
+    if (one->aside != other->aside)
+        return other->aside;
     if (one->failures != other->failures)
         return one->failures < other->failures;
     return placed(hosts, a, 0, hosts->shards) < placed(hosts, b, 0, hosts->shards);
 }
 
 /* The best host for a shard, from the one behind its own on; itself last. Hosts that are set aside
- * do not count. HOSTS_NONE. */
-static uint32_t best_host(const struct hosts *hosts, uint32_t shard) {
+ * count once they are due, or if there is no other. */
+static uint32_t best_host(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
     uint32_t best = HOSTS_NONE, own = hosts->workers[shard].host;
     for (uint32_t i = 1; i <= hosts->count; i++) {
         uint32_t number = (own + i) % hosts->count;
-        if (!hosts->items[number].aside && (best == HOSTS_NONE || is_better(hosts, number, best)))
+        const struct hosts_entry *host = &hosts->items[number];
+        bool open = !host->aside || is_due(host, now_ns) || hosts->lost;
+        if (open && (best == HOSTS_NONE || is_better(hosts, shard, number, best)))
             best = number;
     }
     return best;
 }
 
-/* A host that has no replica and is not set aside. */
-static uint32_t spare_host(const struct hosts *hosts) {
+/* A host that has no replica and may do for this one. */
+static uint32_t spare_host(const struct hosts *hosts, uint32_t replica) {
     for (uint32_t i = 0; i < hosts->count; i++)
-        if (!hosts->items[i].aside && !replicas_on(hosts, i))
+        if (!hosts->items[i].aside && !avoids(&hosts->workers[replica], i) &&
+            !replicas_on(hosts, i))
             return i;
     return HOSTS_NONE;
+}
+
+/* Where the worker is started next. A host that answers keeps its worker, until that has failed
+ * there too often. */
+static uint32_t next_host(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    const struct hosts_worker *at = &hosts->workers[worker];
+    const struct hosts_entry *host = &hosts->items[at->host];
+    bool shard = is_shard(hosts, worker);
+    bool leaves = avoids(at, at->host) || (shard ? !host->up : host->aside);
+    uint32_t to = !leaves || mutant(HOST_KEPT) ? HOSTS_NONE
+                  : shard                      ? best_host(hosts, worker, now_ns)
+                                               : spare_host(hosts, worker);
+    return to == HOSTS_NONE ? at->host : to;
+}
+
+/* ---- times ---- */
+
+/* Whether a replica that is not up may be soon. */
+static bool is_hopeful(const struct hosts *hosts, uint32_t replica) {
+    const struct hosts_worker *worker = &hosts->workers[replica];
+    return worker->up || (!hosts_of(hosts, replica)->aside && !avoids(worker, worker->host));
 }
 
 /* Whether the run cannot go on without this worker: a shard, or the last replica. */
@@ -219,81 +303,152 @@ static bool is_needed(const struct hosts *hosts, uint32_t worker) {
     if (is_shard(hosts, worker))
         return true;
     for (uint32_t i = hosts->shards; i < workers_count(hosts); i++)
-        if (i != worker && (hosts->workers[i].up || !hosts_of(hosts, i)->aside))
+        if (i != worker && is_hopeful(hosts, i))
             return false;
     return true;
 }
 
-/* Before the next start, after so many failures. */
-static int64_t pause_ns(uint32_t failures) {
-    return failures > 1 ? LATER_NS : failures ? SOON_NS : 0;
+static int64_t doubled(int64_t pause_ns, uint32_t times, uint32_t times_max) {
+    return pause_ns << (times < times_max ? times : times_max);
 }
 
-/* A host that answers keeps its worker, until that has failed there too often. */
-static int64_t place(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    struct hosts_worker *at = &hosts->workers[worker];
-    const struct hosts_entry *host = &hosts->items[at->host];
-    bool shard = is_shard(hosts, worker);
-    if (host->aside || (shard && !host->up)) {
-        uint32_t to = shard ? best_host(hosts, worker) : spare_host(hosts);
-        if (to != HOSTS_NONE && to != at->host && !mutant(HOST_KEPT)) {
-            move(hosts, worker, to);
-            return now_ns + (hosts->items[to].up || !shard ? 0 : pause_ns(at->tries - 1));
-        }
-    }
-    if (!host->aside)
-        return now_ns + pause_ns(at->tries);
-    if (!is_needed(hosts, worker))
+/* Before the next start, after so many failures. */
+static int64_t pause_ns(uint32_t failures) {
+    if (failures < 2)
+        return failures ? SOON_NS : 0;
+    return doubled(LATER_NS, failures < 3 ? 0 : failures - 3, LATER_DOUBLINGS_MAX);
+}
+
+/* Whether it avoids its host, and failed too often there and where others live. */
+static bool is_exhausted(const struct hosts *hosts, uint32_t worker) {
+    const struct hosts_worker *at = &hosts->workers[worker];
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < hosts->count; i++)
+        if (i == at->host || hosts->items[i].up)
+            sum += at->failures[i];
+    return !at->up && avoids(at, at->host) && sum >= HOSTS_TRIES_MAX;
+}
+
+/* Whether the run cannot go on: without this shard, or any replica. */
+static bool is_hopeless(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    if (hosts->lost)
+        return !hosts->met || now_ns - hosts->lost_ns >= LOST_NS;
+    uint32_t first = is_shard(hosts, worker) ? worker : hosts->shards;
+    uint32_t end = is_shard(hosts, worker) ? worker + 1 : workers_count(hosts);
+    while (first < end && is_exhausted(hosts, first))
+        first++;
+    return first == end;
+}
+
+/* When the worker is started on its host, to which it may just have moved. Where others live, a
+ * shard comes up at once. */
+static int64_t when(const struct hosts *hosts, uint32_t worker, bool moved, int64_t now_ns) {
+    const struct hosts_worker *at = &hosts->workers[worker];
+    const struct hosts_entry *host = hosts_of(hosts, worker);
+    uint32_t failures = at->failures[at->host];
+    if (is_hopeless(hosts, worker, now_ns))
+        return INT64_MAX;
+    if (moved && !failures && (host->up || !is_shard(hosts, worker)))
+        return now_ns;
+    if (hosts->lost || (is_needed(hosts, worker) && !is_exhausted(hosts, worker)))
+        return now_ns + pause_ns(at->tries - moved);
+    if (host->aside)
         return host->retry_ns;
-    return at->failures < HOSTS_LAST_TRIES_MAX && !hosts_lost(hosts) ? now_ns + LATER_NS
-                                                                     : INT64_MAX;
+    if (avoids(at, at->host))
+        return now_ns + doubled(RETRY_NS, failures - HOSTS_FAILURES_MAX, RETRY_DOUBLINGS_MAX);
+    return now_ns + pause_ns(at->tries);
+}
+
+/* ---- what happens ---- */
+
+void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    hosts->workers[worker].since_ns = now_ns;
+}
+
+/* The first that comes up on a host that was set aside must show that it stays. */
+void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    struct hosts_worker *at = &hosts->workers[worker];
+    if (hosts->items[at->host].aside) {
+        readmit(hosts, at->host, now_ns);
+        at->failures[at->host] = HOSTS_FAILURES_MAX - 1;
+    }
+    hosts->met = true;
+    at->up = true;
+    at->tries = 0;
+    at->since_ns = now_ns;
+    recount(hosts, at->host);
 }
 
 int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int64_t now_ns) {
     struct hosts_worker *at = &hosts->workers[worker];
     struct hosts_entry *host = &hosts->items[at->host];
     at->up = false;
-    at->failures++;
+    if (at->failures[at->host] < UINT8_MAX)
+        at->failures[at->host]++;
     at->tries++;
     host->failed++;
     host->changed = true;
     snprintf(host->why, sizeof host->why, "%s", why);
     recount(hosts, at->host);
-    host->aside |= at->failures >= HOSTS_FAILURES_MAX;
-    if (host->aside) {
-        host->retry_ns = now_ns + (RETRY_NS << host->retries);
-        host->retries += host->retries < DOUBLINGS_MAX;
-    }
-    int64_t when_ns = hosts_lost(hosts) ? INT64_MAX : place(hosts, worker, now_ns);
-    at->since_ns = when_ns;
-    return when_ns;
+    if (host->aside || (!host->up && avoids(at, at->host)))
+        set_aside(hosts, host, now_ns);
+    uint32_t to = next_host(hosts, worker, now_ns);
+    bool moved = to != at->host;
+    move(hosts, worker, to);
+    at->alone = !hosts->items[to].up;
+    at->since_ns = when(hosts, worker, moved, now_ns);
+    return at->since_ns;
 }
 
 /* ---- time ---- */
 
+static void forgive(struct hosts *hosts, struct hosts_worker *worker) {
+    bool any = false;
+    for (uint32_t i = 0; i < hosts->count; i++) {
+        any |= worker->failures[i] > 0;
+        worker->failures[i] = 0;
+    }
+    if (any)
+        recount(hosts, worker->host);
+}
+
 void hosts_tick(struct hosts *hosts, int64_t now_ns) {
     for (uint32_t i = 0; i < workers_count(hosts); i++) {
         struct hosts_worker *worker = &hosts->workers[i];
-        if (!worker->up || !worker->failures || now_ns - worker->since_ns < STEADY_NS)
+        if (!worker->up || now_ns - worker->since_ns < STEADY_NS)
             continue;
-        worker->failures = 0;
-        recount(hosts, worker->host);
+        hosts->lost_ns = INT64_MAX;
+        forgive(hosts, worker);
     }
+}
+
+/* A shard that would be started, or is being started, where nobody lives. */
+static bool is_late_shard(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
+    const struct hosts_worker *at = &hosts->workers[shard];
+    bool starts = at->since_ns <= now_ns;
+    if (hosts_of(hosts, shard)->up || (starts && now_ns - at->since_ns < PATIENCE_NS))
+        return false;
+    uint32_t best = best_host(hosts, shard, now_ns);
+    return best != HOSTS_NONE && hosts->items[best].up && !avoids(at, best) && !mutant(HOST_KEPT);
+}
+
+/* It waits for a host on which another worker has come up since, or which is due before it was. */
+static bool waits_in_vain(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    const struct hosts_worker *at = &hosts->workers[worker];
+    const struct hosts_entry *host = hosts_of(hosts, worker);
+    return at->since_ns > now_ns && at->alone && (host->aside ? is_due(host, now_ns) : host->up);
 }
 
 uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
-    for (uint32_t i = 0; i < hosts->shards; i++) {
-        const struct hosts_worker *shard = &hosts->workers[i];
-        if (shard->up || hosts_of(hosts, i)->up || now_ns - shard->since_ns < PATIENCE_NS)
-            continue;
-        uint32_t best = best_host(hosts, i);
-        if (best != HOSTS_NONE && hosts->items[best].up && !mutant(HOST_KEPT))
+    for (uint32_t i = 0; i < workers_count(hosts); i++)
+        if (!hosts->workers[i].up && (waits_in_vain(hosts, i, now_ns) ||
+                                      (is_shard(hosts, i) && is_late_shard(hosts, i, now_ns))))
             return i;
-    }
     return HOSTS_NONE;
 }
 
-void hosts_elsewhere(struct hosts *hosts, uint32_t shard, int64_t now_ns) {
-    move(hosts, shard, best_host(hosts, shard));
-    hosts->workers[shard].since_ns = now_ns;
+void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    if (is_shard(hosts, worker) && !hosts_of(hosts, worker)->up)
+        move(hosts, worker, best_host(hosts, worker, now_ns));
+    hosts->workers[worker].since_ns = now_ns;
 }

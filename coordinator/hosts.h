@@ -2,18 +2,23 @@
  * processes. It is told what became of each start, and says where and when the next one is.
  *
  * Replica i belongs to host i (modulo their number) and waits while that host is set aside; a shard
- * goes wherever a host answers, since its checkpoint lies where all hosts reach it. A host is set
- * aside when one worker failed there HOSTS_FAILURES_MAX times running; it is tried again from time
- * to time. Workers are numbered as links are: shards first. */
+ * goes wherever a host answers, since its checkpoint lies where all hosts reach it. Failures are
+ * counted for each worker and host, and a move does not forget them: a worker avoids hosts where it
+ * failed HOSTS_FAILURES_MAX times running. If no other worker lives there, it is the host that has
+ * failed: it is set aside, and tried again from time to time. When all are set aside at once, that
+ * may be due to the coordinator's own network: they are tried again for HOSTS_LOST_SECONDS.
+ *
+ * Workers are numbered as links are: shards first. */
 #ifndef DML_COORDINATOR_HOSTS_H
 #define DML_COORDINATOR_HOSTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HOSTS_MAX 1024          /* as REPLICAS_MAX */
-#define HOSTS_FAILURES_MAX 3    /* of one worker running, before its host is set aside */
-#define HOSTS_LAST_TRIES_MAX 10 /* the same while there is no other host */
+#define HOSTS_MAX 1024         /* as REPLICAS_MAX */
+#define HOSTS_FAILURES_MAX 3   /* of one worker running, before it avoids the host */
+#define HOSTS_TRIES_MAX 10     /* of one worker, if it avoids every host that answers */
+#define HOSTS_LOST_SECONDS 300 /* for which hosts are tried while all are set aside */
 #define HOSTS_NONE UINT32_MAX
 
 enum hosts_state {
@@ -30,8 +35,8 @@ struct hosts_entry {
     uint32_t up;       /* workers there that were greeted */
     uint32_t failures; /* of the worker that failed most often running */
     uint64_t failed;   /* in all */
-    bool aside;        /* from then until a worker comes up there */
-    int64_t retry_ns;  /* aside: no worker is started there before */
+    bool aside;        /* no worker is up there; until one comes up */
+    int64_t retry_ns;  /* aside: no worker is started there before, unless all hosts are */
     char why[256];     /* of the last failure; "": there was none */
     uint32_t retries;  /* since it was set aside */
     bool told;         /* for the caller: that it was set aside is known */
@@ -41,10 +46,11 @@ struct hosts_entry {
 /* Where a worker is. */
 struct hosts_worker {
     uint32_t host;     /* where it runs or is started next */
-    uint32_t failures; /* there, running */
+    uint8_t *failures; /* [hosts] there, running */
     uint32_t tries;    /* failures on any host since it was last greeted */
     bool up;           /* it was greeted */
-    int64_t since_ns;  /* up: when that was; else: when its start began */
+    bool alone;        /* not up: nobody was up on its host when its start was put off */
+    int64_t since_ns;  /* up: when that was; else: when its start began or is going to */
 };
 
 struct hosts {
@@ -53,6 +59,10 @@ struct hosts {
     struct hosts_worker *workers; /* [shards + replicas] */
     uint32_t shards, replicas;
     uint32_t *threads; /* [replicas], of each where it is now; 0: it takes what its host has */
+    uint8_t *failures; /* [shards + replicas][hosts] */
+    bool met;          /* a worker was greeted or adopted */
+    bool lost;         /* all hosts are set aside */
+    int64_t lost_ns;   /* when that began, until a worker has worked for a while; else INT64_MAX */
 };
 
 /* Adds a host; its name must not be there yet. `address` NULL: as the name. */
@@ -84,21 +94,18 @@ void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* It is gone, or its start failed: decides where it is started next, and returns when that is; now,
- * or later. INT64_MAX if no host is left, see hosts_lost(). */
+ * or later. INT64_MAX if there is no place left for a worker that the run cannot do without. */
 int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int64_t now_ns);
-
-/* No host is left that a worker could be started on. */
-bool hosts_lost(const struct hosts *hosts);
 
 /* Time passes: a worker that has worked for a while is forgiven its failures. */
 void hosts_tick(struct hosts *hosts, int64_t now_ns);
 
-/* A shard whose start takes long while another host answers, or HOSTS_NONE: it is better given up
- * than waited for. */
+/* A worker that is to be started at once, or HOSTS_NONE: a shard whose start takes long while
+ * another host answers, or a worker that waits for a host although that is back. */
 uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns);
 
-/* Places such a shard on the host that answers; it is to be started there at once. */
-void hosts_elsewhere(struct hosts *hosts, uint32_t shard, int64_t now_ns);
+/* Places such a worker where it is started now: a shard on the host that answers. */
+void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* A host whose state changed since this last named it, or HOSTS_NONE. */
 uint32_t hosts_changed(struct hosts *hosts);

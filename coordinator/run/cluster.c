@@ -370,24 +370,28 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
         fail(link, code);
 }
 
-/* A shard that all wait for goes where a host answers. */
+/* The worker is started now, not when it was going to be. */
+static void hasten(struct worker_link *link, int64_t now_ns) {
+    struct hosts *hosts = link->cluster->options.hosts;
+    struct worker_view worker = coordinator_worker(link->cluster->coordinator, link->number);
+    const char *before = hosts_of(hosts, link->number)->name;
+    hosts_hasten(hosts, link->number, now_ns);
+    const char *now = hosts_of(hosts, link->number)->name;
+    log_info("%s %u is started on %s at once: %s %s", role_name(worker.role), worker.index, now,
+             before, now == before ? "may be back" : "does not answer");
+    start_soon(link, 0);
+}
+
+/* A shard that all wait for goes where a host answers, and nobody waits for a host that is back. */
 static void watch_hosts(struct cluster *cluster) {
     struct hosts *hosts = cluster->options.hosts;
     int64_t now_ns = clock_monotonic_ns();
+    uint32_t late;
     hosts_tick(hosts, now_ns);
-    uint32_t late = hosts_late(hosts, now_ns);
-    if (late == HOSTS_NONE)
-        return;
-    struct worker_link *link = &cluster->links[late];
-    if (link->peer) {
-        lose(link, "it does not answer");
-    } else {
-        const char *mute = hosts_of(hosts, late)->name;
-        hosts_elsewhere(hosts, late, now_ns);
-        log_info("shard %u is started on %s: %s does not answer", late, hosts_of(hosts, late)->name,
-                 mute);
-        start_soon(link, 0);
-    }
+    while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer)
+        hasten(&cluster->links[late], now_ns);
+    if (late != HOSTS_NONE)
+        lose(&cluster->links[late], "it does not answer");
 }
 
 /* ---- timers and signals ---- */
@@ -407,8 +411,7 @@ static void stop(struct cluster *cluster, enum reason reason) {
 
 static void on_tick(evutil_socket_t descriptor, short events, void *context) {
     struct cluster *cluster = context;
-    (void)descriptor;
-    (void)events;
+    (void)descriptor, (void)events;
     if (cluster->options.hosts)
         watch_hosts(cluster);
     int code = cluster->options.tick(cluster->options.context, cluster->coordinator);
@@ -420,8 +423,7 @@ static void on_tick(evutil_socket_t descriptor, short events, void *context) {
 }
 
 static void on_limit(evutil_socket_t descriptor, short events, void *context) {
-    (void)descriptor;
-    (void)events;
+    (void)descriptor, (void)events;
     stop(context, REASON_TIME_LIMIT);
 }
 

@@ -52,9 +52,14 @@ static int none_left(const struct hosts *hosts) {
 
 int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {
     int64_t now_ns = clock_monotonic_ns();
+    bool lost = hosts->lost;
     int64_t when_ns = hosts_failed(hosts, worker, why, now_ns);
     if (when_ns == INT64_MAX)
         return none_left(hosts);
+    if (hosts->lost && !lost)
+        log_warning("no host answers: is the network of this machine down? They are tried again "
+                    "for %d s",
+                    HOSTS_LOST_SECONDS);
     *delay_ms = (when_ns - now_ns) / NS_PER_MS;
     return 0;
 }

@@ -22,16 +22,16 @@ END_SECONDS = DEADLINE_SECONDS  # on a busy machine a run that loses packets tak
 
 class Hosted:
     """`now` is the process of the last start, `home` the machine it is on. Each machine has a
-    replica, and the first two have a shard each."""
+    replica, and the first two have a shard each; with `workers_on` only these machines have."""
 
-    def __init__(self, network, **settings):
+    def __init__(self, network, workers_on=None, **settings):
         self.network = network
         quiet = network.folder / 'quiet'
         quiet.mkdir()
         settings = {**SETTINGS, **settings}
         self.expected = faults.quiet(faults.make_job(quiet, **settings))
         self.job = faults.make_job(network.shared, **settings,
-                                   hosts=[machine.name for machine in network.machines])
+                                   hosts=[machine.name for machine in workers_on or network.machines])
         self.state = network.shared / 'state'
         self.starts, self.now, self.home = [], None, None
 

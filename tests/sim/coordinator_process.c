@@ -330,16 +330,15 @@ static int start_worker(struct process *process, uint32_t number) {
 static int watch_hosts(struct process *process) {
     struct coordinator_process *self = process->state;
     int64_t now_ns = process->world->now_ns;
+    uint32_t late;
     hosts_tick(&self->hosts, now_ns);
-    uint32_t late = hosts_late(&self->hosts, now_ns);
-    if (late == HOSTS_NONE)
-        return 0;
-    if (self->links[late].connection)
-        return lose(process, late, "it does not answer");
-    hosts_elsewhere(&self->hosts, late, now_ns);
-    self->links[late].hangs = false;
-    start_soon(process, late, 0);
-    return 0;
+    while ((late = hosts_late(&self->hosts, now_ns)) != HOSTS_NONE &&
+           !self->links[late].connection) {
+        hosts_hasten(&self->hosts, late, now_ns);
+        self->links[late].hangs = false;
+        start_soon(process, late, 0);
+    }
+    return late == HOSTS_NONE ? 0 : lose(process, late, "it does not answer");
 }
 
 /* ---- life ---- */

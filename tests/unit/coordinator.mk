@@ -140,8 +140,12 @@ tests_unit_test_shares_LDADD = $(STEPPED_LIBS)
 
 check_PROGRAMS += tests/unit/test_hosts
 TESTS += tests/unit/test_hosts
-tests_unit_test_hosts_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
-tests_unit_test_hosts_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
+tests_unit_test_hosts_LDADD = $(STEPPED_LIBS)
+
+check_PROGRAMS += tests/unit/test_host_list
+TESTS += tests/unit/test_host_list
+tests_unit_test_host_list_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_host_list_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
 check_PROGRAMS += tests/unit/test_pace

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Outages of the coordinator's own network: no host answers for a while, and the run goes on."""
+
+import contextlib
+import sys
+import time
+
+from machines import Network
+from runs import SLOW, Hosted
+from harness import main, test
+
+
+@contextlib.contextmanager
+def coordinator_without_workers_beside_it():
+    """A run of which some steps are done; the coordinator's machine has no worker."""
+    with Network(3, environment=SLOW) as network:
+        home, *others = network.machines
+        run = Hosted(network, workers_on=others, replicas=2)
+        run.start(home)
+        run.until_step(2)
+        try:
+            yield run
+        except Exception as error:
+            raise AssertionError(f'{error}\n{run.story()}') from error
+
+
+def cut_off(run, seconds, unplugged=False):
+    """Unplugged, the system says at once that there is no way; else nobody says anything."""
+    if unplugged:
+        run.home.on_net('ip', 'link', 'set', 'eth0', 'down')
+    else:
+        run.home.cut()
+    time.sleep(seconds)
+    run.home.heal()
+
+
+@test
+def a_run_outlives_an_outage_of_the_network_of_its_coordinator(folder):
+    with coordinator_without_workers_beside_it() as run:
+        cut_off(run, 20)
+        assert 'no host answers' in run.log(), run.log()
+        run.check(run.conclude())
+
+
+@test
+def a_run_outlives_a_cable_that_is_pulled_out_at_its_coordinator(folder):
+    with coordinator_without_workers_beside_it() as run:
+        cut_off(run, 8, unplugged=True)
+        assert 'no host answers' in run.log(), run.log()
+        run.check(run.conclude())
+
+
+if __name__ == '__main__':
+    sys.exit(main())
