@@ -194,9 +194,23 @@ class Cluster:
                         found.append(int(entry.name))
         return found
 
+    def commands_with(self, text):
+        """Ids of the processes of this cluster that were started with this in a word."""
+        found = []
+        for pid in self.marked():
+            with contextlib.suppress(OSError):
+                if text in pathlib.Path(f'/proc/{pid}/cmdline').read_text(errors='replace'):
+                    found.append(pid)
+        return found
+
     def kill_node(self, name):
         """Its slurmd and all that runs there, at once: what a power cut leaves."""
         self.kill(lambda: self.processes_of(name))
+        self.daemons[name].wait()
+
+    def kill_slurmd(self, name):
+        """What runs there lives on, and Slurm can no longer end it."""
+        self.daemons[name].kill()
         self.daemons[name].wait()
 
     def end_daemons(self):

@@ -63,6 +63,21 @@ def one_node_after_another_is_lost_and_the_last_goes_on(folder):
 
 
 @long_test
+def a_job_that_has_ended_is_not_begun_again_from_a_node_without_its_slurmd(folder):
+    """What watches over the first node lives on there."""
+    config, expected = make_job(folder)
+    with Cluster() as cluster, Watcher(folder / 'job.state') as watcher:
+        job = Job(cluster, config, folder / 'job.state')
+        job.until_step(2)
+        cluster.kill_slurmd('n2')
+        check_end(job, watcher, expected)
+        watches = 'squeue --noheader'
+        assert cluster.commands_with(watches), 'nobody watches'
+        cluster.until(lambda: not cluster.commands_with(watches), 'the watch has ended')
+        assert job.slurm['JobState'] == 'COMPLETED' and job.slurm['Restarts'] == '0', job.slurm
+
+
+@long_test
 def a_requeued_job_goes_on(folder):
     config, expected = make_job(folder)
     with Cluster() as cluster, Watcher(folder / 'job.state') as watcher:
