@@ -122,9 +122,17 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
                                                      .state = record->worker.state});
 }
 
-/* A device that failed needs somebody to look at it, though the run goes on. */
+/* What was lost or could not be written needs somebody to look at it, though the run goes on. */
+static bool is_trouble(const char *kind) {
+    static const char *const kinds[] = {"lost", "device lost", "checkpoint"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kind, kinds[i]))
+            return true;
+    return false;
+}
+
 static int take_event(struct recorder *recorder, const struct record *record) {
-    if (!strcmp(record->event.kind, "device lost"))
+    if (is_trouble(record->event.kind))
         log_warning("%s", record->event.text);
     else
         log_info("%s", record->event.text);
@@ -195,11 +203,13 @@ static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
     if (host->told == host->aside)
         return 0;
     host->told = host->aside;
-    if (host->aside)
+    if (host->aside) {
         snprintf(text, sizeof text, "host %s is set aside: %s", host->name, host->why);
-    else
+        log_warning("%s", text);
+    } else {
         snprintf(text, sizeof text, "host %s is used again", host->name);
-    log_info("%s", text);
+        log_info("%s", text);
+    }
     return store_event(recorder->store, recorder->run, "host", text);
 }
 
