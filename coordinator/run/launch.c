@@ -71,6 +71,7 @@ static void on_deadline(evutil_socket_t descriptor, short what, void *context);
 static void await_line(struct launch *launch, struct launched *worker, int output) {
     struct timeval timeout = {.tv_sec = START_TIMEOUT_MS / 1000};
     worker->starting = true;
+    worker->said_length = worker->said_bytes = 0;
     worker->output = output;
     worker->line = event_new(launch->base, output, EV_READ | EV_PERSIST, on_line, worker);
     worker->deadline = evtimer_new(launch->base, on_deadline, worker);
@@ -166,11 +167,14 @@ static void on_line(evutil_socket_t descriptor, short what, void *context) {
         return;
     }
     worker->said_length += (size_t)got;
+    worker->said_bytes += (size_t)got;
     worker->said[worker->said_length] = '\0';
     bool up = worker->host ? launch_remote_listens(worker)
                            : memchr(worker->said, '\n', worker->said_length) != NULL;
     if (up)
         tell_up(worker, 0);
+    else if (worker->host && launch_remote_is_endless(worker))
+        tell_up(worker, is_not_up(worker));
 }
 
 static void on_deadline(evutil_socket_t descriptor, short what, void *context) {

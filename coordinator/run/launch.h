@@ -29,10 +29,11 @@ struct launched {
     int output;         /* while it is starting: the read end of its standard output; else −1 */
     struct event *line; /* waits for its first line, on `output` */
     struct event *deadline; /* until when that line must come */
-    char said[4096];        /* on its standard output, while it is starting */
+    char said[4096];        /* on its standard output, while it is starting: the end of it */
     size_t said_length;
-    bool by_path;    /* on a host: its program is looked for on the PATH there */
-    off_t log_start; /* on a host: where its log had ended when it was started */
+    size_t said_bytes; /* in all */
+    bool by_path;      /* on a host: its program is looked for on the PATH there */
+    off_t log_start;   /* on a host: where its log had ended when it was started */
 };
 
 /* Called from the loop. */

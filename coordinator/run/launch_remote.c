@@ -20,9 +20,10 @@
 #include "wire/key.h"
 
 #define LOG_FOLDER "log"
-#define LOG_BYTES_MAX (1 << 20) /* a longer log begins anew with the next start */
-#define LAST_LINE_BYTES 2048    /* of the log that are looked at for a reason */
-#define NOT_FOUND 127           /* what a shell, env, nice, … exit with */
+#define LOG_BYTES_MAX (1 << 20)  /* a longer log begins anew with the next start */
+#define LAST_LINE_BYTES 2048     /* of the log that are looked at for a reason */
+#define SAID_BYTES_MAX (1 << 20) /* of greetings, before the worker's line */
+#define NOT_FOUND 127            /* what a shell, env, nice, … exit with */
 #define HELLO_SECONDS "60"
 
 static char *log_path(const struct launch *launch, const struct launched *worker) {
@@ -122,7 +123,6 @@ int launch_remote_start(const struct launch *launch, struct launched *worker, in
     if (code)
         return code;
     struct command command = command_for(launch, worker);
-    worker->said_length = 0;
     worker->status = 0;
     errno = launch_spawn(launch, command.words, output, errors, true, &worker->pid);
     if (errno)
@@ -136,11 +136,11 @@ int launch_remote_start(const struct launch *launch, struct launched *worker, in
 /* ---- what came of it ---- */
 
 /* "listening tls:HOST:PORT": only the port counts, since the host's name is known here, and what it
- * calls itself may mean nothing here. Other lines are those of a greeting. */
+ * calls itself may mean nothing here. Other lines are those of a greeting, whose last one may not
+ * end. */
 static char *port_of(const char *line) {
-    static const char word[] = "listening ";
-    const char *colon = strrchr(line, ':');
-    if (strncmp(line, word, strlen(word)) != 0 || !colon || colon == line)
+    const char *said = strstr(line, "listening tls:"), *colon = strrchr(line, ':');
+    if (!said)
         return NULL;
     size_t digits = strspn(colon + 1, "0123456789");
     return digits && !colon[1 + digits] ? memory_copy_string(colon + 1) : NULL;
@@ -152,19 +152,38 @@ static void set_address(struct launched *worker, const char *port) {
     worker->address = memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, port);
 }
 
+/* Keeps the last whole line, which may say what is wrong, and what follows it, as far as there is
+ * room for more. A line that fills it all is no worker's. */
+static void keep_end(struct launched *worker, const char *last, const char *rest) {
+    const size_t full = sizeof worker->said - 1;
+    const char *end = worker->said + worker->said_length;
+    const char *from = (size_t)(end - last) < full   ? last
+                       : (size_t)(end - rest) < full ? rest
+                                                     : end;
+    worker->said_length = (size_t)(end - from);
+    memmove(worker->said, from, worker->said_length + 1);
+}
+
 bool launch_remote_listens(struct launched *worker) {
-    char *line = worker->said, *end;
-    for (; (end = strchr(line, '\n')); line = end + 1) {
+    char *line = worker->said, *last = line, *end;
+    while ((end = strchr(line, '\n'))) {
         *end = '\0';
         char *port = port_of(line);
         *end = '\n';
-        if (!port)
-            continue;
-        set_address(worker, port);
-        free(port);
-        return true;
+        if (port) {
+            set_address(worker, port);
+            free(port);
+            return true;
+        }
+        last = line;
+        line = end + 1;
     }
+    keep_end(worker, last, line);
     return false;
+}
+
+bool launch_remote_is_endless(const struct launched *worker) {
+    return worker->said_bytes > SAID_BYTES_MAX;
 }
 
 bool launch_remote_other_path(struct launched *worker) {
@@ -174,9 +193,22 @@ bool launch_remote_other_path(struct launched *worker) {
     return other;
 }
 
+/* Leaves the last line that is not empty. What a host says may not steer a terminal. */
+static void leave_last(char *text, size_t length) {
+    while (length && strchr("\r\n ", text[length - 1]))
+        length--;
+    text[length] = '\0';
+    const char *before = strrchr(text, '\n');
+    if (before)
+        memmove(text, before + 1, strlen(before + 1) + 1);
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+}
+
 /* The last line of the log since the worker's start; "" if there is none. */
-static void last_line(const struct launch *launch, const struct launched *worker,
-                      char line[LAST_LINE_BYTES]) {
+static void last_logged(const struct launch *launch, const struct launched *worker,
+                        char line[LAST_LINE_BYTES]) {
     char *path = log_path(launch, worker);
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     off_t end = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
@@ -185,27 +217,30 @@ static void last_line(const struct launch *launch, const struct launched *worker
         from = worker->log_start;
     ssize_t length =
         descriptor < 0 || end <= from ? 0 : pread(descriptor, line, (size_t)(end - from), from);
-    if (length < 0)
-        length = 0;
-    while (length && strchr("\r\n ", line[length - 1]))
-        length--;
-    line[length] = '\0';
-    const char *before = strrchr(line, '\n');
-    if (before)
-        memmove(line, before + 1, strlen(before + 1) + 1);
-    for (char *at = line; *at; at++) /* what a host says may not steer a terminal */
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
+    leave_last(line, length < 0 ? 0 : (size_t)length);
     if (descriptor >= 0)
         close(descriptor);
     free(path);
 }
 
+/* The same of its standard output. */
+static void last_said(const struct launched *worker, char line[LAST_LINE_BYTES]) {
+    size_t length =
+        worker->said_length < LAST_LINE_BYTES ? worker->said_length : LAST_LINE_BYTES - 1;
+    memcpy(line, worker->said + worker->said_length - length, length);
+    leave_last(line, length);
+}
+
 char *launch_remote_why(const struct launch *launch, const struct launched *worker) {
     char line[LAST_LINE_BYTES];
     char **command = launch_words(launch->remote.prefix, worker->host->name, 0);
-    last_line(launch, worker, line);
-    const char *end = worker->pid ? "did not say that the worker listens" : launch_ending(worker);
+    last_logged(launch, worker, line);
+    if (!*line)
+        last_said(worker, line);
+    const char *end = !worker->pid ? launch_ending(worker)
+                      : launch_remote_is_endless(worker)
+                          ? "wrote 1 MiB, but not where the worker listens"
+                          : "did not say that the worker listens";
     char *why = *line ? memory_format("%s %s: %s", command[0], end, line)
                       : memory_format("%s %s and wrote nothing", command[0], end);
     launch_words_free(command);

@@ -41,8 +41,12 @@ void launch_local_clear(const struct launch *launch);
 /* Starts the command for the worker on worker->host. */
 int launch_remote_start(const struct launch *launch, struct launched *worker, int output);
 
-/* What the worker printed so far: sets its address if it says one. */
+/* Whether the worker has said that it listens, and where: sets its address then. Else drops what it
+ * has seen, so that there is room for more. */
 bool launch_remote_listens(struct launched *worker);
+
+/* Its host greets with so much text that the worker's line is not awaited any more. */
+bool launch_remote_is_endless(const struct launched *worker);
 
 /* Why the command ended, or does not go on: how it ended, and the last line that it wrote to the
  * log. Free it. */

@@ -47,7 +47,7 @@ def launcher(folder, **cases):
 
 MUTE = 'exec sleep 1000'
 DEAD = 'echo "ssh: connect to host $host port 22: No route to host" >&2; exit 255'
-DEAF = 'echo "listening $host:9"; exec sleep 1000'  # nobody listens there
+DEAF = 'echo "listening tls:$host:9"; exec sleep 1000'  # nobody listens there
 
 
 def hosts_to(last):
@@ -93,6 +93,29 @@ def if_no_host_answers_a_line_for_each_says_why(folder):
     for said in ['host 127.0.0.2: ', 'status 255: ssh: connect to host 127.0.0.2 port 22: No route',
                  'host 127.0.0.3: ', 'sh: dml: not found', 'status 3 and wrote nothing',
                  'no host is left that workers can be started on']:
+        assert said in finished.stderr, (said, finished)
+
+
+@test
+def a_host_may_greet_with_much_text(folder):
+    expected = train(small_job(folder))
+    greetings = {'n2': 'yes "Welcome to the machine room." | head -c 500000',
+                 'n3': 'head -c 50000 /dev/zero | tr "\\0" x; echo; printf "\\033]0;title\\007"',
+                 'n4': 'head -c 4080 /dev/zero | tr "\\0" x; echo'}
+    launch = launcher(folder, **{host: f'{text}; exec "$@"' for host, text in greetings.items()})
+    got = train(small_job(folder, hosts=hosts_to(4), launch=launch, shards=3), '--fresh')
+    assert got['model_sha256'] == expected['model_sha256'], (got, expected)
+    assert [host['failures'] for host in got['hosts']] == [0, 0, 0], got
+
+
+@test
+def what_a_host_says_in_place_of_the_line_of_the_worker_is_told(folder):
+    launch = launcher(folder, n2='exec yes "Welcome to the machine room."',
+                      n3='echo "This account is currently not available."; exit 1')
+    finished = dml('run', small_job(folder, hosts=hosts_to(3), launch=launch))
+    assert finished.status == UNAVAILABLE, finished
+    for said in ['wrote 1 MiB, but not where the worker listens: Wel',
+                 'exited with status 1: This account is currently not available.']:
         assert said in finished.stderr, (said, finished)
 
 
