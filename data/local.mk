@@ -25,6 +25,7 @@ libdata_a_SOURCES = \
 	data/origins.c data/origins.h \
 	data/pack.c data/pack.h data/pack_block.c data/pack_block.h data/pack_file.h data/pack_read.c data/pack_write.c \
 	data/plan.c data/prepare.c \
+	data/sample.c data/sample.h \
 	data/scratch.c data/scratch.h \
 	data/records.c data/records.h \
 	data/set.c data/set.h data/set_file.h data/set_write.c \

@@ -71,27 +71,28 @@ static int map_sections(struct pack *pack) {
     return 0;
 }
 
-static int verify_blocks(const struct pack *pack, bool hashes) {
+/* Of all blocks that they are where they should be, and the checksums of the first `hashed`. */
+static int verify_blocks(const struct pack *pack, uint32_t hashed) {
     const struct container *container = &pack->container;
     for (uint32_t i = 0; i < pack->facts->blocks; i++) {
         const struct pack_block *block = &pack->block[i];
         if (block->offset > container->length || block->bytes > container->length - block->offset ||
             pack_block_layout(block).bytes != block->bytes)
             return container_damaged(container, "a block is out of bounds");
-        if (hashes && hash64(container->data + block->offset, block->bytes) != block->checksum)
+        if (i < hashed && hash64(container->data + block->offset, block->bytes) != block->checksum)
             return container_damaged(container, "the checksum of a block is wrong");
     }
     return 0;
 }
 
 /* Whoever has just written the file does not have it hashed again. */
-static int open_pack(const char *path, bool just_written, struct pack **opened) {
+static int open_pack(const char *path, uint32_t hashed, struct pack **opened) {
     struct pack *pack = memory_new(1, sizeof *pack);
     int code = container_open(&pack->container, &pack_kind, path);
     if (!code)
         code = map_sections(pack);
     if (!code)
-        code = verify_blocks(pack, !just_written);
+        code = verify_blocks(pack, hashed);
     if (code) {
         pack_close(pack);
         return code;
@@ -101,7 +102,11 @@ static int open_pack(const char *path, bool just_written, struct pack **opened) 
 }
 
 int pack_open(const char *path, struct pack **opened) {
-    return open_pack(path, false, opened);
+    return open_pack(path, UINT32_MAX, opened);
+}
+
+int pack_open_beginning(const char *path, struct pack **opened) {
+    return open_pack(path, 1, opened);
 }
 
 void pack_close(struct pack *pack) {
@@ -431,7 +436,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
         code = pack_write(packs, source, options, threads, &known, &path);
         if (code)
             return code;
-        code = open_pack(path, true, pack);
+        code = open_pack(path, 0, pack);
         free(path);
         if (code)
             return code;

@@ -26,6 +26,7 @@ struct set {
     const struct set_weights *weights; /* or NULL */
     struct set_info info;
     const char **class_name, **name;
+    const char *first_pack;
     struct table *table;
     struct label_lists lists;
     atomic_uchar *verified;  /* of each chunk: enum verified */
@@ -90,12 +91,23 @@ static int map_arrays(struct set *set) {
     return code;
 }
 
+static int map_sources(struct set *set) {
+    const char **source;
+    int code =
+        container_strings(&set->container, SET_SOURCES, 2 * (uint64_t)set->facts->sources, &source);
+    if (code)
+        return code;
+    set->first_pack = set->facts->sources ? source[1] : "";
+    free(source);
+    return 0;
+}
+
 static int map_texts(struct set *set) {
     int code =
         container_strings(&set->container, SET_CLASSES, set->facts->classes, &set->class_name);
     if (!code && set->facts->named)
         code = container_strings(&set->container, SET_NAMES, set->facts->features, &set->name);
-    return code;
+    return code ? code : map_sources(set);
 }
 
 static int map_table(struct set *set) {
@@ -205,6 +217,10 @@ void set_close(struct set *set) {
 
 int set_copy_to(struct set *set, const char *folder) {
     return scratch_open(folder, set->info.fingerprint, set->container.length, &set->scratch);
+}
+
+const char *set_first_pack(const struct set *set) {
+    return set->first_pack;
 }
 
 const char *set_path(const struct set *set) {

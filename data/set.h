@@ -120,6 +120,9 @@ int set_open(const char *path, struct set **set);
 int set_copy_to(struct set *set, const char *folder);
 void set_close(struct set *set);
 const char *set_path(const struct set *set);
+
+/* The fingerprint of the first pack that it was made of. */
+const char *set_first_pack(const struct set *set);
 const struct set_info *set_info(const struct set *set);
 
 /* Of each column, which one it is in the order of the original ids; NULL if that is the order of

@@ -8,6 +8,7 @@ libmodel_a_SOURCES = \
 	model/export_top.c \
 	model/figures.c model/figures.h \
 	model/figures_json.c \
+	model/gather.c model/gather.h \
 	model/labels.c model/labels.h \
 	model/lines.c model/lines.h \
 	model/listed.c model/listed.h \
@@ -17,6 +18,7 @@ libmodel_a_SOURCES = \
 	model/options.c \
 	model/preparation.c model/preparation.h \
 	model/ranking.c model/ranking.h \
+	model/readback.c model/readback.h \
 	model/reader.c \
 	model/residuals.c model/residuals.h \
 	model/score.c model/score.h \

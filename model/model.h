@@ -103,14 +103,20 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 struct model;
 int model_writer_view(struct model_writer *writer, struct model *view);
 
-/* Writes model.json beside the tensors, fsyncs both and publishes them: the folder appears whole or
- * not at all, and replaces a folder of that name. `details`, an object or NULL, is merged into
- * model.json and stays the caller's. Frees the writer in any case; a failure leaves nothing
- * behind. */
+/* Writes model.json beside the tensors and fsyncs both: model_writer_folder() is a model then.
+ * `details`, an object or NULL, is merged into model.json and stays the caller's. */
+int model_writer_finish(struct model_writer *writer, const json_t *details);
+
+/* Publishes it, after that if it was not done yet: the folder appears whole or not at all, and
+ * replaces a folder of that name. Frees the writer in any case; a failure leaves nothing behind. */
 int model_writer_publish(struct model_writer *writer, const json_t *details);
 
 /* The folder that holds the files until they are published. */
 const char *model_writer_folder(const struct model_writer *writer);
+
+/* Puts a model that was finished, and shall not be published, at `folder`, in place of one that was
+ * put there before. Frees the writer in any case. */
+int model_writer_set_aside(struct model_writer *writer, const char *folder);
 
 /* Removes what was written and frees the writer; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
@@ -145,6 +151,10 @@ void model_close(struct model *model); /* harmless on NULL */
 /* The library of a plug-in's model is found there, not where it was in training. The text must
  * outlive the model. ERROR_USAGE if the model is none of a plug-in. */
 int model_set_library(struct model *model, const char *library);
+
+/* The parameter that is an element of the vector that the model was trained as: model_tensors() of
+ * its layout. */
+double model_parameter(const struct model *model, const struct layout *vector, uint64_t element);
 
 /* ---- a model as a starting point ---- */
 

@@ -11,7 +11,7 @@
 #include "model/figures.h"
 #include "model/lines.h"
 #include "model/margins.h"
-#include "model/preparation.h"
+#include "model/gather.h"
 #include "base/text.h"
 
 struct scored_row {
@@ -33,41 +33,12 @@ struct scorer {
     struct scored_row row[MARGINS_ROWS_MAX]; /* the rows of the block */
     uint32_t rows;
     double label[MARGINS_ROWS_MAX]; /* of these, as losses take them */
-    uint64_t unseen_features;
-    struct preparation preparation; /* of a model of tables */
+    struct gathering gathering;
 };
 
-/* Adds the terms of a value. Returns whether it belongs to a feature that the model has; *rank is
- * where the last one was found. */
-static bool gather_value(struct scorer *scorer, uint64_t id, double value, uint64_t *rank) {
-    const struct model_layout *layout = &scorer->model->layout;
-    const struct preparation *preparation = &scorer->preparation;
-    struct terms *terms = margins_terms(scorer->margins);
-    bool missing = id >= FEATURE_HASHED && preparation_add_mean(preparation, id, terms);
-    if (layout->table)
-        preparation_add_bin(preparation, id, value, terms);
-    *rank = rank_from(layout, *rank, id);
-    if (*rank == layout->features || layout->feature_id[*rank] != id) {
-        scorer->unseen_features +=
-            !missing && !(id >= FEATURE_HASHED && preparation_add_rare(preparation, id, terms));
-        return false;
-    }
-    terms_add(terms, *rank, value);
-    return true;
-}
-
-/* Adds a row to the block. Files are read as the model's table says, packs as that of the run: so
- * of these a model of before takes the ids that it knows, which do not rise. */
-static void gather_row(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
-    const struct table *table = scorer->model->layout.table;
-    bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
-    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
-    uint64_t rank = 0, known = 0;
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
-        rank = seeded ? 0 : rank;
-        known += gather_value(scorer, *id, rows->value[i], &rank);
-    }
-    terms_append(margins_terms(scorer->margins), &scorer->preparation.absent);
+/* Adds a row to the block. */
+static void gather(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
+    uint64_t known = gather_row(&scorer->gathering, rows, row, margins_terms(scorer->margins));
     margins_end_row(scorer->margins);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};
 }
@@ -161,7 +132,8 @@ static int check_columns(struct scorer *scorer) {
     uint64_t columns = 0;
     scorer->names_checked = true;
     if (layout->table && scorer->report.table)
-        return preparation_check(&scorer->preparation, scorer->path, scorer->report.table);
+        return preparation_check(&scorer->gathering.preparation, scorer->path,
+                                 scorer->report.table);
     while (names && names[columns])
         columns++;
     for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
@@ -241,7 +213,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
     for (uint32_t row = 0; row < rows->count && !code; row++) {
         if (scorer->pick && !holdout_picks(scorer->pick, holdout_hash(rows, row)))
             continue;
-        gather_row(scorer, rows, row);
+        gather(scorer, rows, row);
         if (margins_full(scorer->margins))
             code = score_block(scorer, rows, &bad);
     }
@@ -299,22 +271,22 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = margins_new(model);
-    preparation_begin(&scorer->preparation, model);
+    gathering_begin(&scorer->gathering, model);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
 static int finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
         figures_finish(scorer->figures, figures);
-        figures->unseen_features = scorer->unseen_features;
+        figures->unseen_features = scorer->gathering.unseen;
     }
-    if (!code && scorer->lines && scorer->unseen_features)
+    if (!code && scorer->lines && scorer->gathering.unseen)
         log_info("%llu values or texts that training did not have add nothing to the predictions",
-                 (unsigned long long)scorer->unseen_features);
+                 (unsigned long long)scorer->gathering.unseen);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     margins_free(scorer->margins);
-    preparation_end(&scorer->preparation);
+    gathering_end(&scorer->gathering);
     return code;
 }
 

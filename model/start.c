@@ -285,10 +285,8 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
     return place;
 }
 
-/* The value of an element of the vector that the model was trained as. The file of a linear model
- * stores the weights output by output, the vector feature by feature. */
-static double parameter_of(const struct model *model, const struct layout *vector,
-                           uint64_t element) {
+/* The file of a linear model stores the weights output by output, the vector feature by feature. */
+double model_parameter(const struct model *model, const struct layout *vector, uint64_t element) {
     if (model->network)
         return model->network[element];
     struct layout_place place = layout_locate(vector, element);
@@ -303,7 +301,7 @@ void model_spread(const struct model *model, const struct model_layout *layout,
     struct layout old = model_tensors(&model->layout);
     uint64_t *place = model_match(&model->layout, layout);
     for (uint64_t i = 0; i < count; i++)
-        parameters[i] = place[i] == MODEL_UNMATCHED ? 0 : parameter_of(model, &old, place[i]);
+        parameters[i] = place[i] == MODEL_UNMATCHED ? 0 : model_parameter(model, &old, place[i]);
     memory_unmap(place, count * sizeof *place);
 }
 

@@ -37,6 +37,7 @@ struct model_writer {
     struct layout vector; /* the run's parameters, which slices are parts of */
     uint64_t parameters;  /* n */
     uint64_t received;
+    bool finished;
     char sha256[SHA256_TEXT]; /* of the parameters; empty until it is asked for */
     json_t *names;            /* of the features of the file; NULL until a view needs them */
     const char **name;        /* the strings in `names` */
@@ -121,6 +122,22 @@ static double positive_zero(double value) {
     return value == 0 ? 0.0 : value;
 }
 
+/* For the test of reading back. */
+static void damage(struct model_writer *writer, uint64_t *feature_id) {
+    uint64_t id = feature_id[0];
+    uint32_t rank = writer->rank[0];
+    if (writer->features < 2 || writer->layout->features < 2)
+        return;
+    if (failpoint_hit(FAILPOINT_model_ids)) {
+        feature_id[0] = feature_id[1];
+        feature_id[1] = id;
+    }
+    if (failpoint_hit(FAILPOINT_model_weights)) {
+        writer->rank[0] = writer->rank[1];
+        writer->rank[1] = rank;
+    }
+}
+
 /* Writes the feature ids and the weights of kept features; fills rank[] for the run's columns. */
 static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
@@ -139,6 +156,7 @@ static void write_features(struct model_writer *writer) {
         for (uint32_t k = 0; k < model_rows(layout); k++)
             *weight_at(writer, r, k) = positive_zero(kept->weight[k * kept->features + number]);
     }
+    damage(writer, feature_id);
 }
 
 /* Those of the file: it has the features that are kept, too. */
@@ -325,12 +343,34 @@ static int put_in_place(const struct model_writer *writer) {
     return code;
 }
 
-int model_writer_publish(struct model_writer *writer, const json_t *details) {
-    int code = 0;
+int model_writer_finish(struct model_writer *writer, const json_t *details) {
     if (failpoint_write(FAILPOINT_file_fsync) || fsync(writer->descriptor))
-        code = error_set_errno(ERROR_IO, "cannot write %s to disk", writer->tensors_path);
-    if (!code)
-        code = write_json(writer, details);
+        return error_set_errno(ERROR_IO, "cannot write %s to disk", writer->tensors_path);
+    int code = write_json(writer, details);
+    writer->finished = !code;
+    return code;
+}
+
+int model_writer_set_aside(struct model_writer *writer, const char *folder) {
+    char *curvature = path_join(folder, MODEL_CURVATURE);
+    char *tensors = path_join(folder, "model.safetensors"), *json = path_join(folder, "model.json");
+    int code = guard_check();
+    if (!code) {
+        unlink(curvature);
+        unlink(tensors);
+        unlink(json);
+    }
+    if (!code && rename(writer->temporary, folder))
+        code = error_set_errno(ERROR_CREATE, "cannot put %s in place", folder);
+    free(curvature);
+    free(tensors);
+    free(json);
+    writer_free(writer);
+    return code;
+}
+
+int model_writer_publish(struct model_writer *writer, const json_t *details) {
+    int code = writer->finished ? 0 : model_writer_finish(writer, details);
     if (!code)
         code = put_in_place(writer);
     if (code)

@@ -15,8 +15,8 @@ MAY_INCLUDE = {
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
-    'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/source.h', 'data/table.h',
-              'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
+    'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/sample.h',
+              'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
     # FORBIDDEN_CALLS.

@@ -143,6 +143,13 @@ bool needs_run(const struct needs *needs, int64_t run) {
     return false;
 }
 
+bool needs_failed(const struct needs *needs, int64_t run) {
+    for (size_t i = 0; i < needs->count; i++)
+        if (needs->runs[i].needed && needs->runs[i].open && needs->runs[i].run == run)
+            return true;
+    return false;
+}
+
 bool needs_model(const struct needs *needs, int64_t run) {
     for (size_t i = 0; i < needs->count; i++)
         if (needs->runs[i].needed && needs->runs[i].start_run == run)

@@ -27,6 +27,7 @@ int needs_read(struct store *store, struct needs *needs);
 void needs_release(struct needs *needs);
 
 bool needs_run(const struct needs *needs, int64_t run);             /* its checkpoints */
+bool needs_failed(const struct needs *needs, int64_t run);          /* a model read back wrongly */
 bool needs_model(const struct needs *needs, int64_t run);           /* besides versions */
 bool needs_set(const struct needs *needs, const char *fingerprint); /* of that data */
 

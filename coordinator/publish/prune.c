@@ -138,11 +138,13 @@ static const char *judge_checkpoint(const struct needs *needs, const char *name,
     return run > 0 && !*end && !needs_run(needs, run) ? "checkpoint" : NULL;
 }
 
+/* Models are those of find_models(). One that was read back wrongly is kept while its run can go
+ * on. */
 static const char *judge_model(const struct needs *needs, const char *name, const char *path) {
-    (void)needs;
-    (void)name;
     (void)path;
-    return NULL; /* find_models() */
+    char *end;
+    long long run = strtoll(name, &end, 10);
+    return run > 0 && !strcmp(end, ".failed") && !needs_failed(needs, run) ? "leftover" : NULL;
 }
 
 static void find_in(const char *state, const char *folder, judge_name *judge,

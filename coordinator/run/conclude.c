@@ -5,10 +5,14 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/leftovers.h"
@@ -86,6 +90,29 @@ struct writing {
     char sha256[SHA256_TEXT];
 };
 
+/* A model that is not what was trained is kept for whoever looks into it. It takes no other model's
+ * place: that of a run that was taken up again may be live. */
+static int set_aside(struct training *run, int code) {
+    const char *from = model_writer_folder(run->recorder.writer);
+    char *folder = memory_format("%s.failed", run->model_folder);
+    bool named = !strncmp(error_text(), from, strlen(from));
+    char *why =
+        memory_format("%s%s", named ? folder : "", error_text() + (named ? strlen(from) : 0));
+    error_clear();
+    int kept = model_writer_set_aside(run->recorder.writer, folder);
+    run->recorder.writer = NULL;
+    if (!kept)
+        error_set(
+            code == ERROR_DATA ? ERROR_INTERNAL : code,
+            "the model of run %lld is not used, as it was read back wrongly: %s; it is kept in "
+            "%s, and the live model stays. The same command tries again, --fresh begins "
+            "anew",
+            (long long)run->recorder.run, why, folder);
+    free(folder);
+    free(why);
+    return kept ? kept : code == ERROR_DATA ? ERROR_INTERNAL : code;
+}
+
 static int work_on_model(void *context) {
     struct writing *writing = context;
     struct recorder *recorder = &writing->run->recorder;
@@ -95,9 +122,18 @@ static int work_on_model(void *context) {
     if (recorder->curvature)
         code = curvature_writer_publish(recorder->curvature, writing->sha256);
     recorder->curvature = NULL;
+    if (!code)
+        code = model_writer_finish(recorder->writer, writing->details);
     if (code)
         return code;
-    code = model_writer_publish(recorder->writer, writing->details);
+    int64_t start_ns = clock_monotonic_ns();
+    code =
+        readback_check(recorder->readback, model_writer_folder(recorder->writer), writing->sha256);
+    log_debug("the model was read back in %.1f ms",
+              (double)(clock_monotonic_ns() - start_ns) / 1e6);
+    if (code)
+        return set_aside(writing->run, code);
+    code = model_writer_publish(recorder->writer, NULL);
     recorder->writer = NULL;
     return code;
 }

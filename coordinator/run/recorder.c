@@ -171,20 +171,26 @@ static int take_without_store(const struct record *record) {
     return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
 }
 
+static int write_slice(struct recorder *recorder, uint64_t first, uint64_t count,
+                       const double *values) {
+    readback_slice(recorder->readback, first, count, values);
+    return model_writer_slice(recorder->writer, first, count, values);
+}
+
 /* In the coordinates of the columns and the unit of the outputs, if the run has any: it leaves them
  * here. */
 static int leave_columns(struct recorder *recorder, const struct coordinator_settings *settings,
                          uint64_t first, uint64_t count, const double *values) {
     double unit = network_unit(&settings->shape.network);
     if (!recorder->walk.columns && unit == 1)
-        return model_writer_slice(recorder->writer, first, count, values);
+        return write_slice(recorder, first, count, values);
     double *left = memory_new(count, sizeof *left);
     if (recorder->walk.columns)
         coordinates_leave(&recorder->walk, first, count, values, left);
     else if (count)
         memcpy(left, values, count * sizeof *left);
     objective_scale_outputs(&settings->layout, unit, first, count, left);
-    int code = model_writer_slice(recorder->writer, first, count, left);
+    int code = write_slice(recorder, first, count, left);
     free(left);
     return code;
 }

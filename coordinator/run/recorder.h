@@ -9,11 +9,13 @@
 #include "coordinator/run/curvature.h"
 #include "coordinator/run/mixture.h"
 #include "model/model.h"
+#include "model/readback.h"
 
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
     struct model_writer *writer;        /* set before the model is read */
+    struct readback *readback;          /* takes what the writer takes; likewise */
     struct curvature_writer *curvature; /* set before pairs are read */
     struct mixture *mixture;            /* the model comes in these coordinates; or NULL */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */

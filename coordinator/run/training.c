@@ -96,6 +96,20 @@ static int work_on_checks(void *context) {
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
+/* Without its pack, a run that goes on has no rows to compare its model with. */
+static void take_sample(struct training *run) {
+    const struct sample_options options = {.folds = run->job->folds,
+                                           .fold_seed = run->job->seed,
+                                           .shuffle_seed = run->job->downpour.seed};
+    char *packs = path_join(run->job->state, "packs");
+    if (sample_take(run->set, packs, &options, &run->sample)) {
+        log_debug("the model will not be compared with rows: %s", error_text());
+        error_clear();
+        sample_release(&run->sample);
+    }
+    free(packs);
+}
+
 /* Finds the coordinates to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
@@ -111,6 +125,8 @@ static int work_on_scaling(void *context) {
     moments_release(&moments);
     /* Centred columns share nothing with the biases, and have their scale. */
     run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
+    if (!code)
+        take_sample(run);
     return code ? code : work_on_checks(run);
 }
 
@@ -250,6 +266,8 @@ static int prepare_model(struct training *run) {
     run->recorder.mixture = run->mixture.factors ? &run->mixture : NULL;
     if (run->scaling.columns)
         coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
+    readback_free(run->recorder.readback);
+    run->recorder.readback = readback_new(&run->layout, &run->sample);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
 }
 
@@ -387,6 +405,8 @@ void training_release(struct training *run, int code) {
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
+    readback_free(run->recorder.readback);
+    sample_release(&run->sample);
     free(run->model_folder);
     bool fenced = run->coordinator && coordinator_is_fenced(run->coordinator);
     if (fenced || !guard_holds())

@@ -19,6 +19,7 @@
 #include "coordinator/job/sizing.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/tally.h"
+#include "data/sample.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */
@@ -86,6 +87,7 @@ struct training {
     struct pace pace;
     struct tally tally;
     struct model_layout layout;
+    struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;
     struct score_figures figures; /* of the model on the holdout, if there is one */
     json_t *result;

@@ -33,7 +33,8 @@ REPLICA = BUILD / 'dml-replica'
 # Far beyond what anything here takes: only a hang reaches it.
 DEADLINE_SECONDS = 300
 
-USAGE, BAD_DATA, UNAVAILABLE, CREATE, IO, AGAIN, PERMISSION, CONFIG = 64, 65, 69, 73, 74, 75, 77, 78
+USAGE, BAD_DATA, UNAVAILABLE, INTERNAL, CREATE, IO = 64, 65, 69, 70, 73, 74
+AGAIN, PERMISSION, CONFIG = 75, 77, 78
 
 tests = []
 

@@ -33,6 +33,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_copies.py \
 	tests/integration/test_devices.py \
 	tests/integration/test_scored_data.py \
+	tests/integration/test_readback.py \
 	tests/integration/test_table_ids.py \
 	tests/integration/test_table_files.py \
 	tests/integration/test_table_nights.py \

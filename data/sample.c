@@ -1,0 +1,135 @@
+#include "data/sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/permutation.h"
+#include "data/pack_file.h"
+
+#define SAMPLE_ROWS 32
+#define SAMPLE_VALUES 65536 /* fewer rows have that many; one row may have more */
+
+#define ENOUGH 1 /* as an answer of take_rows(): errors are negative */
+
+struct sampling {
+    struct set *set;
+    const struct sample_options *options;
+    struct sample *sample;
+    uint32_t chunk; /* of a set that is not shuffled: where the last row was, */
+    uint64_t first; /* and the number of the chunk's first row */
+};
+
+void sample_release(struct sample *sample) {
+    free(sample->row);
+    free(sample->start);
+    free(sample->id);
+    free(sample->value);
+    free(sample->stored_start);
+    free(sample->column);
+    free(sample->column_id);
+    free(sample->stored);
+    *sample = (struct sample){0};
+}
+
+/* ---- as the set has them ---- */
+
+/* The chunk of training row `number`, in the order of files, and its place in there. */
+static int find_stored(struct sampling *sampling, uint64_t number, struct rows *rows,
+                       uint32_t *place) {
+    const struct set_info *info = set_info(sampling->set);
+    if (info->block_rows) {
+        uint64_t key = permutation_key(sampling->options->shuffle_seed, 0);
+        uint64_t at = permutation_inverse(number, info->rows, key);
+        *place = (uint32_t)(at % info->block_rows);
+        return set_chunk(sampling->set, (uint32_t)(at / info->block_rows), rows);
+    }
+    int code = set_chunk(sampling->set, sampling->chunk, rows);
+    while (!code && number - sampling->first >= rows->count) {
+        sampling->first += rows->count;
+        code = set_chunk(sampling->set, ++sampling->chunk, rows);
+    }
+    *place = (uint32_t)(number - sampling->first);
+    return code;
+}
+
+static int add_stored(struct sampling *sampling) {
+    struct sample *sample = sampling->sample;
+    struct rows rows;
+    uint32_t place;
+    int code = find_stored(sampling, sample->count, &rows, &place);
+    if (code)
+        return code;
+    uint64_t begin = rows.dense ? (uint64_t)place * rows.features : rows.start[place];
+    uint64_t end = rows.dense ? begin + rows.features : rows.start[place + 1];
+    uint64_t at = sample->stored_start[sample->count], room = at + (end - begin);
+    sample->column = memory_resize(sample->column, room, sizeof *sample->column);
+    sample->column_id = memory_resize(sample->column_id, room, sizeof *sample->column_id);
+    sample->stored = memory_resize(sample->stored, room, sizeof *sample->stored);
+    for (uint64_t i = begin; i < end; i++) {
+        uint32_t column = rows.dense ? (uint32_t)(i - begin) : rows.feature[i];
+        double value = value_at(rows.type, rows.value, i);
+        sample->column[at] = column;
+        sample->column_id[at] = set_info(sampling->set)->feature_id[column];
+        sample->stored[at] = value;
+        at += value != 0;
+    }
+    sample->stored_start[sample->count + 1] = at;
+    return 0;
+}
+
+/* ---- as the file has them ---- */
+
+static bool is_trained_on(const struct sampling *sampling, uint64_t hash) {
+    const struct set_info *info = set_info(sampling->set);
+    const struct sample_options *options = sampling->options;
+    return !holdout_has(info->holdout, hash) &&
+           !(info->fold && holdout_fold(hash, options->fold_seed, options->folds) == info->fold);
+}
+
+static void add_row(struct sample *sample, const struct source_rows *rows, uint32_t row) {
+    uint64_t at = sample->start[sample->count], values = rows->start[row + 1] - rows->start[row];
+    sample->id = memory_resize(sample->id, at + values, sizeof *sample->id);
+    sample->value = memory_resize(sample->value, at + values, sizeof *sample->value);
+    if (values) {
+        memcpy(sample->id + at, source_row_ids(rows, row), values * sizeof *sample->id);
+        memcpy(sample->value + at, rows->value + rows->start[row], values * sizeof(double));
+    }
+    sample->row[sample->count] = rows->first_line + row;
+    sample->start[sample->count + 1] = at + values;
+}
+
+static int take_rows(void *context, const struct source_rows *rows) {
+    struct sampling *sampling = context;
+    struct sample *sample = sampling->sample;
+    for (uint32_t row = 0; row < rows->count && sample->count < SAMPLE_ROWS; row++) {
+        if (!is_trained_on(sampling, holdout_hash(rows, row)))
+            continue;
+        add_row(sample, rows, row);
+        int code = add_stored(sampling);
+        if (code)
+            return code;
+        sample->count++;
+        if (sample->stored_start[sample->count] >= SAMPLE_VALUES)
+            break;
+    }
+    return ENOUGH;
+}
+
+int sample_take(struct set *set, const char *packs, const struct sample_options *options,
+                struct sample *sample) {
+    struct sampling sampling = {.set = set, .options = options, .sample = sample};
+    struct pack *pack = NULL;
+    *sample = (struct sample){
+        .row = memory_new(SAMPLE_ROWS, sizeof *sample->row),
+        .start = memory_new(SAMPLE_ROWS + 1, sizeof *sample->start),
+        .stored_start = memory_new(SAMPLE_ROWS + 1, sizeof *sample->stored_start),
+    };
+    char *path = pack_path_make(packs, set_first_pack(set));
+    int code = pack_open_beginning(path, &pack);
+    if (!code)
+        code = pack_read(pack, take_rows, &sampling);
+    pack_close(pack);
+    free(path);
+    return code == ENOUGH ? 0 : code;
+}
