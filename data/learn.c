@@ -185,16 +185,9 @@ static void find_means(struct summing *summing) {
     }
 }
 
-static bool are_weighted(const struct split *split) {
-    for (uint32_t p = 0; p < split->trained; p++)
-        if (split->packs[p]->facts->weighted)
-            return true;
-    return false;
-}
-
 static void sum_columns(struct summing *summing) {
     find_means(summing);
-    if (are_weighted(summing->numbers.split))
+    if (summing->numbers.split->trained_weighted)
         find_weighted_means(summing);
     if (summing->bins)
         bin_columns(summing);

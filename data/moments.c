@@ -20,6 +20,7 @@ struct group {
     double *square;      /* Σ w·(x − mean)² of stored values */
     double *stored;      /* Σ w of them */
     uint64_t *nonzero;   /* of them */
+    uint64_t rows;       /* whose weight is not 0 */
 };
 
 struct pass {
@@ -53,6 +54,9 @@ static inline void add_value(const struct pass *pass, struct group *group, uint3
 static void add_rows(const struct pass *pass, struct group *group, const struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) {
         double weight = rows->weight ? rows->weight[row] : 1;
+        if (weight == 0) /* whatever it holds: 0 times what overflows is not a number */
+            continue;
+        group->rows++;
         uint64_t first = rows->dense ? (uint64_t)row * pass->columns : rows->start[row];
         uint64_t end = rows->dense ? first + pass->columns : rows->start[row + 1];
         for (uint64_t i = first; i < end; i++)
@@ -138,6 +142,8 @@ static void release_groups(struct pass *pass) {
 /* ---- what they come to ---- */
 
 static void find_means(struct pass *pass, double weights, struct moments *moments) {
+    for (uint32_t i = 0; i < pass->count; i++)
+        moments->rows += pass->groups[i].rows;
     for (uint32_t j = 0; j < pass->columns; j++) {
         double sum = 0;
         for (uint32_t i = 0; i < pass->count; i++) {

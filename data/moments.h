@@ -10,6 +10,7 @@ struct moments {
     double
         *variance; /* Σ w(x − mean)²/Σ w; 0 for a column whose values differ by rounding at most */
     uint64_t *nonzero; /* rows whose value is not 0 */
+    uint64_t rows;     /* all of them; rows of weight 0 count nowhere */
 };
 
 /* Reads the training chunks twice, with so many threads. Sums are taken in an order that follows

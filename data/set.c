@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/scratch.h"
+#include "data/pack_file.h"
 #include "data/set_file.h"
 
 const struct container_kind set_kind = {"DMLSET\n\n", SET_VERSION, "set"};
@@ -304,9 +305,14 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
+/* Sets of packs with weights are of version 2: rows of weight 0 are left out. */
 static void add_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
+    const uint64_t weighted_version = 2;
+    for (uint32_t i = 0; i < count; i++) {
         hash_stream_add(stream, pack_fingerprint(packs[i]), HASH128_TEXT);
+        if (packs[i]->facts->weighted)
+            hash_stream_add(stream, &weighted_version, sizeof weighted_version);
+    }
 }
 
 /* The name of the set that these packs give. */

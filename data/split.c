@@ -44,6 +44,43 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
     split->of_fold = splitting.of_fold;
 }
 
+static void leave_out(struct split *split, uint32_t pack, uint64_t row) {
+    if (!split->side[pack])
+        split->side[pack] = memory_new(split->packs[pack]->facts->rows, 1); /* all ROW_TRAINED */
+    split->side[pack][row] = ROW_LEFT_OUT;
+    split->weightless++;
+}
+
+/* A row of weight 0 that would be trained on leaves no trace, whatever it holds. */
+static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; rows.weight && row < rows.rows; row++) {
+        enum row_side side = split_side(split, p, b, row);
+        double weight = rows.weight[row];
+        if (side == ROW_TRAINED && weight == 0)
+            leave_out(split, p, split->packs[p]->block[b].first_row + row);
+        else if (side != ROW_LEFT_OUT && weight != 1) {
+            split->weighted = true;
+            split->trained_weighted |= side == ROW_TRAINED;
+        }
+    }
+}
+
+static int weigh_rows(struct split *split) {
+    uint64_t rows = 0;
+    for (uint32_t p = 0; p < split->count; p++) {
+        const struct pack_facts *facts = split->packs[p]->facts;
+        rows += p < split->trained ? facts->rows : 0;
+        for (uint32_t b = 0; facts->weighted && b < facts->blocks; b++)
+            weigh_block(split, p, b);
+    }
+    uint64_t elsewhere = split->held_out + split->of_fold;
+    if (split->weightless && split->weightless + elsewhere == rows)
+        return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
+                         pack_source(split->packs[0]));
+    return 0;
+}
+
 static int check_sides(const struct split *split, uint32_t count,
                        const struct set_options *options) {
     double share = options->holdout;
@@ -75,10 +112,12 @@ int split_make(struct split *split, struct pack *const *packs, uint32_t count,
         split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
         memset(split->side[p], ROW_HELD, split->packs[p]->facts->rows);
     }
-    if (options->holdout == 0 && !options->fold.folds)
-        return 0;
-    split_packs(split, count, options);
-    return check_sides(split, count, options);
+    int code = 0;
+    if (options->holdout > 0 || options->fold.folds) {
+        split_packs(split, count, options);
+        code = check_sides(split, count, options);
+    }
+    return code ? code : weigh_rows(split);
 }
 
 void split_release(struct split *split) {

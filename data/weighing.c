@@ -143,13 +143,6 @@ static int balance(struct weighing *weighing, const struct split *split,
 
 /* ---- both ---- */
 
-static bool has_weights(const struct split *split) {
-    bool weighted = false;
-    for (uint32_t p = 0; p < split->count; p++)
-        weighted |= split->packs[p]->facts->weighted;
-    return weighted;
-}
-
 static int weigh_classes(struct weighing *weighing, const struct split *split,
                          const struct labels *labels, const char *const *class_weight) {
     weighing->of_class = memory_new(labels->classes, sizeof *weighing->of_class);
@@ -163,7 +156,7 @@ static int weigh_classes(struct weighing *weighing, const struct split *split,
 /* Whether some class or row still weighs something else than the others. */
 static bool makes_a_difference(const struct weighing *weighing, const struct split *split,
                                const struct labels *labels) {
-    bool differ = has_weights(split);
+    bool differ = split->weighted;
     for (uint32_t i = 0; weighing->of_class && i < labels->classes; i++)
         differ |= weighing->of_class[i] != weighing->of_class[0];
     return differ;
@@ -190,7 +183,7 @@ int weighing_find(struct weighing *weighing, const struct split *split, const st
                   const char *const *class_weight) {
     *weighing = (struct weighing){0};
     bool of_class = class_weight && *class_weight && labels->classes;
-    if (!of_class && !has_weights(split))
+    if (!of_class && !split->weighted)
         return 0;
     int code = of_class ? weigh_classes(weighing, split, labels, class_weight) : 0;
     if (!code)

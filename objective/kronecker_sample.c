@@ -77,7 +77,10 @@ static void take_row(const struct kronecker_sample *sample, const struct rows *r
 void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *rows,
                           uint32_t count) {
     size_t width = (size_t)sample->shape.features + 1;
-    for (uint32_t i = 0; i < count && i < rows->count && sample->rows < KRONECKER_ROWS; i++) {
+    for (uint32_t i = 0; count && i < rows->count && sample->rows < KRONECKER_ROWS; i++) {
+        if (weight_at(rows, i) == 0)
+            continue;
+        count--;
         take_row(sample, rows, i, sample->in[0] + sample->rows * width);
         sample->label[sample->rows] = rows->label[i];
         sample->weight[sample->rows] = weight_at(rows, i);
@@ -148,8 +151,7 @@ static void find_derivatives(struct kronecker_sample *sample) {
     objective->losses(&sample->shape.loss, sample->rows, outputs, sample->label, last, loss, work);
     for (size_t i = 0; i < sample->rows; i++)
         for (size_t k = 0; k < outputs; k++)
-            last[i * outputs + k] =
-                sample->weight[i] > 0 ? scale * sample->weight[i] * last[i * outputs + k] : 0;
+            last[i * outputs + k] = scale * last[i * outputs + k];
     free(loss);
     free(work);
 }
@@ -167,6 +169,19 @@ static void backward(struct kronecker_sample *sample, const double *point) {
 }
 
 /* ---- factors ---- */
+
+/* Rows times the root of their weight, in units of the mean weight: sums of squares are then those
+ * of weighted rows. */
+static void weigh(const struct kronecker_sample *sample, size_t n, double *a) {
+    double sum = 0;
+    for (size_t i = 0; i < sample->rows; i++)
+        sum += sample->weight[i];
+    for (size_t i = 0; i < sample->rows; i++) {
+        double root = sqrt(sample->weight[i] * ((double)sample->rows / sum));
+        for (size_t j = 0; j < n; j++)
+            a[i * n + j] *= root;
+    }
+}
 
 /* The mean of the squares of all elements: tr M/dim M. */
 static double mean_square(const struct kronecker_sample *sample, size_t n, const double *a) {
@@ -218,6 +233,8 @@ static bool all_finite(const double *from, const double *end) {
 /* Both sides of a layer, or none: they share the damping. */
 static double *write_layer(struct kronecker_sample *sample, uint32_t l, double *at) {
     size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
+    weigh(sample, in, sample->in[l]);
+    weigh(sample, out, sample->derivative[l]);
     double a = mean_square(sample, in, sample->in[l]);
     double b = mean_square(sample, out, sample->derivative[l]);
     double *end = at;

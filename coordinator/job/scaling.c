@@ -82,7 +82,7 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         struct column column = *wanted;
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
-        column.density = (double)moments->nonzero[j] / (double)data->rows;
+        column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = coordinate_of(&column);
         if (!coordinate_is_sound(&columns[j]))
             return fault_of_column(data, j);

@@ -68,9 +68,74 @@ def whole_weights_are_repeated_rows(folder):
                                    **settings))
         repeated = train(write_job(folder, f'two{number}', data=['repeated'], **settings))
         assert weighted['weights'] == {'sum': sum(weights), 'files': ['data.weights']}, weighted
-        assert weighted['examples'] == 2000 and repeated['weights'] is None
+        assert weighted['examples'] == sum(w > 0 for w in weights) and repeated['weights'] is None
         assert abs(weighted['loss'] / repeated['loss'] - 1) < 1e-12, (weighted, repeated)
         assert_near(coefficients(folder, f'one{number}'), coefficients(folder, f'two{number}'), 1e-7)
+
+
+def model_of(folder, name, **settings):
+    return train(write_job(folder, name, **settings), '--fresh')['model_sha256']
+
+
+@test
+def rows_of_weight_0_leave_no_trace_in_sparse_data(folder):
+    lines, weights = made_rows('softmax', False, 600)
+    rest = [(line, w) for line, w in zip(lines, weights) if w]
+    odd = ['7 1:1e200 99:3\n', '0 3:-1e300\n', '9 2:5 1000000:1\n']
+    for j, line in enumerate(odd):
+        lines.insert(200 * j, line)
+        weights.insert(200 * j, 0)
+    write_data(folder, 'data', lines, weights)
+    write_data(folder, 'rest', *zip(*rest))
+    write_data(folder, 'ones', lines, [int(w > 0) for w in weights])
+    write_data(folder, 'plain', [line for line, _ in rest])
+    for number, settings in enumerate([
+            {'precondition': 'none'}, {'precondition': 'block'}, {'precondition': 'diagonal'},
+            {'standardise': True}, {'l1': 1e-3}, {'class_weight': ['1 = 3', '2 = 0']},
+            {'holdout': 0.2, 'early_stopping': 3},
+            {'optimizer': 'downpour'},
+            {'objective': 'network', 'network': {'layers': 5}, 'precondition': 'kronecker'},
+            {'objective': 'network', 'network': {'layers': 5}, 'standardise': True}]):
+        settings = {'objective': 'softmax', 'l2': 1e-3, 'max_steps': 15, **settings}
+        for one, other in ('data', 'rest'), ('ones', 'plain'):
+            weighted = {'weights': [f'{other}.weights']} if other == 'rest' else {}
+            found = [model_of(folder, f'{one}{number}', data=[one], weights=[f'{one}.weights'],
+                              **settings),
+                     model_of(folder, f'{other}{number}', data=[other], **weighted, **settings)]
+            assert found[0] == found[1], (settings, one)
+
+
+@test
+def rows_of_weight_0_leave_no_trace_in_tables(folder):
+    rng = random.Random(8)
+    rows = []
+    for i in range(500):
+        x, weight = rng.gauss(3, 50), rng.choice([0, 1, 1, 2.5])
+        cells = (['', '1e308', '-1e308'][i % 3], f'only{i}', 'z') if weight == 0 else (
+            '' if i % 7 == 0 else f'{x:.3f}', 'abc'[i % 3], 'yn'[x + rng.gauss(0, 40) > 3])
+        rows.append((weight, ','.join(map(str, (weight, *cells))) + '\n'))
+    head = 'w,number,code,label\n'
+    write_data(folder, 'all.csv', [head, *(row for _, row in rows)])
+    write_data(folder, 'rest.csv', [head, *(row for weight, row in rows if weight)])
+    for number, settings in enumerate([{}, {'csv.bins': 4}, {'csv.category_least': 3},
+                                       {'standardise': True}, {'precondition': 'diagonal'}]):
+        csv = {'label': 'label', 'weight': 'w',
+               **{k[4:]: v for k, v in settings.items() if k.startswith('csv.')}}
+        settings = {k: v for k, v in settings.items() if not k.startswith('csv.')}
+        found = [model_of(folder, f'{name}{number}', data=[f'{name}.csv'], l2=1e-3, csv=csv,
+                          objective='logistic', **settings) for name in ('all', 'rest')]
+        assert found[0] == found[1], (settings, csv)
+
+
+@test
+def the_rows_of_a_class_that_weighs_0_may_hold_anything(folder):
+    lines, weights = made_rows('softmax', True, 400)
+    odd = [line.replace(' 1:', ' 1:1e200 13:') if line[0] == '2' else line for line in lines]
+    settings = {'data': ['data'], 'objective': 'softmax', 'l2': 1e-3, 'standardise': True,
+                'class_weight': ['2 = 0']}
+    write_data(folder, 'data', odd)
+    result = train(write_job(folder, **settings))
+    assert result['converged'] and abs(coefficients(folder)[0]) < 1e3, result
 
 
 @test

@@ -193,6 +193,55 @@ static void a_sample_that_says_nothing_changes_nothing(void **state) {
     free(turned);
 }
 
+static void turn_by_sample(const struct rows *rows, double *turned) {
+    struct layout layout = objective_layout(&shape);
+    uint64_t n = layout_parameters(&layout);
+    double *point = memory_new(n, sizeof *point);
+    layout_start(&layout, 0, n, point);
+    struct kronecker_sample *sample = kronecker_sample_new(&shape, columns);
+    kronecker_sample_add(sample, rows, KRONECKER_ROWS);
+    double *factors = kronecker_find(sample, point);
+    struct kronecker *kronecker = kronecker_new(&layout, factors);
+    struct kronecker_work *work = kronecker_work_new(kronecker);
+    memcpy(turned, point, n * sizeof *point);
+    kronecker_turn(kronecker, work, turned);
+    kronecker_work_free(work);
+    kronecker_free(kronecker);
+    kronecker_sample_free(sample);
+    free(factors);
+    free(point);
+}
+
+/* Weights of 0, 1 and 2, in which the rows of weight 0 may hold anything. */
+static void rows_count_with_their_weights(void **state) {
+    (void)state;
+    static double weight[ROWS], repeated[2 * ROWS * FEATURES], label_of[2 * ROWS];
+    struct layout layout = objective_layout(&shape);
+    uint64_t n = layout_parameters(&layout);
+    double *one = memory_new(n, sizeof *one), *other = memory_new(n, sizeof *other);
+    struct rows rows = rows_of_data(), all = rows;
+    all.count = 0;
+    for (unsigned i = 0; i < ROWS; i++) {
+        weight[i] = (i * 7 + i / 3) % 3;
+        for (unsigned copy = 0; copy < (unsigned)weight[i]; copy++) {
+            memcpy(repeated + all.count * FEATURES, value + i * FEATURES, FEATURES * sizeof *value);
+            label_of[all.count++] = label[i];
+        }
+        for (unsigned j = 0; weight[i] == 0 && j < FEATURES; j++)
+            value[i * FEATURES + j] = 1e200;
+    }
+    rows.weight = weight;
+    all.value = repeated;
+    all.label = label_of;
+    all.values = all.count * FEATURES;
+    turn_by_sample(&rows, one);
+    turn_by_sample(&all, other);
+    for (uint64_t i = 0; i < n; i++)
+        assert_true(fabs(one[i] - other[i]) <= 1e-6 * (fabs(other[i]) + 0.1));
+    free(one);
+    free(other);
+}
+
 static void only_narrow_networks_with_weights_of_their_own_have_them(void **state) {
     (void)state;
     assert_true(kronecker_suits(&shape));
@@ -246,6 +295,7 @@ int main(void) {
         cmocka_unit_test(the_first_layer_has_even_curvature_in_its_input),
         cmocka_unit_test(factors_that_are_unsound_are_refused),
         cmocka_unit_test(a_sample_that_says_nothing_changes_nothing),
+        cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(only_narrow_networks_with_weights_of_their_own_have_them),
         cmocka_unit_test(eigenvalues_are_those_of_the_matrix),
     };

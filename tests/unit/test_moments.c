@@ -63,7 +63,7 @@ static void assert_moments(struct set *set, const struct moments *moments) {
         for (unsigned i = 0; i < ROWS; i++) {
             all += weight[i];
             sum += weight[i] * (long double)table[i][j];
-            nonzero += table[i][j] != 0;
+            nonzero += weight[i] > 0 && table[i][j] != 0;
         }
         for (unsigned i = 0; i < ROWS; i++)
             square += weight[i] * (table[i][j] - sum / all) * (table[i][j] - sum / all);

@@ -23,7 +23,7 @@ static const struct objective_shape logistic = {
 static double means[COLUMNS] = {2000, 0.01, 7};
 static double variances[COLUMNS] = {25, 0.0099, 0};
 static uint64_t nonzero[COLUMNS] = {ROWS, 10, ROWS};
-static const struct moments moments = {means, variances, nonzero};
+static const struct moments moments = {means, variances, nonzero, ROWS};
 
 static struct scaling chosen(const struct job *job, const struct objective_shape *shape) {
     struct scaling scaling;
@@ -135,7 +135,7 @@ static void a_column_beyond_all_scales_is_named(void **state) {
     const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF};
     const struct job automatic = {.precondition = PRECONDITION_AUTO};
     double odd[COLUMNS] = {1, INFINITY, 1};
-    const struct moments found = {means, odd, nonzero};
+    const struct moments found = {means, odd, nonzero, ROWS};
     struct scaling scaling;
     assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &found, &scaling),
                      ERROR_DATA);
@@ -153,7 +153,7 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     const struct job standardised = {.precondition = PRECONDITION_AUTO, .standardise = true};
     double alike[COLUMNS] = {25, 1, 4}, apart[COLUMNS] = {25, 1e-4, 4};
     uint64_t all[COLUMNS] = {ROWS, ROWS, ROWS};
-    const struct moments level = {means, alike, all}, steep = {means, apart, all};
+    const struct moments level = {means, alike, all, ROWS}, steep = {means, apart, all, ROWS};
     struct set_info thin = data;
     struct scaling scaling;
     thin.values = 99 * COLUMNS;
