@@ -84,6 +84,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_paths.c \
 	coordinator/run/dataset_columns.c coordinator/run/dataset_columns.h \
+	coordinator/run/gap.c coordinator/run/gap.h \
 	coordinator/run/devices.c coordinator/run/devices.h \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
 	coordinator/run/launch.c coordinator/run/launch.h \

@@ -396,6 +396,16 @@ struct optimizer_point optimizer_answer(const struct optimizer *o) {
                                     .norms = o->norms};
 }
 
+double optimizer_fall(const struct optimizer *o) {
+    const uint64_t kept = LOSSES_KEPT + 1;
+    double least = INFINITY;
+    if (o->step < LOSSES_KEPT)
+        return 0;
+    for (uint64_t step = o->step - LOSSES_KEPT / 2; step < o->step; step++)
+        least = fmin(least, o->losses[step % kept] - o->losses[(step + 1) % kept]);
+    return least;
+}
+
 bool optimizer_keeps_best(const struct optimizer *o) {
     return o->settings.patience && o->best.step != o->step;
 }

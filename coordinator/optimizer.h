@@ -196,6 +196,9 @@ struct optimizer_point optimizer_answer(const struct optimizer *optimizer);
 /* The register that holds it (enum vector_register), once the last program has run. */
 uint8_t optimizer_answer_register(const struct optimizer *optimizer);
 
+/* The least fall of F in a step, over the last LOSSES_KEPT / 2; 0 before there were LOSSES_KEPT. */
+double optimizer_fall(const struct optimizer *optimizer);
+
 /* Whether that is another register than x: then a checkpoint must hold it as well. */
 bool optimizer_keeps_best(const struct optimizer *optimizer);
 

@@ -24,7 +24,15 @@ enum record_kind {
     RECORD_PORTION,
     RECORD_WORKER, /* a worker changed its state */
     RECORD_EVENT,
-    RECORD_SLICE, /* part of the model: valid until the step that made it returns to its caller */
+    RECORD_SLICE, /* part of a vector: valid until the step that made it returns to its caller */
+};
+
+/* The vectors that are read at the end, in this order. */
+enum slice_vector {
+    SLICE_MODEL,
+    SLICE_PAIR,     /* of the curvature pairs that are kept */
+    SLICE_GRADIENT, /* at x; with l1 the pseudo-gradient */
+    SLICE_NEWTON,   /* P times the gradient, with a preconditioner in force */
 };
 
 struct record {
@@ -71,7 +79,8 @@ struct record {
             char text[256];
         } event;
         struct {
-            uint32_t vector; /* 0: the model; then s and y of each kept pair, oldest first */
+            enum slice_vector of;
+            uint32_t pair_vector; /* of pairs: s and y of each, oldest first, from 1 */
             uint64_t first, count;
             const double *values;
         } slice;

@@ -66,6 +66,19 @@ void programs_return(struct bytes *program) {
                     .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
 }
 
+void programs_gradient(const struct optimizer *o, struct bytes *program) {
+    if (o->settings.l1 > 0)
+        add_pseudo_gradient(o, program, REGISTER_T, REGISTER_X, REGISTER_G);
+    else
+        program_add(program,
+                    &(struct operation){
+                        .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_G, .c = REGISTER_G});
+}
+
+void programs_newton(const struct optimizer *o, struct bytes *program) {
+    add_preconditioned(o, program, REGISTER_T, REGISTER_G);
+}
+
 /* ---- directions ---- */
 
 /* Whether B is the diagonal in register A. P takes its place while it is in force. */

@@ -20,6 +20,10 @@ void programs_trial(const struct optimizer *o, struct bytes *program);
 /* t = x. */
 void programs_return(struct bytes *program);
 
+/* t = the gradient at x, with l1 the pseudo-gradient; and t = P times the gradient. */
+void programs_gradient(const struct optimizer *optimizer, struct bytes *program);
+void programs_newton(const struct optimizer *optimizer, struct bytes *program);
+
 /* d, and pg = P·g if that is not there yet. Yields nothing. */
 void programs_direction(struct optimizer *o, struct bytes *program);
 

@@ -1,6 +1,8 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
- * bounded; and then the curvature pairs that are kept, each vector formed in t first. */
+ * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
+ * optimum, each vector formed in t first. */
 #include "base/error.h"
+#include "coordinator/programs.h"
 #include "coordinator/steering_parts.h"
 #include "wire/program.h"
 
@@ -9,6 +11,25 @@
 uint32_t coordinator_pairs_kept(const struct coordinator *c) {
     uint32_t pairs = c->steering->optimizer.history.pairs, most = c->settings.pairs_kept;
     return pairs < most ? pairs : most;
+}
+
+static uint32_t pair_vectors(const struct coordinator *c) {
+    return 2 * coordinator_pairs_kept(c);
+}
+
+static enum slice_vector vector_read(const struct coordinator *c) {
+    uint32_t vector = c->steering->read_vector, pairs = pair_vectors(c);
+    return vector == 0           ? SLICE_MODEL
+           : vector <= pairs     ? SLICE_PAIR
+           : vector == pairs + 1 ? SLICE_GRADIENT
+                                 : SLICE_NEWTON;
+}
+
+static uint32_t last_vector(const struct coordinator *c) {
+    const struct optimizer *o = &c->steering->optimizer;
+    if (!c->settings.reads_gradient || !reason_claims_optimum(o->reason))
+        return pair_vectors(c);
+    return pair_vectors(c) + 1 + o->history.preconditioned;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
@@ -41,7 +62,7 @@ void steering_read(struct coordinator *c, struct output *out) {
 }
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
-static void form_vector(struct coordinator *c, struct output *out) {
+static void form_pair(struct coordinator *c) {
     const struct lbfgs *history = &c->steering->optimizer.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
     bool is_s = c->steering->read_vector % 2;
@@ -54,10 +75,19 @@ static void form_vector(struct coordinator *c, struct output *out) {
         .slots = {history->slot[oldest + (c->steering->read_vector - 1) / 2]},
         .u = {is_s ? -1 : 0},
         .w = {is_s ? 0 : 1}};
-    bytes_clear(&c->steering->program);
-    program_add(&c->steering->program,
-                &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
+    programs_zero(&c->steering->program, REGISTER_D);
     program_add(&c->steering->program, &operation);
+}
+
+static void form_vector(struct coordinator *c, struct output *out) {
+    struct steering *s = c->steering;
+    bytes_clear(&s->program);
+    if (vector_read(c) == SLICE_PAIR)
+        form_pair(c);
+    else if (vector_read(c) == SLICE_GRADIENT)
+        programs_gradient(&s->optimizer, &s->program);
+    else
+        programs_newton(&s->optimizer, &s->program);
     steering_send_program(c, out);
 }
 
@@ -67,7 +97,7 @@ void reading_formed(struct coordinator *c, struct output *out) {
 
 static void read_next_vector(struct coordinator *c, struct output *out) {
     c->steering->read = 0;
-    if (c->steering->read_vector++ < 2 * coordinator_pairs_kept(c))
+    if (c->steering->read_vector++ < last_vector(c))
         form_vector(c, out);
     else
         c->phase = PHASE_READ;
@@ -86,7 +116,8 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
-    record->slice.vector = c->steering->read_vector;
+    record->slice.of = vector_read(c);
+    record->slice.pair_vector = c->steering->read_vector;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;

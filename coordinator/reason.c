@@ -4,9 +4,10 @@
 
 static const struct {
     const char *text;
-    bool resumes, model, converged;
+    bool resumes, model, converged, optimum;
 } reasons[] = {
-#define X(name, text, resumes, model, converged) {text, resumes, model, converged},
+#define X(name, text, resumes, model, converged, optimum)                                          \
+    {text, resumes, model, converged, optimum},
     REASON_TABLE(X)
 #undef X
 };
@@ -29,6 +30,10 @@ bool reason_has_model(enum reason reason) {
 
 bool reason_has_converged(enum reason reason) {
     return reasons[reason].converged;
+}
+
+bool reason_claims_optimum(enum reason reason) {
+    return reasons[reason].optimum;
 }
 
 enum reason reason_of(const char *text) {

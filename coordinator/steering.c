@@ -174,7 +174,7 @@ static struct bounds first_bounds(const struct coordinator *c) {
 struct bounds steering_next_bounds(const struct coordinator *c) {
     const struct objective_shape *shape = &c->settings.shape;
     bool linear = !shape->network.layers && !shape->plugin;
-    bool fixed = linear && !objective_of(shape->kind)->adapts;
+    bool fixed = linear && !objective_bound_adapts(shape, c->settings.data->label_max_abs);
     if (fixed || !c->steering->maxima_at_x.count)
         return first_bounds(c);
     bool narrow = linear && c->steering->downpour.stage == DOWNPOUR_OVER;

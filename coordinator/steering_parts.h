@@ -81,7 +81,8 @@ struct steering {
     bool loading;    /* the curvature pairs to start with are being loaded */
     uint32_t loaded; /* of them, so far */
 
-    uint32_t read_vector; /* the vector that is being read, numbered as in RECORD_SLICE */
+    uint32_t read_vector; /* the vector that is being read: 0 is the model, then those of the pairs,
+                             the gradient and the Newton step */
     uint64_t read;        /* elements of it that were read */
 };
 

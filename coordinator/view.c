@@ -89,6 +89,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .l2 = c->settings.l2_shown,
         .nonzero = o->nonzero,
         .gap_bound = o->gap_bound,
+        .fall = optimizer_fall(o),
         .answer = optimizer_answer(o),
         .gradient_tolerance = o->settings.gradient_tolerance,
         .steps_max = o->settings.steps_max,

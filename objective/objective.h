@@ -78,6 +78,10 @@ struct objective {
     double (*bound)(const struct loss_parameters *parameters, double start, double label_max_abs);
     bool adapts;
 
+    /* What no |derivative| is beyond at any margin; NULL: there is no such number. A bound that has
+     * reached it does not adapt. */
+    double (*limit)(const struct loss_parameters *parameters);
+
     /* Takes rows×K margins, row-major. Writes the loss of each row, and replaces the margins by the
      * derivatives of the loss by them. Where a margin is not finite, the loss is not finite either.
      * `work` has room for rows×K doubles. */
@@ -227,6 +231,7 @@ uint64_t objective_parameters(const struct objective_shape *shape); /* n */
  * those on the derivatives of a loss by its margins, times the number of margins that share a
  * weight. */
 double objective_bound(const struct objective_shape *shape, double label_max_abs);
+bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs);
 double objective_second_bound(const struct objective_shape *shape, double derivative_max,
                               double label_max_abs);
 

@@ -125,6 +125,14 @@ double objective_bound(const struct objective_shape *shape, double label_max_abs
     return bound * network_unit(&shape->network) * sharing(shape);
 }
 
+bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {
+    const struct objective *objective = objectives[shape->kind];
+    bool reached =
+        objective->limit && objective->bound(&shape->loss, shape->start, label_max_abs) >=
+                                objective->limit(&shape->loss);
+    return objective->adapts && !reached;
+}
+
 double objective_second_bound(const struct objective_shape *shape, double derivative_max,
                               double label_max_abs) {
     const struct objective *objective = objectives[shape->kind];

@@ -66,7 +66,7 @@ LIBRARIES = {
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'objective/on_device.h': {'objective_device_cannot'},
-    'objective/objective.h': {'objective_name', 'objective_from_name',
+    'objective/objective.h': {'objective_name', 'objective_from_name', 'objective_bound_adapts',
                               'objective_of', 'objective_find', 'objective_has_classes',
                               'objective_outputs', 'objective_layout',
                               'objective_of_plugin', 'objective_rounds_chunks',

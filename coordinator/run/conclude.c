@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/leftovers.h"
@@ -20,6 +22,45 @@
 #include "coordinator/status/host_json.h"
 #include "model/score.h"
 #include "numeric/setup.h"
+
+/* ---- the gap ---- */
+
+/* What l1's duality says holds for certain. */
+static double estimate_gap(const struct training *run, const struct coordinator_view *view) {
+    const struct gap_vectors *vectors = &run->recorder.gap;
+    const struct gap_problem problem = {.shape = &run->shape,
+                                        .layout = &run->parameters,
+                                        .data = set_info(run->set),
+                                        .moments = &run->moments,
+                                        .columns = run->scaling.columns,
+                                        .l1 = run->job->l1.value,
+                                        .l2 = run->job->l2.value,
+                                        .loss = view->loss,
+                                        .fall = view->fall};
+    double estimate = gap_vector_is_whole(&vectors->newton)
+                          ? gap_by_newton(vectors)
+                          : gap_by_columns(&problem, vectors->gradient.element);
+    return isnan(view->gap_bound) ? estimate : fmin(estimate, view->gap_bound);
+}
+
+static int work_on_gap(void *context) {
+    struct training *run = context;
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    bool needs_moments = !run->moments.mean && !gap_vector_is_whole(&run->recorder.gap.newton);
+    int code = needs_moments ? moments_find(run->set, cpus_usable(), &run->moments) : 0;
+    if (!code)
+        run->gap = gap_of(&run->shape, set_info(run->set), view.loss, estimate_gap(run, &view));
+    gap_vectors_release(&run->recorder.gap);
+    return code;
+}
+
+static int find_gap(struct training *run) {
+    if (!gap_vector_is_whole(&run->recorder.gap.gradient))
+        return 0;
+    return loop_beside(&run->loop, STAGE_SCORING, work_on_gap, run);
+}
+
+/* ---- the result ---- */
 
 /* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
@@ -38,9 +79,12 @@ static int make_result(struct training *run) {
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", result_weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
-    if (reason_has_model(view.reason) && !reason_has_converged(view.reason))
-        json_object_set_new(run->result, "shortfall",
-                            shortfall_json(&view, set_info(run->set), run->job, run->command));
+    if (run->gap.known)
+        json_object_set_new(run->result, "gap_estimate", number_json(run->gap.estimate));
+    if (!gap_is_small(&run->gap))
+        json_object_set_new(run->result, "converged", json_false());
+    if (reason_has_model(view.reason) && json_is_false(json_object_get(run->result, "converged")))
+        json_object_set_new(run->result, "shortfall", shortfall_json(run));
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
     return 0;
@@ -232,7 +276,9 @@ static int end_without_model(struct training *run) {
 
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
-    int code = make_result(run);
+    int code = find_gap(run);
+    if (!code)
+        code = make_result(run);
     if (!code)
         code = score_holdout(run);
     if (!code)

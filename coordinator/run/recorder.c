@@ -204,6 +204,28 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
     return all ? leave_columns(recorder, settings, 0, parameters, all) : 0;
 }
 
+static int take_vector(struct recorder *recorder, const struct coordinator_settings *settings,
+                       const struct record *record) {
+    uint64_t first = record->slice.first, count = record->slice.count;
+    uint64_t parameters = layout_parameters(&settings->layout);
+    const double *values = record->slice.values;
+    switch (record->slice.of) {
+    case SLICE_MODEL:
+        return take_slice(recorder, settings, first, count, values);
+    case SLICE_PAIR:
+        curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,
+                               values);
+        break;
+    case SLICE_GRADIENT:
+        gap_vector_take(&recorder->gap.gradient, parameters, first, count, values);
+        break;
+    case SLICE_NEWTON:
+        gap_vector_take(&recorder->gap.newton, parameters, first, count, values);
+        break;
+    }
+    return 0;
+}
+
 static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
     char text[512];
     if (host->told == host->aside)
@@ -268,13 +290,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_EVENT:
         return take_event(recorder, record);
     case RECORD_SLICE:
-        if (record->slice.vector) {
-            curvature_writer_slice(recorder->curvature, record->slice.vector, record->slice.first,
-                                   record->slice.count, record->slice.values);
-            return 0;
-        }
-        return take_slice(recorder, coordinator_settings(c), record->slice.first,
-                          record->slice.count, record->slice.values);
+        return take_vector(recorder, coordinator_settings(c), record);
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/hosts.h"
 #include "coordinator/run/curvature.h"
+#include "coordinator/run/gap.h"
 #include "coordinator/run/mixture.h"
 #include "model/model.h"
 #include "model/readback.h"
@@ -17,6 +18,7 @@ struct recorder {
     struct model_writer *writer;        /* set before the model is read */
     struct readback *readback;          /* takes what the writer takes; likewise */
     struct curvature_writer *curvature; /* set before pairs are read */
+    struct gap_vectors gap;             /* what the gap is estimated by; owned */
     struct mixture *mixture;            /* the model comes in these coordinates; or NULL */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */

@@ -18,30 +18,34 @@
  * sum whatever its scale is. */
 #define DENSE_SHARE 0.5
 
-bool scales_of(const struct set_info *data, struct scales *scales) {
+/* 0 of a column without values, and if nothing is known of it. */
+static double size_by_moments(const struct moments *moments, uint32_t i) {
+    double mean = moments->mean[i], square = moments->variance[i] + mean * mean;
+    double nonzero = (double)moments->nonzero[i];
+    return nonzero > 0 && isfinite(square) ? sqrt(square * (double)moments->rows / nonzero) : 0;
+}
+
+/* Σ|value| · 2^exponent is between 2⁶¹ and 2⁶². */
+static double size_by_exponent(const struct set_info *data, uint32_t i) {
+    bool empty = data->exponent[i] == fixed_exponent(0, 0);
+    return empty ? 0 : ldexp(1, 62 - data->exponent[i]) / (double)data->rows;
+}
+
+bool scales_of(const struct set_info *data, const struct moments *moments, struct scales *scales) {
     double places = (double)data->rows * data->features;
-    int none = fixed_exponent(0, 0);
     bool found = false;
     *scales = (struct scales){0};
-    if ((double)data->values < DENSE_SHARE * places)
+    if (!moments->mean && (double)data->values < DENSE_SHARE * places)
         return false;
     for (uint32_t i = 0; i < data->features; i++) {
-        if (data->exponent[i] == none)
-            continue;
-        if (!found)
-            scales->largest = scales->least = i;
-        found = true;
-        if (data->exponent[i] < data->exponent[scales->largest])
-            scales->largest = i;
-        if (data->exponent[i] > data->exponent[scales->least])
-            scales->least = i;
+        double size = moments->mean ? size_by_moments(moments, i) : size_by_exponent(data, i);
+        if (size > 0 && (!found || size > scales->largest_mean))
+            scales->largest = i, scales->largest_mean = size;
+        if (size > 0 && (!found || size < scales->least_mean))
+            scales->least = i, scales->least_mean = size;
+        found |= size > 0;
     }
-    if (!found)
-        return false;
-    /* Σ|value| · 2^exponent is between 2⁶¹ and 2⁶². */
-    scales->largest_mean = ldexp(1, 62 - data->exponent[scales->largest]) / (double)data->rows;
-    scales->least_mean = ldexp(1, 62 - data->exponent[scales->least]) / (double)data->rows;
-    return true;
+    return found;
 }
 
 /* Its name, else its number in the data. */
@@ -66,14 +70,24 @@ static void add_gradient(json_t *list, const struct coordinator_view *view) {
         add(list, memory_format("the largest component of the gradient is still %.3g", largest));
 }
 
-static void add_scales(json_t *list, const struct set_info *data, const struct job *job) {
+/* Of a run that says that it is at the optimum, and is not. */
+static void add_gap(json_t *list, const struct gap *gap, double loss) {
+    add(list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                            "gradient with each column in its own scale; within %.2g it would "
+                            "count as converged",
+                            loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
+}
+
+/* Whether that is said. */
+static bool add_scales(json_t *list, const struct training *run) {
+    const struct set_info *data = set_info(run->set);
     struct scales scales;
-    bool scaled = job->standardise || job->precondition == PRECONDITION_DIAGONAL;
-    if (scaled || !scales_of(data, &scales))
-        return;
+    if (run->scaling.standardised || run->scaling.diagonal ||
+        !scales_of(data, &run->moments, &scales))
+        return false;
     double decades = log10(scales.largest_mean / scales.least_mean);
     if (decades < DECADES_WORTH_SAYING)
-        return;
+        return false;
     char *largest = column_name(data, scales.largest), *least = column_name(data, scales.least);
     add(list,
         memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
@@ -82,6 +96,29 @@ static void add_scales(json_t *list, const struct set_info *data, const struct j
                       decades, largest, scales.largest_mean, least, scales.least_mean));
     free(largest);
     free(least);
+    return true;
+}
+
+static void add_causes(json_t *list, const struct training *run) {
+    bool scaled = run->scaling.standardised || run->scaling.diagonal || run->preconditioner.form;
+    add(list, memory_format("columns may be nearly collinear, or classes almost separable: a "
+                            "larger l2 (%g)%s helps",
+                            run->job->l2.value,
+                            scaled ? "" : ", standardise = true or precondition = diagonal"));
+}
+
+static void add_tolerance(json_t *list, const struct training *run,
+                          const struct coordinator_view *view) {
+    const struct job *job = run->job;
+    double gradient = fmin(job->gradient_tolerance, view->answer.gradient_max);
+    if (view->reason == REASON_LOSS_TOLERANCE)
+        add(list, memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "
+                                "slowly, for max_steps (%llu) at most",
+                                job->loss_tolerance, (unsigned long long)job->max_steps));
+    else
+        add(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
+                                gradient * sqrt(GAP_SHARE_MOST / run->gap.share) / 2,
+                                job->gradient_tolerance));
 }
 
 static void add_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
@@ -116,12 +153,25 @@ static void add_remedy(json_t *list, const struct coordinator_view *view, const 
                             job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
-json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,
-                       const struct job *job, const char *command) {
+/* Of a run that reached a tolerance. */
+static void add_early_end(json_t *list, const struct training *run,
+                          const struct coordinator_view *view) {
+    add_gap(list, &run->gap, view->loss);
+    if (!add_scales(list, run))
+        add_causes(list, run);
+    add_tolerance(list, run, view);
+}
+
+json_t *shortfall_json(const struct training *run) {
+    const struct coordinator_view view = coordinator_view(run->coordinator);
     json_t *list = json_array();
-    add_gradient(list, view);
-    add_scales(list, data, job);
-    add_remedy(list, view, job, command);
+    if (reason_claims_optimum(view.reason)) {
+        add_early_end(list, run, &view);
+        return list;
+    }
+    add_gradient(list, &view);
+    add_scales(list, run);
+    add_remedy(list, &view, run->job, run->command);
     return list;
 }
 

@@ -7,20 +7,21 @@
 
 #include "coordinator/coordinator.h"
 #include "coordinator/job/job.h"
+#include "coordinator/run/training.h"
 
-/* Two columns of a dense set: those with the largest and the least mean |value|. */
+/* Two columns: those with the largest and the least values. */
 struct scales {
     uint32_t largest, least;
-    double largest_mean, least_mean; /* within a factor of two */
+    double largest_mean, least_mean; /* of |value| */
 };
 
-/* False if the set is sparse, where a rare column has a small sum on any scale, or has no two
- * columns with values other than zero. */
-bool scales_of(const struct set_info *data, struct scales *scales);
+/* From the moments, if there are any: the root mean square of values that are not 0. Else within a
+ * factor of two, and only of dense sets: in a sparse one a rare column has a small sum on any
+ * scale. False if the set has no columns with values other than zero, or none is known. */
+bool scales_of(const struct set_info *data, const struct moments *moments, struct scales *scales);
 
-/* Sentences, for people: [what was seen, …, what to do]. `command` is "run" or "retrain". */
-json_t *shortfall_json(const struct coordinator_view *view, const struct set_info *data,
-                       const struct job *job, const char *command);
+/* Sentences, for people: [what was seen, …, what to do]. */
+json_t *shortfall_json(const struct training *run);
 
 /* The result's shortfall as warnings in the log, if it has one. */
 void shortfall_log(const json_t *result);

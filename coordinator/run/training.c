@@ -114,15 +114,13 @@ static void take_sample(struct training *run) {
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
-    struct moments moments = {0};
     int code = 0;
     if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
-        code = moments_find(run->set, cpus_usable(), &moments);
+        code = moments_find(run->set, cpus_usable(), &run->moments);
         if (!code)
-            code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form, &moments,
-                                  &run->scaling);
+            code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
+                                  &run->moments, &run->scaling);
     }
-    moments_release(&moments);
     /* Centred columns share nothing with the biases, and have their scale. */
     run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
     if (!code)
@@ -193,6 +191,24 @@ static int work_on_mixture(void *context) {
                         run->start.parameters);
 }
 
+/* Losses are in this unit of the labels. */
+static struct optimizer_settings optimizer_of(const struct training *run, double unit) {
+    const struct job *job = run->job;
+    return (struct optimizer_settings){
+        .memory = run->sizing.history,
+        .l1 = job->l1.value,
+        .l2 = run->mixture.factors ? 0 : unit * job->l2.value,
+        .bounds_gap = job->l1.value > 0 && !job->intercept,
+        .bias_scale = run->bias_scale,
+        .gradient_tolerance = unit * job->gradient_tolerance,
+        .loss_tolerance = job->loss_tolerance,
+        .steps_max = job->max_steps,
+        .patience = job->early_stopping,
+        .preconditioner = run->preconditioner,
+        .single = run->shape.network.precision == PRECISION_FLOAT,
+    };
+}
+
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     double unit = objective_loss_unit(objective_of(run->shape.kind), &run->shape.network);
@@ -200,17 +216,7 @@ static int make_coordinator(struct training *run) {
     name_run(run);
     struct coordinator_settings settings = {
         .downpour = pour_settings(run),
-        .optimizer = {.memory = run->sizing.history,
-                      .l1 = job->l1.value,
-                      .l2 = run->mixture.factors ? 0 : l2,
-                      .bounds_gap = job->l1.value > 0 && !job->intercept,
-                      .bias_scale = run->bias_scale,
-                      .gradient_tolerance = unit * job->gradient_tolerance,
-                      .loss_tolerance = job->loss_tolerance,
-                      .steps_max = job->max_steps,
-                      .patience = job->early_stopping,
-                      .preconditioner = run->preconditioner,
-                      .single = run->shape.network.precision == PRECISION_FLOAT},
+        .optimizer = optimizer_of(run, unit),
         .shape = run->shape,
         .layout = run->parameters,
         .coordinates = run->scaling.columns,
@@ -246,6 +252,7 @@ static int make_coordinator(struct training *run) {
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
+        .reads_gradient = gap_is_known(&run->shape),
         .saved = run->resumed ? &run->saved : NULL,
     };
     int code = store_epoch_next(run->store, &settings.epoch);
@@ -260,6 +267,7 @@ static int prepare_model(struct training *run) {
     run->recorder.curvature = NULL;
     model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
     run->recorder.writer = NULL;
+    gap_vectors_release(&run->recorder.gap);
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
@@ -278,9 +286,9 @@ static int on_record(void *context, const struct coordinator *coordinator,
     struct training *run = context;
     if (record->kind == RECORD_SLICE && record->slice.first == 0) {
         int code = 0;
-        if (record->slice.vector == 0)
+        if (record->slice.of == SLICE_MODEL)
             code = prepare_model(run);
-        else if (record->slice.vector == 1)
+        else if (record->slice.of == SLICE_PAIR && record->slice.pair_vector == 1)
             code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
                                         coordinator_pairs_kept(coordinator), run->bias_scale,
                                         scaling_form(&run->scaling, run->shape.network.unit),
@@ -426,6 +434,8 @@ void training_release(struct training *run, int code) {
     start_close(&run->start);
     mixture_release(&run->mixture);
     scaling_release(&run->scaling);
+    moments_release(&run->moments);
+    gap_vectors_release(&run->recorder.gap);
     free(run->exponents);
     training_release_plugin(run);
     coordinates_end(&run->recorder.walk);

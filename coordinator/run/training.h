@@ -58,6 +58,7 @@ struct training {
     uint32_t *plugin_order;
     const char **plugin_names;
     struct preconditioner_settings preconditioner;
+    struct moments moments; /* of the columns, once they were needed */
     struct scaling scaling;
     struct sizing sizing;
     double bias_scale; /* of H₀, see sizing_bias_scale() */
@@ -90,6 +91,7 @@ struct training {
     struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;
     struct score_figures figures; /* of the model on the holdout, if there is one */
+    struct gap gap;               /* at the end */
     json_t *result;
     struct loop_work *removal; /* of the checkpoints, or NULL */
 };

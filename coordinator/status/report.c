@@ -33,9 +33,13 @@ static const char *state_of(const struct store_run *run) {
     return run->ended_ms ? "ended" : "interrupted";
 }
 
-/* Null until the run has ended. */
-static json_t *converged_json(const char *reason) {
-    return reason ? json_boolean(reason_has_converged(reason_of(reason))) : json_null();
+/* As the result says, or the reason if there is no result. Null until the run has ended. */
+static json_t *converged_json(const char *reason, const json_t *result) {
+    json_t *converged = json_object_get(result, "converged");
+    if (!reason)
+        return json_null();
+    return converged ? json_incref(converged)
+                     : json_boolean(reason_has_converged(reason_of(reason)));
 }
 
 /* Members of a run's result; null where it lacks them, or is NULL. */
@@ -77,7 +81,7 @@ static void add_result(json_t *status, const struct store_run *run) {
     json_t *settings = json_loads(run->settings, 0, NULL);
     report_add_end(status, result);
     json_object_set_new(status, "reason", text_or_null(run->reason));
-    json_object_set_new(status, "converged", converged_json(run->reason));
+    json_object_set_new(status, "converged", converged_json(run->reason, result));
     add_members(status, result, members);
     add_members(status, json_object_get(result, "early_stopping"), of_best);
     if (!result)
@@ -188,10 +192,11 @@ static int take_run(void *context, const struct store_run *run) {
     if (code)
         return code;
     static const char *const told[] = {"l1", "l2", "nonzero", "downpour", "holdout", "test", NULL};
+    json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     json_t *of_run = json_pack(
         "{s:I, s:o, s:s, s:o, s:o, s:I, s:o, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "run",
         (json_int_t)run->run, "job", text_to_json(run->job), "state", state_of(run), "reason",
-        text_or_null(run->reason), "converged", converged_json(run->reason), "started_ms",
+        text_or_null(run->reason), "converged", converged_json(run->reason, result), "started_ms",
         (json_int_t)run->started_ms, "ended_ms",
         run->ended_ms ? json_integer(run->ended_ms) : json_null(), "seconds",
         (double)(wall_ms - run->started_ms) / 1e3, "steps", (json_int_t)run->steps, "evaluations",
@@ -202,7 +207,6 @@ static int take_run(void *context, const struct store_run *run) {
         json_object_set_new(of_run, "sweep",
                             json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
                                       (json_int_t)run->member));
-    json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     add_members(of_run, result, told);
     json_decref(result);
     drop_classes(of_run);

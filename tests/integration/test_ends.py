@@ -2,6 +2,8 @@
 """How a run ends that does not converge, or cannot begin: what is said, the status, and what is
 left."""
 
+import math
+import random
 import sys
 
 from harness import BAD_DATA, USAGE, dml, main, small_job, test, train, write_job
@@ -74,6 +76,111 @@ def the_step_limit_says_that_the_run_has_not_converged_and_what_to_do(folder):
         assert text in finished.stderr, (text, finished)
     status = dml('status', job, '--json').json
     assert status['converged'] is False and status['shortfall'] == result['shortfall'], status
+
+
+def far_from_the_optimum(job, *texts, status=0):
+    """Runs a job that ends by a tolerance, and is not converged; the result."""
+    finished = dml('run', job, '--json', '--fresh')
+    result = finished.json
+    assert result['reason'].endswith('tolerance') and result['converged'] is False, result
+    assert result['loss'] >= result['gap_estimate'] > 1e-3 * result['loss'], result
+    for text in texts:
+        assert text in ' '.join(result['shortfall']), (text, result)
+        assert text in finished.stderr, (text, finished)
+    status = dml('status', job, '--json').json
+    assert status['converged'] is False and status['shortfall'] == result['shortfall'], status
+    runs = dml('jobs', job.with_suffix('.state'), '--json').json['folders'][0]['runs']
+    assert runs[-1]['converged'] is False, runs
+    finished = dml('run', job, '--strict', '--fresh')
+    assert finished.status == 1 and '--strict' in finished.stderr, finished
+    return result
+
+
+def near_the_optimum(job, *settings):
+    words = [word for setting in settings for word in ('--set', setting)]
+    result = train(job, '--fresh', '--strict', *words)
+    assert result['converged'] and 'shortfall' not in result, result
+    assert result['gap_estimate'] <= 1e-3 * max(result['loss'], 1e-3), result
+    return result
+
+
+@test
+def a_time_stamp_beside_codes_is_not_converged_where_the_loss_only_falls_slowly(folder):
+    rng = random.Random(3)
+    effects = [rng.gauss(0, 1) for _ in range(2500)]
+    lines = ['time,postcode,y']
+    for _ in range(15000):
+        code, seconds = int(2500 * rng.random() ** 2), 1.6e9 + 3e7 * rng.random()
+        margin = effects[code] + (seconds - 1.615e9) / 1e7
+        lines.append(f'{seconds:.0f},P{code},{int(rng.random() < 1 / (1 + math.exp(-margin)))}')
+    (folder / 'd.csv').write_text('\n'.join(lines) + '\n')
+    job = write_job(folder, data=['d.csv'], objective='logistic', l2=1e-4, csv={'label': 'y'})
+    raw = far_from_the_optimum(job, 'differ by 10^9', '`time`', 'standardise = true',
+                               'loss_tolerance = 0')
+    assert near_the_optimum(job, 'standardise=true')['loss'] < raw['loss'] - 0.1, raw
+
+
+@test
+def a_rare_column_of_huge_values_is_not_converged_where_it_stops_all_others(folder):
+    rng = random.Random(4)
+    weights = [rng.gauss(0, 1) for _ in range(200)]
+    lines = []
+    for _ in range(3000):
+        columns = sorted(rng.sample(range(200), 10))
+        label = sum(weights[j] for j in columns) + 0.3 * rng.gauss(0, 1)
+        huge = f' 1:{1e12 * (1 + 0.1 * rng.random()):.6g}' if rng.random() < 0.1 else ''
+        lines.append(f'{label + 2 * bool(huge):.6g}{huge} '
+                     + ' '.join(f'{j + 2}:1' for j in columns))
+    (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
+    job = write_job(folder, data=['d.libsvm'], objective='squared', precondition='none')
+    raw = far_from_the_optimum(job, 'differ by 10^12', 'column 1 ', 'standardise = true')
+    for settings in ('standardise=true',), ('precondition=auto',):
+        assert near_the_optimum(job, *settings)['loss'] < 0.1 * raw['loss'], raw
+
+
+def twin_columns(folder, distance, **settings):
+    """Two columns that differ by so little, and a target that follows the difference."""
+    rng = random.Random(2)
+    lines = []
+    for _ in range(1000):
+        x, z = rng.gauss(0, 1), rng.gauss(0, 1)
+        target = x + 0.5 * z + 0.3 * rng.gauss(0, 1)
+        lines.append(f'{target:.6g} 1:{x:.12g} 2:{x + distance * z:.12g}')
+    (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
+    return write_job(folder, data=['d.libsvm'], objective='squared', **settings)
+
+
+@test
+def nearly_collinear_columns_are_not_converged_at_a_small_gradient(folder):
+    job = twin_columns(folder, 2e-5)
+    result = far_from_the_optimum(job, 'nearly collinear', 'gradient_tolerance = ')
+    assert result['evaluations'] <= 3, result
+    assert near_the_optimum(job, 'gradient_tolerance=1e-12')['loss'] < 0.99 * result['loss']
+
+
+@test
+def labels_of_a_small_unit_are_not_converged_at_the_start(folder):
+    rng = random.Random(5)
+    rows = [[rng.gauss(0, 1) for _ in range(3)] for _ in range(200)]
+    lines = [f'{1e-6 * (sum(row) + rng.gauss(0, 1)):.6g} '
+             + ' '.join(f'{j}:{x:.6g}' for j, x in enumerate(row, 1)) for row in rows]
+    job = labels_job(folder, '\n'.join(lines) + '\n')
+    assert far_from_the_optimum(job, 'gradient_tolerance = ')['steps'] == 0
+    near_the_optimum(job, 'gradient_tolerance=1e-12')
+
+
+@test
+def a_delta_beyond_all_labels_is_the_squared_loss(folder):
+    rng = random.Random(6)
+    points = [(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(200)]
+    labels_job(folder, ''.join(f'{2 * x - 3 * y + rng.gauss(0, 0.1):.6g} 1:{x:.6g} 2:{y:.6g}\n'
+                               for x, y in points))
+    least = near_the_optimum(write_job(folder, data=['d.libsvm'], objective='squared'))['loss']
+    for delta in '1e6', '1e16', '1e100':
+        for form in 'auto', 'none':
+            job = write_job(folder, data=['d.libsvm'], objective='huber', precondition=form)
+            result = near_the_optimum(job, f'huber.delta={delta}')
+            assert result['steps'] > 0 and abs(result['loss'] - least) < 1e-6, (least, result)
 
 
 @test

@@ -31,7 +31,7 @@ static void take_epoch(struct process *process, const struct store_epoch *epoch)
 }
 
 static void take_slice(struct process *process, const struct record *record) {
-    if (record->slice.vector == 0)
+    if (record->slice.of == SLICE_MODEL)
         memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
                record->slice.count * sizeof(double));
 }

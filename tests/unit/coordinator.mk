@@ -19,6 +19,13 @@ tests_unit_test_scaling_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_test_scaling_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
 	$(JANSSON_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_gap
+TESTS += tests/unit/test_gap
+tests_unit_test_gap_SOURCES = tests/unit/test_gap.c
+tests_unit_test_gap_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_test_gap_LDADD = $(COORDINATOR_LIBS) $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+	$(JANSSON_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_awaiting
 TESTS += tests/unit/test_awaiting
 tests_unit_test_awaiting_SOURCES = tests/unit/test_awaiting.c
