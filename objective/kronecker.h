@@ -58,7 +58,8 @@ struct kronecker_sample *kronecker_sample_new(const struct objective_shape *shap
                                               const struct coordinate *columns);
 void kronecker_sample_free(struct kronecker_sample *sample); /* harmless on NULL */
 
-/* Adds the first `count` rows of a chunk whose weight is not 0; what is beyond KRONECKER_ROWS is left out. */
+/* Adds the first `count` rows of a chunk whose weight is not 0; what is beyond KRONECKER_ROWS is
+ * left out. */
 void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *rows, uint32_t count);
 
 /* The factors at a point in the columns' coordinates: kronecker_size() doubles. The same bits on
