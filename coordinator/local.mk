@@ -40,7 +40,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \
 	coordinator/job/job.c coordinator/job/job.h \
-	coordinator/job/job_check.c \
+	coordinator/job/job_check.c coordinator/job/job_unused.c \
 	coordinator/job/job_text.c coordinator/job/job_text.h \
 	coordinator/job/key.c coordinator/job/key.h \
 	coordinator/job/key_table.c \

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/foreign.h"
 #include "data/input.h"
 
 /* About so many cells a block, so that they stay in the cache as doubles. Nothing else decides how
@@ -30,12 +31,10 @@ static int find_format(struct blocks *blocks, enum source_format wanted,
     const uint8_t *bytes;
     size_t length;
     int code = blocks_peek(blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
+    if (!code)
+        code = foreign_check(blocks->path, bytes, length);
     if (code)
         return code;
-    if (length >= 4 && !memcmp(bytes, "PK\3\4", 4))
-        return error_set(ERROR_DATA,
-                         "%s is a zip archive, as .npz files are: save each array in a .npy file",
-                         blocks->path);
     *format = array_format(bytes, length);
     bool array = wanted == FORMAT_IDX || wanted == FORMAT_NPY;
     if (wanted == FORMAT_AUTO || *format == wanted)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "data/csv_layout.h"
 #include "data/number.h"
 
@@ -206,11 +207,14 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
 
 int csv_no_column(const struct csv_cells *first, bool header, const char *what,
                   const char *column) {
-    return error_set(ERROR_DATA, "%s:%llu: there is no column \"%s\" to %s: %s, of %u columns",
+    struct nearest nearest = {.text = column};
+    for (uint32_t i = 0; header && i < first->count; i++)
+        nearest_offer(&nearest, first->cell[i]);
+    return error_set(ERROR_DATA, "%s:%llu: there is no column \"%s\" to %s: %s, of %u columns%s",
                      first->path, (unsigned long long)first->number, column, what,
                      header ? "give a name from this header line or a number from 1"
                             : "the file has no header line; give a number from 1",
-                     first->count);
+                     first->count, nearest_question(&nearest, ""));
 }
 
 /* A file without labels lacks its last column; all others stand where they did in training. */

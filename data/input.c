@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/foreign.h"
 
 #define STORED_BYTES_AT_ONCE (256u << 10)
 
@@ -90,6 +91,8 @@ static int open_source(struct input *input, const char *path, bool streams) {
     input->path = standard ? source_name(path) : path;
     input->descriptor =
         standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
+    if (input->descriptor < 0 && errno == ENOENT && foreign_check_path(path))
+        return ERROR_DATA;
     if (input->descriptor < 0)
         return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s",
                                input->path);

@@ -12,6 +12,7 @@ libdata_a_SOURCES = \
 	data/dictionary.c data/dictionary.h \
 	data/digits.h \
 	data/folds.c data/folds.h \
+	data/foreign.c data/foreign.h \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \
 	data/input.c data/input.h \

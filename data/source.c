@@ -13,11 +13,13 @@
 #include "base/memory.h"
 #include "data/array_reader.h"
 #include "data/blocks.h"
+#include "data/foreign.h"
 #include "data/format.h"
 #include "data/input.h"
 #include "data/weights.h"
 
 #define REASONS_MAX 100
+#define BEGINNING_BYTES 256 /* that tell what a file is */
 
 struct reader {
     const char *path;
@@ -234,10 +236,20 @@ static int finish_report(struct reader *reader) {
     return 0;
 }
 
+/* Refuses files of formats that are not read. */
+static int check_beginning(struct blocks *blocks) {
+    const uint8_t *bytes;
+    size_t length;
+    int code = blocks_peek(blocks, BEGINNING_BYTES, &bytes, &length);
+    return code ? code : foreign_check(blocks->path, bytes, length);
+}
+
 /* Finds out the format, and reads the first block. */
 static int read_first(struct reader *reader, struct batch *first) {
     struct format *format = &reader->format;
-    int code = array_reader_open(&reader->blocks, reader->options, &reader->array);
+    int code = check_beginning(&reader->blocks);
+    if (!code)
+        code = array_reader_open(&reader->blocks, reader->options, &reader->array);
     if (!code)
         code = read_block(reader, first);
     if (!code && !reader->array)
@@ -325,7 +337,9 @@ int source_columns(const char *path, const struct source_options *options, struc
     blocks_init(&blocks, input, path);
     const uint8_t *bytes;
     size_t length;
-    code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
+    code = check_beginning(&blocks);
+    if (!code)
+        code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
     bool array = !code && array_format(bytes, length) != FORMAT_AUTO;
     if (!code && !array)
         code = blocks_next(&blocks, &batch);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/foreign.h"
 #include "data/source.h"
 
 struct path_list {
@@ -140,6 +141,9 @@ static int find_all(const char *folder, const char *const *patterns, bool repeat
     struct path_list list = {.path = memory_new(1, sizeof *list.path)};
     int code = 0;
     for (; *patterns && !code; patterns++) {
+        code = foreign_check_path(*patterns);
+        if (code)
+            break;
         bool input = source_is_input(*patterns) && !repeated;
         char *pattern = input ? memory_copy_string(*patterns) : path_join(folder, *patterns);
         if (!repeated && source_is_stream(pattern))

@@ -2,10 +2,12 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/number.h"
 #include "model/confusion.h"
 #include "model/labels.h"
 #include "model/listed.h"
@@ -15,6 +17,9 @@
 #include "numeric/exact.h"
 #include "objective/objective.h"
 
+/* Only so many labels that training never saw are looked at for messages. */
+#define UNSEEN_LOOKED_AT 1000
+
 struct figures {
     const struct model_layout *layout;
     const struct objective *objective;
@@ -23,6 +28,7 @@ struct figures {
     struct weight_sum all; /* examples in `loss` */
     struct exact loss;
     uint64_t examples, unseen, unlabelled;
+    char unseen_few[sizeof((struct score_figures *)0)->unseen];
     bool weighted;
     bool is_given; /* the loss of the next example, or NaN where its label has none */
     double given;
@@ -148,12 +154,28 @@ static void count_target(struct figures *figures, const double *margins, double 
     residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
 }
 
+/* Notes a label for messages, unless there are enough or it is noted. */
+static void note_unseen(struct figures *figures, double label, const char *text) {
+    char digits[NUMBER_TEXT], *few = figures->unseen_few, *name;
+    size_t length = strlen(few);
+    figures->unseen++;
+    if (figures->unseen > UNSEEN_LOOKED_AT)
+        return;
+    number_format(label, digits);
+    name = memory_format("%s\"%.40s\"", length ? ", " : "", text ? text : digits);
+    bool there = strstr(few, name + (length ? strlen(", ") : 0));
+    if (!there && length + strlen(name) < sizeof figures->unseen_few)
+        strcpy(few + length, name);
+    free(name);
+}
+
 /* The loss of lists is the sum of those of classes. */
 static void count_list(struct figures *figures, const double *margins, const char *list,
                        double weight) {
     bool unseen;
     const double *has = listed_read(figures->listed, list, &unseen);
-    figures->unseen += unseen;
+    if (unseen)
+        note_unseen(figures, NAN, list);
     if (figures->kind == FIGURES_LABELS)
         return;
     double loss = 0;
@@ -181,7 +203,8 @@ void figures_add(struct figures *figures, const double *margins, double label, c
     uint32_t class = figures->labels ? label_table_find(figures->labels, label, text)
                      : text          ? LABEL_UNSEEN
                                      : 0;
-    figures->unseen += class == LABEL_UNSEEN;
+    if (class == LABEL_UNSEEN)
+        note_unseen(figures, label, text);
     if (figures->confusion)
         count_class(figures, margins, class, weight);
     else if (figures->residuals && !text)
@@ -267,6 +290,7 @@ void figures_finish(struct figures *figures, struct score_figures *result) {
     result->objective = figures->objective;
     result->examples = figures->examples;
     result->unseen_labels = figures->unseen;
+    memcpy(result->unseen, figures->unseen_few, sizeof result->unseen);
     result->unlabelled = figures->unlabelled;
     if (figures->kind == FIGURES_LABELS)
         return;

@@ -349,13 +349,14 @@ int score_check_labels(const struct score_figures *figures, const char *where, u
         return 0;
     if (!classes)
         return error_set(ERROR_DATA,
-                         "%s: none of the %llu labels is a number, and numbers are trained on",
-                         where, examples);
+                         "%s: none of the %llu labels (%s) is a number, and numbers are trained on",
+                         where, examples, figures->unseen);
     char *list = list_classes(classes, class_names);
-    int code = error_set(ERROR_DATA,
-                         "%s: none of the %llu labels is one of those that are trained on (%s%s); "
-                         "is it data of the same kind?",
-                         where, examples, list, classes > CLASSES_LISTED ? ", ..." : "");
+    int code =
+        error_set(ERROR_DATA,
+                  "%s: none of the %llu labels (%s) is one of those that are trained on "
+                  "(%s%s); is it data of the same kind, and its label in the same column?",
+                  where, examples, figures->unseen, list, classes > CLASSES_LISTED ? ", ..." : "");
     free(list);
     return code;
 }

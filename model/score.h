@@ -53,6 +53,7 @@ struct score_figures {
     double coverage; /* the share of targets that are at most the prediction */
 
     uint64_t unseen_labels;   /* labels that training never saw; each counts as wrong */
+    char unseen[96];          /* the first few of them, in quotes, for messages */
     uint64_t unseen_features; /* values of features that training never saw; ignored */
     uint64_t unlabelled;      /* examples without a label; counted nowhere else */
     json_t *classes; /* {classes: [{class, examples, precision, recall, f1, …}], confusion: [[…]]},

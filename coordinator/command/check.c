@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "coordinator/command/command.h"
-#include "coordinator/run/dataset.h"
+#include "coordinator/run/dataset_columns.h"
 #include "coordinator/run/devices.h"
 #include "coordinator/run/gradient.h"
 #include "coordinator/job/job.h"
@@ -58,6 +58,18 @@ static void print_counts(const struct dataset_paths *paths) {
     putchar('\n');
 }
 
+static void print_columns(const struct table *table) {
+    char name[COLUMN_TEXT];
+    if (!table)
+        return;
+    printf("# %u columns", table->columns);
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].kind == COLUMN_LABEL || table->column[i].kind == COLUMN_WEIGHT)
+            printf(", the %s is %s", table->column[i].kind == COLUMN_LABEL ? "label" : "weight",
+                   table_describe(table, i, name));
+    putchar('\n');
+}
+
 static void print_gradient(const json_t *found) {
     const json_t *worst = json_object_get(found, "worst");
     if (found)
@@ -73,11 +85,14 @@ int command_check(const struct options *options) {
     struct job *job;
     struct dataset_paths paths;
     json_t *gradient = NULL;
+    struct table *table = NULL;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
                         options->state, &job);
     if (code)
         return code;
     code = dataset_find(job, &paths);
+    if (!code)
+        code = dataset_check_columns(job, &paths, &table);
     if (!code)
         code = devices_check(job);
     if (!code && options->gradient)
@@ -91,6 +106,7 @@ int command_check(const struct options *options) {
     } else if (!code) {
         job_print(job);
         print_counts(&paths);
+        print_columns(table);
         print_runs(job);
         print_network(job);
         print_minibatches(job);
@@ -98,6 +114,7 @@ int command_check(const struct options *options) {
         print_gradient(gradient);
     }
     json_decref(gradient);
+    table_free(table);
     dataset_paths_release(&paths);
     job_free(job);
     return code;

@@ -229,11 +229,25 @@ static int refuse_empty(cfg_t *parser, const char *text) {
     return 0;
 }
 
-/* Empty lists, too, which take() hears nothing of. */
-static void note_given(cfg_t *parser) {
+/* Whether the text has the section of a key, and nothing in it. */
+static bool has_empty_section(const char *text, const struct key *key) {
+    size_t length = key_section(key);
+    for (const char *at = text; length && (at = strchr(at, *key->name)); at++) {
+        bool begins = at == text || strchr(" \t\r\n}", at[-1]);
+        if (!begins || strncmp(at, key->name, length) != 0)
+            continue;
+        const char *brace = past_blanks(at + length);
+        if (*brace == '{' && *past_blanks(brace + 1) == '}')
+            return true;
+    }
+    return false;
+}
+
+/* Empty lists, too, which take() hears nothing of; an empty section gives its keys. */
+static void note_given(cfg_t *parser, const char *text) {
     for (size_t i = 0; i < keys_count && reading.job->given; i++) {
         const cfg_opt_t *option = option_in(parser, &keys[i]);
-        if (option && option->flags & CFGF_MODIFIED)
+        if ((option && option->flags & CFGF_MODIFIED) || has_empty_section(text, &keys[i]))
             reading.job->given[i] = true;
     }
 }
@@ -247,7 +261,7 @@ static int parse(const char *text) {
                                  reading.file ? reading.file : reading.setting);
     if (!reading.code)
         reading.code = refuse_empty(parser, text);
-    note_given(parser);
+    note_given(parser, text);
     cfg_free(parser);
     return reading.code;
 }
@@ -368,7 +382,10 @@ static int complete(struct job *job) {
         return code;
     if (objective_of(job->objective)->labels == LABEL_LISTS)
         job->source.separator = job->separator[0]; /* so much of reading depends on it */
-    return job_check(job);
+    code = job_check(job);
+    if (!code)
+        job_warn_of_unused(job);
+    return code;
 }
 
 /* Reads a job without what follows from several keys but the state folder. */

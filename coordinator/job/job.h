@@ -145,6 +145,9 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
  * looked at. Free it. */
 int job_read_state(const char *path, const char *const *settings, uint32_t settings_count,
                    const char *state, char **folder);
+/* Warns of the keys about CSV that a job sets; its data has another format, of this name. */
+void job_warn_of_csv(const struct job *job, const char *format);
+
 void job_free(struct job *job);
 
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The

@@ -11,6 +11,8 @@
 struct reader {
     char *at;
     int line;
+    int depth;     /* of braces */
+    int opened[2]; /* the lines of those that are open: of a section, and of a list in it */
     const char *file;
 };
 
@@ -18,6 +20,13 @@ static void step(struct reader *reader) {
     if (*reader->at == '\n')
         reader->line++;
     reader->at++;
+}
+
+static void step_braces(struct reader *reader) {
+    if (*reader->at == '{' && reader->depth < 2)
+        reader->opened[reader->depth] = reader->line;
+    reader->depth += *reader->at == '{' ? 1 : *reader->at == '}' && reader->depth ? -1 : 0;
+    step(reader);
 }
 
 static int unclosed(const struct reader *reader, int line, const char *what) {
@@ -98,7 +107,9 @@ int job_text_prepare(char *text, const char *file) {
         else if (at[0] == '/' && at[1] == '*')
             code = blank_block(&reader);
         else
-            step(&reader);
+            step_braces(&reader);
     }
+    if (!code && reader.depth)
+        code = unclosed(&reader, reader.opened[reader.depth > 1], "{");
     return code ? code : check_utf8(text, file);
 }

@@ -4,8 +4,8 @@
 #define DML_COORDINATOR_JOB_JOB_TEXT_H
 
 /* Replaces comments (from # or // to the end of the line, and between slash-star and star-slash) by
- * blanks, in place. ERROR_CONFIG, with `file` and line, for a quote or comment that is not closed,
- * for a * outside of quotes, and for text outside of comments that is not UTF-8. */
+ * blanks, in place. ERROR_CONFIG, with `file` and line, for a quote, comment or { that is not
+ * closed, for a * outside of quotes, and for text outside of comments that is not UTF-8. */
 int job_text_prepare(char *text, const char *file);
 
 #endif

@@ -104,6 +104,9 @@ void key_print(const struct key *key, const struct job *job, FILE *out);
 /* Checks what concerns several keys: ERROR_CONFIG with the key and what is allowed. */
 int job_check(const struct job *job);
 
+/* Warns of keys and sections that have no effect, because of other keys. */
+void job_warn_of_unused(const struct job *job);
+
 /* Prints every key with its meaning, what is allowed, and its default. */
 void key_print_help(FILE *out);
 

@@ -305,6 +305,8 @@ static int pack_data(const struct packing *packing, const struct source_options 
                          "%s: key `csv.weight`: the data is no CSV, and has no such columns; for "
                          "weights in a file of their own use `weights`",
                          job->file);
+    if (!code && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
+        job_warn_of_csv(job, source_format_names[shape->format]);
     if (!code && shape->table && options->adds_columns)
         code = dataset_check_lists(job, shape->table);
     if (!code && shape->table)

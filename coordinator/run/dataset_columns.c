@@ -136,3 +136,46 @@ void dataset_warn_of_lacking(const struct table *table, struct pack *const *pack
                     files, count, pack_source(packs[first]), names, files > 1 ? "; …" : "");
     free(names);
 }
+
+/* The columns of some files, which add to the table or are those of it. */
+static int check_files(const struct source_options *options, char *const *paths,
+                       struct table **table) {
+    int code = 0;
+    for (; *paths && !code; paths++) {
+        struct source_options reading = *options;
+        struct table *file = NULL;
+        if (source_is_stream(*paths))
+            continue;
+        reading.table = *table;
+        if (*table)
+            reading.label = NULL; /* the table tells it */
+        code = source_columns(*paths, &reading, &file);
+        if (file && *table)
+            table_add_columns(*table, file);
+        else if (file)
+            *table = table_copy(file);
+        table_free(file);
+    }
+    return code;
+}
+
+int dataset_check_columns(const struct job *job, const struct dataset_paths *paths,
+                          struct table **table) {
+    struct source_options options = job->source;
+    unsigned files = 0;
+    while (paths->data[files])
+        files++;
+    *table = NULL;
+    dataset_choose_missing(&options, files);
+    int code = check_files(&options, paths->data, table);
+    if (!code && *table && options.adds_columns)
+        code = dataset_check_lists(job, *table);
+    options.adds_columns = false;
+    if (*table && table_is_named(*table) && options.header == CSV_HEADER_AUTO)
+        options.header = CSV_HEADER_YES;
+    if (!code && *table)
+        code = check_files(&options, paths->holdout, table);
+    if (!code && *table)
+        code = check_files(&options, paths->test, table);
+    return code;
+}

@@ -36,6 +36,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_readback.py \
 	tests/integration/test_table_ids.py \
 	tests/integration/test_table_files.py \
+	tests/integration/test_hints.py \
 	tests/integration/test_table_nights.py \
 	tests/integration/test_tables.py \
 	tests/integration/test_figures.py \

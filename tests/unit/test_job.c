@@ -272,10 +272,11 @@ static void syntax_errors_have_their_line(void **state) {
     (void)state;
     refused("data = a\nl2 = }\n", ":2: unexpected token '}'");
     refused("data = a\nl2 3\n", ":2: missing equal sign after option 'l2'");
-    refused("data = { a\n", ":2: premature end of file");
+    refused("data = { a\n", ":1: the { that begins here is not closed");
     refused("data = a\nl2 = \"1\n\n", ":2: the quoted text that begins here is not closed");
     refused("data = /data/*.gz\n", ":1: a text with * or // in it needs quotes");
     refused("data = a//b\n", ":1: a text with * or // in it needs quotes");
+    refused("data = a\ncsv { label = 15\n", ":2: the { that begins here is not closed");
     refused("data = a\n/* b\n\n", ":2: the comment /* that begins here is not closed");
     refused("data = {a*}\n", ":1: a text with * or // in it needs quotes");
 }
@@ -302,7 +303,7 @@ static void a_missing_job_file_is_named(void **state) {
 
 static void a_failed_reading_leaves_the_next_one_alone(void **state) {
     (void)state;
-    refused("data = { a\nl2 = 3\n", ":2: ");
+    refused("csv { label 3 }\n", ":1: missing equal sign");
     job_free(read_text("data = a\nl2 = 1\n"));
 }
 

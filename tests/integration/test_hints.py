@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Mistakes that are found early, in words that say what to do."""
+
+import bz2
+import sys
+
+from harness import BAD_DATA, CONFIG, dml, main, test, write_job
+
+TABLE = 'age,size,label\n' + ''.join(f'{i % 7},{i % 5},{i % 2}\n' for i in range(40))
+
+
+def job_of(folder, **settings):
+    (folder / 'data.csv').write_text(TABLE)
+    return write_job(folder, **{'data': 'data.csv', **settings})
+
+
+def refused(status, *arguments):
+    finished = dml(*arguments)
+    assert finished.status == status, finished
+    return finished.stderr
+
+
+@test
+def files_of_other_formats_are_named_with_what_converts_them(folder):
+    foreign = {
+        b'PAR1\x15\x04\x15\x00\x15\x10': ('Parquet', 'pandas.read_parquet'),
+        b'ARROW1\0\0\xff\xff\xff\xff': ('Arrow', 'pandas.read_feather'),
+        b'PK\x03\x04\x14\0\0\0': ('zip', 'unzip '),
+        'a,b\n1,2\n'.encode('utf-16'): ('UTF-16', 'iconv -f UTF-16'),
+        bz2.compress(TABLE.encode()): ('bzip2', 'bunzip2'),
+    }
+    for content, (name, command) in foreign.items():
+        job = job_of(folder)
+        path = folder / 'data.csv'
+        path.write_bytes(content)
+        for what in 'run', 'check':
+            said = refused(BAD_DATA, what, job)
+            assert f'{path} is ' in said and name in said and command in said, said
+
+
+@test
+def a_table_whose_first_name_is_a_sign_of_another_format_is_a_table(folder):
+    job = job_of(folder)
+    (folder / 'data.csv').write_text('PAR1' + TABLE)
+    finished = dml('run', job)
+    assert finished.status == 0, finished
+
+
+@test
+def an_address_is_told_from_a_file(folder):
+    said = refused(BAD_DATA, 'check', job_of(folder, data='s3://bucket/day.csv'))
+    assert 'aws s3 cp s3://bucket/day.csv -' in said, said
+    dml('run', job_of(folder))
+    said = refused(BAD_DATA, 'predict', folder / 'job.state', 'https://host/day.csv')
+    assert 'curl -fsS https://host/day.csv' in said, said
+
+
+@test
+def check_finds_a_column_that_no_file_has_and_asks_for_the_one_that_was_meant(folder):
+    for key, value in ('label', 'labl'), ('skip', ['agee']), ('categories', ['siz']), \
+            ('numbers', ['sise']), ('weight', 'labels'):
+        said = refused(BAD_DATA, 'check', job_of(folder, csv={key: value}))
+        assert 'there is no column' in said and 'did you mean `' in said, said
+    (folder / 'more.csv').write_text(TABLE.replace('size', 'width'))
+    said = refused(BAD_DATA, 'check', job_of(folder, data=['data.csv', 'more.csv'],
+                                             csv={'skip': ['widht']}))
+    assert 'key `csv.skip`: no file of the data has a column "widht"; did you mean `width`?' \
+        in said, said
+    said = refused(BAD_DATA, 'check', job_of(folder, test='more.csv'))
+    assert 'more.csv:1: the column "size" is missing' in said, said
+
+
+@test
+def check_tells_the_columns(folder):
+    finished = dml('check', job_of(folder, csv={'weight': 'size'}))
+    assert '# 3 columns, the weight is column 2 (size), the label is column 3 (label)\n' \
+        in finished.stdout, finished
+
+
+@test
+def labels_that_are_not_those_of_training_are_shown(folder):
+    (folder / 'test.csv').write_text(TABLE.replace(',0\n', ',no\n').replace(',1\n', ',yes\n'))
+    said = refused(BAD_DATA, 'run', job_of(folder, test='test.csv'))
+    assert 'none of the 40 labels ("no", "yes") is one of those that are trained on (0, 1)' \
+        in said, said
+
+
+@test
+def a_section_that_is_not_closed_is_refused(folder):
+    job = job_of(folder)
+    job.write_text('data = data.csv\ncsv { label = 3\n')
+    said = refused(CONFIG, 'check', job)
+    assert 'job.conf:2: the { that begins here is not closed' in said, said
+
+
+@test
+def keys_without_effect_are_warned_of(folder):
+    job = job_of(folder)
+    text = job.read_text()
+    for line, words in (('network { }', 'the section network { } has no effect without objective '
+                         '= network'),
+                        ('network { layers = 100 }', 'the section network { }'),
+                        ('downpour { epochs = 5 }', ''),
+                        ('downpour { }', 'without start = downpour or optimizer = downpour'),
+                        ('seed = 7', 'key `seed`: has no effect without `folds`'),
+                        ('vanished = keep\nwarm_start = false', 'with warm_start = false')):
+        job.write_text(f'{text}{line}\n')
+        finished = dml('check', job)
+        assert finished.stderr.count(words) == 1 or not words, (line, finished)
+    job.write_text(f'{text}csv {{ label = 3 }}\nnetwork {{ }}\nobjective = network\n')
+    finished = dml('check', job)
+    assert finished.status == 0 and not finished.stderr, finished
+    (folder / 'data.libsvm').write_text('1 1:2\n0 2:1\n1 1:1 2:1\n0 2:5\n')
+    finished = dml('run', write_job(folder, data='data.libsvm', csv={'label': 15}))
+    assert finished.status == 0, finished
+    assert 'key `csv.label`: has no effect: the data is libsvm' in finished.stderr, finished
+
+
+if __name__ == '__main__':
+    sys.exit(main())
