@@ -18,7 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
-from harness import (COORDINATOR, DEADLINE_SECONDS, Process, run,  # noqa: E402
+from harness import (COORDINATOR, DEADLINE_SECONDS, Process, is_stopped, run,  # noqa: E402
                      test, train, write_job)
 
 ALL = os.environ.get('DML_FAULTS') == 'all'
@@ -234,12 +234,6 @@ def name_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
     return ''
-
-
-def is_stopped(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
-    return False
 
 
 def is_free(path):

@@ -171,6 +171,14 @@ class Process:
         self.popen.wait()
 
 
+def is_stopped(pid):
+    """Whether it stands still after SIGSTOP. To be waited for before SIGCONT: a process that comes to
+    a failpoint `stop` later than that would stand still for good."""
+    with contextlib.suppress(OSError), open(f'/proc/{pid}/stat') as file:
+        return file.read().rpartition(')')[2].split()[0] == 'T'
+    return False
+
+
 def run(*command, seconds=DEADLINE_SECONDS, **options):
     """Runs a command to its end and sees that nothing it started outlives it."""
     process = Process(*command, **options)

@@ -12,8 +12,8 @@ import sys
 import time
 
 import adagrad
-from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, main, pairs_of_words, read_safetensors, test,
-                     train, words, write_job)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, is_stopped, main, pairs_of_words,
+                     read_safetensors, test, train, words, write_job)
 
 # ---- beside the oracle ----
 
@@ -232,11 +232,6 @@ def stopped_at(job, number, *arguments, **environment):
                       DML_FAILPOINT=f'{program(number)}:stop')
     process.until(lambda: is_stopped(process.pid), 'it stops')
     return process
-
-
-def is_stopped(pid):
-    with open(f'/proc/{pid}/stat') as file:
-        return file.read().rsplit(')', 1)[1].split()[0] == 'T'
 
 
 @test

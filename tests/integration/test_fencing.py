@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 
-from harness import (AGAIN, COORDINATOR, Process, Skip, dml, endless_job, main, small_job, test,
-                     train)
+from harness import (AGAIN, COORDINATOR, Process, Skip, dml, endless_job, is_stopped, main,
+                     small_job, test, train)
 
 # As if every lock had been granted: the first coordinator then hinders the second in nothing.
 SHIM = r'''
@@ -99,9 +99,8 @@ def replaced(folder, job, until, command='run', **environment):
     return second.json
 
 
-def is_stopped(process):
-    with open(f'/proc/{process.pid}/stat') as file:
-        return file.read().rpartition(')')[2].split()[0] == 'T'
+def stands_still(process):
+    return is_stopped(process.pid)
 
 
 @test
@@ -112,7 +111,7 @@ def a_coordinator_that_was_replaced_while_it_trained_changes_nothing(folder):
             here = folder / f'{kind}-{point[:7]}'
             here.mkdir()
             job = endless_job(here, checkpoint_seconds=0.1)
-            replaced(here, job, is_stopped, DML_FILESYSTEM=kind,
+            replaced(here, job, stands_still, DML_FILESYSTEM=kind,
                      DML_FAILPOINT=f'coordinator.{point}:stop')
 
 
@@ -127,14 +126,14 @@ def nor_does_one_that_was_about_to_publish(folder):
         here.mkdir()
         point, _, visit = place.partition(':')
         job = small_job(here, max_steps=3)  # it could go on, so no thread removes checkpoints
-        replaced(here, job, is_stopped, DML_FILESYSTEM='network',
+        replaced(here, job, stands_still, DML_FILESYSTEM='network',
                  DML_FAILPOINT=f'coordinator.{point}:{visit or 1}:stop')
 
 
 @test
 def nor_does_one_that_was_replaced_while_it_packed(folder):
     job = small_job(folder)
-    replaced(folder, job, is_stopped, DML_FILESYSTEM='network',
+    replaced(folder, job, stands_still, DML_FILESYSTEM='network',
              DML_FAILPOINT='coordinator.pack_publish:1:stop')
 
 

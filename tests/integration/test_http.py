@@ -17,8 +17,8 @@ import time
 import urllib.parse
 
 import metrics_text
-from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job, main,
-                     test, train, url_of)
+from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job,
+                     is_stopped, main, test, train, url_of)
 
 DEADLINE_MS = 400
 PATHS = ['/', '/api/v1/status', '/api/v1/steps', '/api/v1/events', '/api/v1/runs', '/metrics',
@@ -359,6 +359,7 @@ def train_in_a_crowd(folder, files, connections, **settings):
         assert state['state'] == 'running'
         for replica in state['processes']:
             if replica['role'] == 'replica':
+                process.until(lambda: is_stopped(replica['pid']), 'it stands still')
                 os.kill(replica['pid'], signal.SIGCONT)
         finished = process.wait()
     finally:

@@ -2,14 +2,13 @@
 """Links over TLS: the same bits, and whoever has another key, or none, is told what is wrong."""
 
 import contextlib
-import pathlib
 import re
 import secrets
 import signal
 import sys
 
-from harness import (COORDINATOR, PERMISSION, REPLICA, SHARD, UNAVAILABLE, Process, dml, main, run,
-                     small_job, test, train)
+from harness import (COORDINATOR, PERMISSION, REPLICA, SHARD, UNAVAILABLE, Process, dml,
+                     is_stopped, main, run, small_job, test, train)
 
 
 def make_key(path, text=None):
@@ -42,10 +41,6 @@ def workers(*programs, **options):
     finally:
         for worker in started:
             worker.end()
-
-
-def is_stopped(pid):
-    return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
 
 
 def job_at(folder, shards, replicas, **settings):

@@ -6,8 +6,8 @@ import random
 import signal
 import sys
 
-from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, Process, dml, main, pairs_of_words, test, train,
-                     words, write_job)
+from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, Process, dml, is_stopped, main, pairs_of_words,
+                     test, train, words, write_job)
 
 # ---- data that no plane separates ----
 
@@ -155,11 +155,6 @@ def a_run_that_was_interrupted_goes_on_to_the_same_model(folder):
     result = train(job)
     assert result['restarts']['coordinator'] == 1, result
     assert result['model_sha256'] == quiet['model_sha256'], (result, quiet)
-
-
-def is_stopped(pid):
-    with open(f'/proc/{pid}/stat') as file:
-        return file.read().rsplit(')', 1)[1].split()[0] == 'T'
 
 
 # ---- a first job ----

@@ -8,7 +8,8 @@ import signal
 import sys
 import time
 
-from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
+from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, is_stopped, main, test, train, \
+    write_job
 from sweeps import killed, rows_of, table_of, write_rows
 
 VALUES = [0.3, 0.03, 0.003, 0.0003]
@@ -116,11 +117,7 @@ def a_sweep_that_was_cancelled_goes_on_with_the_same_command(folder):
     expected = quiet(folder, job)
     process = Process(COORDINATOR, 'run', job, '--json',
                       DML_FAILPOINT='coordinator.start_written:2:stop')
-    state = folder / 'job.state'
-    deadline = time.monotonic() + 60
-    while not (state / 'shards/3/start').exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    process.until(lambda: is_stopped(process.pid), 'it stops at the start of the second run')
     process.popen.send_signal(signal.SIGTERM)
     process.popen.send_signal(signal.SIGCONT)
     finished = process.wait()
