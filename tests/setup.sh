@@ -12,8 +12,8 @@ modules='libevent:libevent-dev sqlite3:libsqlite3-dev jansson:libjansson-dev
 if [ "${1:-build}" = test ]; then
     programs="$programs python3:python3 clang:clang clang-format:clang-format mandoc:mandoc
         zstd:zstd"
-    # Some tests are skipped where these are not to be had.
-    wished='liblinear-predict:liblinear-tools chromium:chromium
+    # Some tests are skipped where these are not to be had, and without ccache all is compiled anew.
+    wished='ccache:ccache liblinear-predict:liblinear-tools chromium:chromium
         munged:munge slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client'
     # Networks of machines with ssh are for root alone. With systemd, the package would also start a
     # server that others reach.
@@ -65,5 +65,5 @@ echo "installing$missing$lacking"
 $as_root apt-get -qq update || [ -z "$missing" ]
 [ -z "$missing" ] || fetch $missing
 for package in $lacking; do
-    fetch "$package" || echo "$package is not to be had: tests that use it are skipped"
+    fetch "$package" || echo "$package is not to be had: ./check does without it"
 done
