@@ -149,9 +149,8 @@ void coordinator_abandon(struct coordinator *c) {
     c->phase = PHASE_STOPPED;
 }
 
-void coordinator_dismiss(struct coordinator *c, const char *why, struct output *out) {
-    struct message message = {.type = MESSAGE_BYE};
-    message.bye.reason = why;
+void coordinator_dismiss(struct coordinator *c, const char *why, bool again, struct output *out) {
+    struct message message = {.type = MESSAGE_BYE, .bye = {.reason = why, .again = again}};
     send_to_shards(c, message, out);
     send_to_replicas(c, message, out);
     c->phase = PHASE_DISMISSED;

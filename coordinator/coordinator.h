@@ -124,7 +124,8 @@ void coordinator_stop(struct coordinator *coordinator, enum reason reason, int64
 void coordinator_abandon(struct coordinator *coordinator);
 
 /* Tells the workers to exit. */
-void coordinator_dismiss(struct coordinator *coordinator, const char *why, struct output *out);
+void coordinator_dismiss(struct coordinator *coordinator, const char *why, bool again,
+                         struct output *out);
 
 /* ---- what it answers; all of it as of the last call, and changing nothing ---- */
 

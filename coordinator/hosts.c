@@ -362,7 +362,8 @@ static int64_t when(const struct hosts *hosts, uint32_t worker, bool moved, int6
 /* ---- what happens ---- */
 
 void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    hosts->workers[worker].since_ns = now_ns;
+    if (!hosts->workers[worker].up)
+        hosts->workers[worker].since_ns = now_ns;
 }
 
 /* The first that comes up on a host that was set aside must show that it stays. */
@@ -373,9 +374,10 @@ void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
         at->failures[at->host] = HOSTS_FAILURES_MAX - 1;
     }
     hosts->met = true;
+    if (!at->up)
+        at->since_ns = now_ns;
     at->up = true;
     at->tries = 0;
-    at->since_ns = now_ns;
     recount(hosts, at->host);
 }
 
@@ -451,4 +453,20 @@ void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     if (is_shard(hosts, worker) && !hosts_of(hosts, worker)->up)
         move(hosts, worker, best_host(hosts, worker, now_ns));
     hosts->workers[worker].since_ns = now_ns;
+}
+
+/* ---- one run after the other ---- */
+
+void hosts_again(struct hosts *hosts) {
+    for (uint32_t i = 0; i < hosts->count; i++)
+        hosts->items[i].changed = true;
+}
+
+void hosts_left(struct hosts *hosts, uint32_t worker) {
+    hosts->workers[worker].up = false;
+    recount(hosts, hosts->workers[worker].host);
+}
+
+int64_t hosts_due(const struct hosts *hosts, uint32_t worker) {
+    return hosts->workers[worker].since_ns;
 }

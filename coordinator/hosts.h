@@ -79,6 +79,16 @@ void hosts_begin(struct hosts *hosts, uint32_t shards, uint32_t replicas);
  * replica on a host that is not its own. */
 bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t now_ns);
 
+/* Another run begins with the workers where they are, and with what is known of the hosts. All of
+ * them have changed, for whoever records that. */
+void hosts_again(struct hosts *hosts);
+
+/* Its process ended between two runs. */
+void hosts_left(struct hosts *hosts, uint32_t worker);
+
+/* When a worker that is not up was started, or is to be started. */
+int64_t hosts_due(const struct hosts *hosts, uint32_t worker);
+
 /* The host of a worker. */
 const struct hosts_entry *hosts_of(const struct hosts *hosts, uint32_t worker);
 
@@ -87,10 +97,10 @@ const char *hosts_state_text(enum hosts_state state); /* "set aside", …; a con
 
 /* ---- what happens ---- */
 
-/* Its start on its host begins. */
+/* Its start on its host begins. Nothing if it is up. */
 void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
-/* It was greeted. */
+/* It was greeted, also by another run. */
 void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* It is gone, or its start failed: decides where it is started next, and returns when that is; now,

@@ -79,7 +79,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/awaiting.c coordinator/run/awaiting.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
-	coordinator/run/cluster_end.c coordinator/run/cluster_parts.h \
+	coordinator/run/cluster_end.c coordinator/run/cluster_parts.h coordinator/run/cluster_send.c \
 	coordinator/run/conclude.c \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_paths.c \

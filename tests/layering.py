@@ -53,7 +53,7 @@ LIBRARIES = {
     r'(cblas|lapacke|openblas_config)\.h': r'tests/|bench/',
     r'(cuda|cublas|cusparse).*\.h': r'device/cuda\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
-        r'wire/(peer|host|connecting)\.c|(coordinator|shard|replica)/main\.c'
+        r'wire/(peer|host|host_run|connecting)\.c|(coordinator|shard|replica)/main\.c'
         r'|coordinator/run/(launch|cluster|cluster_end|loop)\.c|coordinator/status/(control|http)\.c',
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/sha256\.c|wire/tls(_socket)?\.[ch]',

@@ -1,9 +1,8 @@
 #define _GNU_SOURCE
-#include "wire/host.h"
+#include "wire/host_parts.h"
 
 #include <errno.h>
 #include <event2/event.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,54 +20,13 @@
 #include "base/process.h"
 #include "wire/connecting.h"
 #include "wire/frame.h"
-#include "wire/links.h"
 #include "wire/peer.h"
-#include "wire/tenancy.h"
 
 enum {
     CONNECT_MS = 5000,
     ACCEPT_PAUSE_MS = 100, /* when descriptors run out: the loop would spin otherwise */
-    PARENT_CHECK_MS = 1000,
     GREET_MS = 10000,
     OTHERS = 256, /* descriptors besides those of connections */
-};
-
-/* A connection that is being made. */
-struct attempt {
-    struct host *host;
-    struct connecting *connecting; /* or NULL */
-};
-
-enum host_event {
-    ON_ACCEPT,
-    ON_PAUSE,
-    ON_WAKE,
-    ON_ALARM,
-    ON_LOST,
-    ON_REST,
-    ON_PARENT,
-    ON_STRANGER,
-    ON_TERM,
-    ON_INT,
-    EVENTS
-};
-
-struct host {
-    struct host_options options;
-    struct host_role role;
-    struct event_base *base;
-    struct event *events[EVENTS];
-    struct tls *tls; /* or NULL */
-    int listener;
-    int waker; /* an eventfd */
-    char *bound;
-    struct links links;
-    uint32_t coordinator; /* link, 0 for none */
-    uint64_t epoch;       /* the last coordinator's */
-    struct tenancy tenancy;
-    struct attempt attempts[SHARDS_MAX]; /* by tag */
-    int code;
-    struct outbox outbox;
 };
 
 /* ---- links ---- */
@@ -95,7 +53,7 @@ void host_close(struct host *host, uint32_t number) {
     links_forget(&host->links, link);
 }
 
-static void start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
+void host_start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
     struct timeval delay = {.tv_sec = delay_ns / NS_PER_S, .tv_usec = delay_ns % NS_PER_S / 1000};
     event_add(host->events[event], &delay);
 }
@@ -122,7 +80,7 @@ static void on_stranger(evutil_socket_t descriptor, short what, void *context) {
            link->opened_ns + greet_ns(host) <= now_ns)
         drop_stranger(host, link, FRAME_SILENT);
     if (link)
-        start_timer(host, ON_STRANGER, link->opened_ns + greet_ns(host) - now_ns);
+        host_start_timer(host, ON_STRANGER, link->opened_ns + greet_ns(host) - now_ns);
 }
 
 static void take_stranger(struct host *host, int descriptor) {
@@ -139,99 +97,12 @@ static void take_stranger(struct host *host, int descriptor) {
     add_link(host, secure ? channel_new_server(descriptor, host->tls) : channel_new(descriptor),
              true);
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
-        start_timer(host, ON_STRANGER, greet_ns(host));
+        host_start_timer(host, ON_STRANGER, greet_ns(host));
 }
 
 static void no_stranger(struct link *link) {
     link->stranger = false;
     peer_trust(link->peer);
-}
-
-/* ---- the coordinator ---- */
-
-/* Tells a coordinator at once that a later one has taken over. The epoch of the later one is in the
- * message, by which the former sees that it is fenced out. */
-static void refuse_former(const struct link *link, uint64_t epoch) {
-    log_warning("a later coordinator takes over");
-    struct message refused = {.type = MESSAGE_REFUSED,
-                              .epoch = epoch,
-                              .refused = {.reason = "a later coordinator of the run took over"}};
-    peer_send(link->peer, &refused);
-}
-
-static void coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
-    const struct link *former = links_find(&host->links, host->coordinator);
-    if (former && epoch > host->epoch)
-        refuse_former(former, epoch);
-    host->epoch = epoch;
-    host->coordinator = link->number;
-    tenancy_begin(&host->tenancy, link->run);
-    event_del(host->events[ON_LOST]);
-    event_del(host->events[ON_PARENT]);
-}
-
-static void coordinator_lost(struct host *host, uint32_t reconnect_seconds, const char *reason) {
-    host->coordinator = 0;
-    if (host->options.once) {
-        log_warning("the coordinator is gone (%s)", reason);
-        host_end(host, error_set(ERROR_AGAIN, "the coordinator is gone (%s)", reason));
-        return;
-    }
-    log_warning("the coordinator is gone (%s); waiting %u s for the next", reason,
-                reconnect_seconds);
-    host->tenancy.until_ns = clock_monotonic_ns() + reconnect_seconds * NS_PER_S;
-    start_timer(host, ON_LOST, reconnect_seconds * NS_PER_S);
-}
-
-/* The run is over for this worker. The role is not asked from within its own call: it forgets in a
- * turn of the loop. */
-static void leave_run(struct host *host, int code) {
-    if (!host->options.stay)
-        host_end(host, code);
-    else
-        event_active(host->events[ON_REST], EV_TIMEOUT, 0);
-}
-
-/* Strangers stay: one of them may be the next coordinator. malloc_trim() gives back to the system
- * what a large run had. */
-static void on_rest(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    struct host *host = context;
-    for (size_t i = host->links.count; i-- > 0;)
-        if (!host->links.items[i]->stranger)
-            host_close(host, host->links.items[i]->number);
-    for (size_t i = 0; i < SHARDS_MAX; i++) {
-        connecting_free(host->attempts[i].connecting);
-        host->attempts[i].connecting = NULL;
-    }
-    host_alarm(host, -1);
-    event_del(host->events[ON_LOST]);
-    outbox_clear(&host->outbox);
-    host->coordinator = 0;
-    host->epoch = 0;
-    tenancy_end(&host->tenancy);
-    host->role.forget(host->role.state);
-    malloc_trim(0);
-    error_clear();
-    log_info("the run is over: free for the next");
-}
-
-/* A coordinator of another run than the one that the worker serves may ask again later. */
-static bool refuse_other_run(struct host *host, const struct link *link,
-                             const struct message *hello, int64_t now_ns) {
-    char *reason = tenancy_objection(&host->tenancy, hello->hello.run, now_ns);
-    if (!reason)
-        return false;
-    peer_send(link->peer, &(struct message){.type = MESSAGE_REFUSED,
-                                            .epoch = hello->epoch,
-                                            .refused = {.reason = reason, .busy = true}});
-    free(reason);
-    return true;
-}
-
-static void on_lost(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    leave_run(context, error_set(ERROR_AGAIN, "no coordinator came in time"));
 }
 
 /* ---- the role ---- */
@@ -243,7 +114,7 @@ static void drain(struct host *host) {
         if (!link)
             continue;
         if (envelope->type == MESSAGE_WELCOME)
-            coordinator_found(host, link, envelope->epoch);
+            host_coordinator_found(host, link, envelope->epoch);
         if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED)
             no_stranger(link);
         peer_send_envelope(link->peer, &host->outbox, envelope);
@@ -297,14 +168,16 @@ static void on_message(void *context, struct peer *peer, const struct message *m
         answer_ping(peer, message);
         return;
     }
-    if (message->type == MESSAGE_HELLO && refuse_other_run(host, link, message, now_ns))
+    if (message->type == MESSAGE_HELLO && host->leaving && link->stranger)
+        host_rest(host); /* that of the next run was fast */
+    if (message->type == MESSAGE_HELLO && host_refuses(host, link, message, now_ns))
         return;
     if (message->type == MESSAGE_HELLO)
         note_hello(link, &message->hello);
     host->role.message(host->role.state, from, message, now_ns, &host->outbox);
     finish_step(host, now_ns);
     if (message->type == MESSAGE_BYE && from == host->coordinator)
-        leave_run(host, 0);
+        host_leave_run(host, host->options.stay || (message->bye.again && !host->options.once), 0);
 }
 
 static void on_closed(void *context, struct peer *peer, const char *reason) {
@@ -315,8 +188,8 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     int64_t now_ns = clock_monotonic_ns();
     log_debug("link %u: %s", number, reason);
     links_forget(&host->links, link);
-    if (number == host->coordinator)
-        coordinator_lost(host, reconnect_seconds, reason);
+    if (number == host->coordinator && !host->leaving)
+        host_coordinator_lost(host, reconnect_seconds, reason);
     host->role.gone(host->role.state, number, now_ns, &host->outbox);
     finish_step(host, now_ns);
 }
@@ -334,7 +207,7 @@ static void on_accept(evutil_socket_t listener, short what, void *context) {
         log_warning("%s", error_text());
         error_clear();
         event_del(host->events[ON_ACCEPT]);
-        start_timer(host, ON_PAUSE, ACCEPT_PAUSE_MS * NS_PER_MS);
+        host_start_timer(host, ON_PAUSE, ACCEPT_PAUSE_MS * NS_PER_MS);
     }
 }
 
@@ -355,6 +228,17 @@ static void on_wake(evutil_socket_t descriptor, short what, void *context) {
 static void on_alarm(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     finish_step(context, clock_monotonic_ns());
+}
+
+static void on_rest(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    host_rest(context);
+}
+
+static void on_lost(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct host *host = context;
+    host_leave_run(host, host->options.stay, error_set(ERROR_AGAIN, "no coordinator came in time"));
 }
 
 static void on_parent(evutil_socket_t descriptor, short what, void *context) {
@@ -379,7 +263,7 @@ void host_alarm(struct host *host, int64_t delay_ns) {
     if (delay_ns < 0)
         event_del(host->events[ON_ALARM]);
     else
-        start_timer(host, ON_ALARM, delay_ns);
+        host_start_timer(host, ON_ALARM, delay_ns);
 }
 
 void host_end(struct host *host, int code) {
@@ -411,14 +295,11 @@ static void start_events(struct host *host) {
     event_add(host->events[ON_WAKE], NULL);
     event_add(host->events[ON_TERM], NULL);
     signal(SIGPIPE, SIG_IGN);
-    if (host->options.hello_seconds)
-        start_timer(host, ON_LOST, host->options.hello_seconds * NS_PER_S);
-    if (host->options.parent_pid) {
+    if (host->options.parent_pid)
         signal(SIGINT, SIG_IGN);
-        event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
-    } else {
+    else
         event_add(host->events[ON_INT], NULL);
-    }
+    host_await_coordinator(host, 0);
 }
 
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:

@@ -9,7 +9,9 @@
  * process may be paused.
  *
  * With `stay` the worker does not end then: it forgets the run, and waits for the next coordinator,
- * of any run. While it serves one, that of another is REFUSED as busy, and may ask again.
+ * of any run. While it serves one, that of another is REFUSED as busy, and may ask again. A BYE
+ * that says `again` has the same effect, but the worker ends if the next coordinator does not come
+ * in time, or if its parent is gone.
  *
  * Whoever connects is a stranger until the role WELCOMEs or GREETs it. A stranger is dropped if
  * that takes too long. When there are too many connections, the oldest stranger is dropped.
@@ -35,8 +37,8 @@ struct host_options {
     const char *device; /* as base/device_choice.h reads it: instead of the job's; or NULL */
     bool once;          /* do not wait for another coordinator when the first is lost */
     bool stay;          /* serve one run after the other */
-    int parent_pid;     /* not 0: end when this is no longer the parent, before any HELLO */
-    int hello_seconds;  /* not 0: end when no HELLO has come within this time */
+    int parent_pid;     /* not 0: end when this is no longer the parent, while no run is served */
+    int hello_seconds;  /* not 0: the same when no HELLO has come within this time */
     int log_level;      /* enum log_level */
     int greet_ms;       /* how long a connection may stay a stranger; 0: 10 s */
 };

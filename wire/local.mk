@@ -9,6 +9,7 @@ libwire_a_SOURCES = \
 	wire/flush_index.c wire/flush_index.h \
 	wire/frame.c wire/frame.h \
 	wire/host.c wire/host.h \
+	wire/host_parts.h wire/host_run.c \
 	wire/inlet.c wire/inlet.h \
 	wire/key.c wire/key.h \
 	wire/links.c wire/links.h \

@@ -14,7 +14,6 @@
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
-#define MANY_MESSAGES 32   /* of a turn of the loop, from which they are sent together */
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
 #define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
 #define GUARD_PAUSE_NS (1 * NS_PER_S)
@@ -91,35 +90,6 @@ static int carry_out(struct cluster *cluster) {
     if (commit && !code)
         code = cluster->options.commit(cluster->options.context);
     return code;
-}
-
-/* Whether the shards get many messages at once: those of many verdicts. */
-static bool are_many(const struct outbox *messages) {
-    bool small = messages->count >= MANY_MESSAGES;
-    for (size_t i = 0; i < messages->count && small; i++)
-        small = messages->envelopes[i].bulk.length == 0;
-    return small;
-}
-
-static struct peer *peer_of(const struct cluster *cluster, size_t message) {
-    return cluster->links[cluster->out.messages.envelopes[message].to].peer;
-}
-
-void cluster_send(struct cluster *cluster) {
-    const struct outbox *messages = &cluster->out.messages;
-    bool many = are_many(messages);
-    for (size_t i = 0; i < messages->count; i++) {
-        struct peer *peer = peer_of(cluster, i);
-        if (peer && many)
-            peer_hold(peer);
-        if (peer)
-            peer_send_envelope(peer, messages, &messages->envelopes[i]);
-    }
-    for (size_t i = 0; i < messages->count && many; i++) {
-        struct peer *peer = peer_of(cluster, i);
-        if (peer)
-            peer_let_go(peer);
-    }
 }
 
 /* A coordinator that was stopped may have been replaced. It finds its sockets full of messages, and
@@ -447,6 +417,14 @@ static void add_events(struct cluster *cluster) {
 
 /* ---- life ---- */
 
+/* It has ended, or could not be started: it is started anew, on a host when that is due. */
+static void begin_start(struct worker_link *link) {
+    const struct hosts *hosts = link->cluster->options.hosts;
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t when_ns = hosts ? hosts_due(hosts, link->number) : now_ns;
+    start_soon(link, when_ns > now_ns ? (when_ns - now_ns) / NS_PER_MS : 0);
+}
+
 /* Connects to all workers that listen. A worker that is being started does not listen yet: on_up()
  * connects to it. */
 static void find_workers(struct cluster *cluster) {
@@ -457,10 +435,10 @@ static void find_workers(struct cluster *cluster) {
         if (!launched)
             awaiting_begin(&cluster->awaiting, i, clock_monotonic_ns(),
                            cluster->options.wait_seconds);
-        if (!launched || (!launched->starting && launched->address))
+        if (!launched || (!launched->starting && launch_runs(launched)))
             connect_link(&cluster->links[i]);
         else if (!launched->starting)
-            start_soon(&cluster->links[i], 0); /* its start has failed already */
+            begin_start(&cluster->links[i]);
     }
 }
 
@@ -475,7 +453,7 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
         *link = (struct worker_link){.cluster = c, .number = i};
         link->starter = evtimer_new(base, on_start, link);
         link->teller = evtimer_new(base, on_teller, link);
-        if (options->hosts) /* nobody could come before this */
+        if (options->hosts && launch_runs(options->launched[i])) /* nobody could come before this */
             hosts_started(options->hosts, i, clock_monotonic_ns());
     }
     output_init(&c->out);

@@ -49,9 +49,10 @@ void cluster_cancel(struct cluster *cluster);
 /* For whom the run waits, in words: see awaiting_text(). */
 char *cluster_awaited(const struct cluster *cluster);
 
-/* Tells the workers to exit, and turns the loop until these messages were sent (two seconds at
- * most). The state machine is asked nothing after that. Harmless the second time. */
-void cluster_dismiss(struct cluster *cluster, const char *why);
+/* Tells the workers to exit, or with `again` to wait for the next run, and turns the loop until
+ * these messages were sent (two seconds at most). The state machine is asked nothing after that.
+ * Harmless the second time. */
+void cluster_dismiss(struct cluster *cluster, const char *why, bool again);
 
 void cluster_free(struct cluster *cluster);
 

@@ -35,11 +35,11 @@ static void come_to_rest(struct cluster *cluster) {
     }
 }
 
-void cluster_dismiss(struct cluster *cluster, const char *why) {
+void cluster_dismiss(struct cluster *cluster, const char *why, bool again) {
     if (cluster->dismissed)
         return;
     come_to_rest(cluster);
-    coordinator_dismiss(cluster->coordinator, why, &cluster->out);
+    coordinator_dismiss(cluster->coordinator, why, again, &cluster->out);
     cluster_send(cluster);
     output_clear(&cluster->out);
     loop_until(cluster->base, DISMISS_MS, all_sent, cluster);

@@ -357,6 +357,23 @@ void launch_stop(struct launched *worker) {
     worker->adopted = false;
 }
 
+void launch_rest(struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        if (launch->workers[i]->adopted)
+            launch_stop(launch->workers[i]);
+}
+
+bool launch_has(const struct launch *launch, uint32_t shards, uint32_t replicas) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < launch->count; i++)
+        found += launch->workers[i]->role == ROLE_SHARD;
+    return found == shards && launch->count - found == replicas;
+}
+
+bool launch_runs(const struct launched *worker) {
+    return worker->pid || worker->adopted;
+}
+
 int launch_restart(struct launch *launch, struct launched *worker, const struct hosts_entry *host) {
     launch->restarted = true;
     worker->tries = 0;

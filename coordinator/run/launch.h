@@ -95,6 +95,16 @@ void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t p
  * ERROR_CREATE. */
 int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas);
 
+/* The run has ended, and its workers wait for the next one. Those that an earlier coordinator
+ * started do not: nobody would see them end. */
+void launch_rest(struct launch *launch);
+
+/* Whether there are exactly so many workers, running or not. */
+bool launch_has(const struct launch *launch, uint32_t shards, uint32_t replicas);
+
+/* Whether the worker's process lives, as far as we know. */
+bool launch_runs(const struct launched *worker);
+
 /* NULL if there is no such worker. */
 struct launched *launch_find(const struct launch *launch, enum role role, uint32_t index);
 

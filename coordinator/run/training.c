@@ -354,6 +354,15 @@ static void make_cluster(struct training *run) {
     run->cluster = cluster_new(run->loop.base, run->coordinator, &options);
 }
 
+static bool another_follows(const struct training *run) {
+    return run->member.sweep && !run->member.is_last;
+}
+
+static void dismiss(struct training *run, bool early) {
+    cluster_dismiss(run->cluster, early ? "the run ended early" : "the run has ended",
+                    !early && another_follows(run));
+}
+
 static int train(struct training *run) {
     int64_t start_ns = clock_monotonic_ns();
     make_cluster(run);
@@ -371,7 +380,7 @@ static int train(struct training *run) {
     progress_close();
     run->cancelled = coordinator_phase(run->coordinator) != PHASE_READ;
     if (!code)
-        cluster_dismiss(run->cluster, run->cancelled ? "the run ended early" : "the run has ended");
+        dismiss(run, run->cancelled);
     return code;
 }
 
@@ -408,22 +417,31 @@ static void await_removal(struct training *run, int code) {
     free(error);
 }
 
+/* Ends the workers, or leaves them to the next member with all that is known of them. */
+static void leave_workers(struct training *run, int code) {
+    bool fenced = run->coordinator && coordinator_is_fenced(run->coordinator);
+    bool ours = !fenced && guard_holds();
+    bool told = run->cluster && !another_follows(run); /* else nobody told them to exit */
+    run->rests = ours && !code && run->cluster && another_follows(run);
+    if (!ours)
+        launch_abandon(&run->launch);
+    else if (run->cluster)
+        dismiss(run, code != 0);
+    cluster_free(run->cluster);
+    if (run->rests)
+        launch_rest(&run->launch);
+    else
+        workers_release(run, told ? DISMISS_GRACE_MS : 0);
+}
+
 void training_release(struct training *run, int code) {
-    int grace_ms = run->cluster ? DISMISS_GRACE_MS : 0; /* else nobody told the workers to exit */
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     readback_free(run->recorder.readback);
     sample_release(&run->sample);
     free(run->model_folder);
-    bool fenced = run->coordinator && coordinator_is_fenced(run->coordinator);
-    if (fenced || !guard_holds())
-        launch_abandon(&run->launch);
-    else if (run->cluster)
-        cluster_dismiss(run->cluster, code ? "the run ended early" : "the run has ended");
-    cluster_free(run->cluster);
-    launch_release(&run->launch, grace_ms); /* the loop turns, and answers as before */
-    tls_free(run->tls);
+    leave_workers(run, code);
     if (run->removal)
         await_removal(run, code);
     coordinator_free(run->coordinator);
@@ -442,7 +460,6 @@ void training_release(struct training *run, int code) {
     free(run->start_model);
     free(run->shards_folder);
     free(run->set_path);
-    hosts_release(&run->hosts);
     store_saved_release(&run->saved);
     *run = (struct training){.options = run->options,
                              .command = run->command,
@@ -454,7 +471,11 @@ void training_release(struct training *run, int code) {
                              .store = run->store,
                              .control = run->control,
                              .http = run->http,
-                             .watched_ns = run->watched_ns};
+                             .watched_ns = run->watched_ns,
+                             .rests = run->rests,
+                             .launch = run->launch,
+                             .hosts = run->hosts,
+                             .tls = run->tls};
 }
 
 void training_close(struct training *run) {

@@ -28,6 +28,7 @@ struct training_member {
     uint32_t number;      /* of the member, from 0 */
     const char *identity; /* of the whole job: the run has this instead of its own */
     bool is_start;        /* other members start from its model */
+    bool is_last;         /* of those that this command trains: no other needs its workers */
 };
 
 /* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it.
@@ -76,10 +77,11 @@ struct training {
     struct mixture mixture;
     char *start_model; /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run; /* whose model that is; 0: not known */
+    bool rests;        /* the next three are those of the member before, which workers serve next */
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */
-    char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
     struct tls *tls;            /* STATE/key, from workers_key(); NULL while nobody needs it */
+    char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;
@@ -121,8 +123,9 @@ int training_run(struct training *training, const struct dataset *data, struct s
  * ERROR_DATA if it could not begin. */
 int training_conclude(struct training *training);
 
-/* Ends the workers and releases everything that belongs to one training; the same struct can train
- * again. `code` is what the run ended with. */
+/* Releases everything that belongs to one training; the same struct can train again. Ends the
+ * workers, unless another member of a sweep is to be trained by them. `code` is what the run ended
+ * with. */
 void training_release(struct training *training, int code);
 
 /* Releases the rest: the loop, the lock, the store and the servers. */

@@ -13,6 +13,7 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sockets.h"
 #include "wire/peer.h"
+#include "wire/tls.h"
 
 static void begin_launching(struct training *run) {
     const char *verbosity = run->options->quiet     ? "--quiet"
@@ -147,23 +148,64 @@ static void place_on_hosts(struct training *run) {
     free(state);
 }
 
+/* ---- when they served another member of the sweep ---- */
+
+static bool serve_again(const struct training *run) {
+    return run->rests &&
+           launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
+                      run->job->replica_addresses[0] ? 0 : run->sizing.replicas);
+}
+
+/* What is known of the hosts holds for this run, too. A worker that does not run is started by the
+ * cluster, when that is due. */
+static void begin_again(struct training *run) {
+    if (!run->hosts.count)
+        return;
+    hosts_again(&run->hosts);
+    for (uint32_t i = 0; i < run->launch.count; i++) {
+        const struct launched *worker = run->launch.workers[i];
+        if (!launch_runs(worker))
+            hosts_left(&run->hosts, worker->role == ROLE_SHARD
+                                        ? worker->index
+                                        : run->sizing.shards + worker->index);
+    }
+}
+
+/* Other data may need other numbers of them. */
+static int begin_anew(struct training *run) {
+    if (run->rests)
+        workers_release(run, 0);
+    int code = hosting_find(run->job, &run->loop, &run->hosts);
+    begin_launching(run);
+    if (!code && run->hosts.count) {
+        place_on_hosts(run);
+        code = workers_key(run); /* the workers read it when they start */
+    }
+    if (!code && run->interrupted)
+        code = store_processes(run->store, run->recorder.run, adopt, run);
+    return code ? code : start(run, run->sizing.shards, run->sizing.replicas);
+}
+
 /* If the run's coordinator was lost, its workers may still wait for the next one: they are adopted.
  * If the run ended, its workers were told to exit: to look for them would count them as lost. */
 int workers_start(struct training *run) {
     int code = 0;
     progress_stage("starting shards and replicas");
-    begin_launching(run);
-    if (run->hosts.count)
-        place_on_hosts(run);
-    if (run->hosts.count)
-        code = workers_key(run); /* the workers read it when they start */
-    if (!code && run->interrupted)
-        code = store_processes(run->store, run->recorder.run, adopt, run);
-    if (!code)
-        code = start(run, run->sizing.shards, run->sizing.replicas);
+    if (serve_again(run))
+        begin_again(run);
+    else
+        code = begin_anew(run);
+    run->rests = false;
     if (!code)
         list(run);
     if (!code && any_needs_tls(run))
         code = workers_key(run);
     return code;
+}
+
+void workers_release(struct training *run, int grace_ms) {
+    launch_release(&run->launch, grace_ms);
+    hosts_release(&run->hosts);
+    tls_free(run->tls);
+    run->tls = NULL;
 }

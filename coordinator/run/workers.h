@@ -15,8 +15,12 @@ int workers_key(struct training *run);
 int workers_prepare(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
- * address of each worker; gets the key if one of these may need it. Errors as of launch_start() and
- * workers_key(). */
+ * address of each worker; gets the key if one of these may need it. Those that rest from another
+ * member of the sweep serve this one. Errors as of launch_start() and workers_key(). */
 int workers_start(struct training *run);
+
+/* Ends them: waits up to `grace_ms` until those exit that were told to, and turns the loop
+ * meanwhile. Forgets what is known of hosts. */
+void workers_release(struct training *run, int grace_ms);
 
 #endif

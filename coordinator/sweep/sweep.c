@@ -199,6 +199,13 @@ static char *start_folder(const struct sweep *sweep, uint32_t member) {
                          (long long)sweep->runs.members[before].run);
 }
 
+static bool is_last(const struct sweep *sweep) {
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < sweep->runs.count; i++)
+        open += sweep->runs.members[i].state == MEMBER_OPEN;
+    return open == 1;
+}
+
 /* The time before the first member belongs to that. */
 static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
     struct training *training = sweep->training;
@@ -207,7 +214,8 @@ static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
     training->member = (struct training_member){.sweep = sweep->number,
                                                 .number = member,
                                                 .identity = sweep->identity,
-                                                .is_start = !place.fold};
+                                                .is_start = !place.fold,
+                                                .is_last = is_last(sweep)};
     if (sweep->trained++) {
         training->started_ns = clock_monotonic_ns();
         training->started_ms = clock_wall_ms();
@@ -373,6 +381,8 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
         code = begin(&sweep);
     if (!code && !outcome->winner)
         code = train_all(&sweep, outcome);
+    if (code)
+        training_release(training, code); /* workers may wait for a member that does not come */
     dataset_release(&sweep.left);
     sweep_runs_release(&sweep.runs);
     free(sweep.start_sha);

@@ -77,6 +77,20 @@ def a_run_begins_on_the_one_host_of_ten_that_answers(folder):
 
 
 @test
+def what_is_known_of_hosts_holds_for_all_runs_of_a_path(folder):
+    launch = launcher(folder, n3=f'echo >> {folder}/tries; {DEAD}', n4=MUTE)
+    job = small_job(folder, hosts=hosts_to(4)[::-1], launch=launch, shards=2, folds=2,
+                    l2=[1.0, 0.1, 0.01])
+    got = train(job, '--fresh')
+    here = train(small_job(folder, folds=2, l2=[1.0, 0.1, 0.01]), '--fresh')
+    hashes = [[row['model_sha256'] for row in result['path']] for result in (got, here)]
+    assert hashes[0] == hashes[1], hashes
+    tries = len((folder / 'tries').read_text())
+    assert tries <= 6, f'{tries} starts on a dead host, in {got["sweep"]["runs"]} runs'
+    assert host_of(got, 3)['state'] != 'up', got
+
+
+@test
 def a_shard_waits_a_moment_for_its_own_host(folder):
     launch = launcher(folder, n2='sleep 0.5; exec "$@"')
     job = small_job(folder, hosts=hosts_to(3), launch=launch, shards=1)

@@ -75,6 +75,54 @@ def a_list_without_rows_that_judge_is_refused_with_what_to_add(folder):
     assert finished.status == CONFIG and 'also set `holdout`' in finished.stderr, finished
 
 
+# ---- workers ----
+
+@test
+def the_same_workers_serve_all_runs(folder):
+    train(path_job(folder))
+    query = 'SELECT role, count(DISTINCT pid), count(DISTINCT run) FROM processes GROUP BY role'
+    assert rows_of(folder / 'job.state', query) == [('replica', 1, 4), ('shard', 1, 4)]
+
+
+def stands_still(process):
+    with open(f'/proc/{process.pid}/stat') as file:
+        return file.read().rpartition(')')[2].split()[0] == 'T'
+
+
+@test
+def workers_that_die_between_two_runs_are_replaced(folder):
+    job = path_job(folder)
+    expected = table_of(quiet(folder, job))
+    process = Process(COORDINATOR, 'run', job, '--json',
+                      DML_FAILPOINT='coordinator.run_ended:2:stop')
+    process.until(lambda: stands_still(process), 'it stands between two runs')
+    workers = [pid for pid in process.survivors() if pid != process.pid]
+    assert len(workers) == 2, workers
+    for pid in workers:
+        os.kill(pid, signal.SIGKILL)
+    process.signal(signal.SIGCONT)
+    finished = process.wait(60)
+    process.end()
+    assert finished.status == 0 and table_of(finished.json) == expected, finished
+    query = 'SELECT role, count(DISTINCT pid) FROM processes GROUP BY role'
+    assert rows_of(folder / 'job.state', query) == [('replica', 2), ('shard', 2)]
+    assert finished.json['restarts']['shard'] == 0, finished
+
+
+@test
+def workers_end_soon_after_a_coordinator_that_dies_between_two_runs(folder):
+    process = Process(COORDINATOR, 'run', path_job(folder),
+                      DML_FAILPOINT='coordinator.run_ended:2:kill')
+    try:
+        process.wait()
+        deadline = time.monotonic() + 30
+        while process.survivors():
+            assert time.monotonic() < deadline, process.survivors()
+            time.sleep(0.1)
+    finally:
+        process.end()
+
+
 # ---- sweeps that were broken off ----
 
 KILLS = ['sweep_begun:1', 'sweep_ended:1', 'run_ended:1', 'run_ended:3', 'run_ended:4',

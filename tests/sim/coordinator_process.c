@@ -201,7 +201,7 @@ static void send_messages(struct process *process) {
 static void dismiss(struct process *process, const char *why) {
     struct coordinator_process *self = process->state;
     output_clear(&self->out);
-    coordinator_dismiss(self->machine, why, &self->out);
+    coordinator_dismiss(self->machine, why, false, &self->out);
     send_messages(process);
     if (!process->dying)
         process_end(process, true);

@@ -284,6 +284,37 @@ static void a_worker_that_stays_forgets_a_run_on_bye_and_serves_another(void **s
     assert_ends(&worker, 0);
 }
 
+static const struct message bye_again = {.type = MESSAGE_BYE, .bye = {.again = 1}};
+
+static void a_worker_serves_another_run_after_a_bye_that_says_so(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor next;
+    worker_start(&worker, (struct host_options){.parent_pid = getpid()});
+    assert_int_equal(visit(worker.address, 60, &bye_again), 0);
+    assert_int_equal(greet_for_another(&next, &worker), MESSAGE_WELCOME);
+    peer_send(next.peer, &bye);
+    visitor_leave(&next);
+    assert_ends(&worker, 0);
+}
+
+static void a_worker_ends_if_no_other_run_begins_with_it(void **state) {
+    (void)state;
+    static const struct {
+        struct host_options options;
+        uint32_t reconnect_seconds;
+    } cases[] = {{{.hello_seconds = 1}, 60}, {{.parent_pid = 1}, 60}, {{0}, 1}};
+    struct worker worker;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        worker_start(&worker, cases[i].options);
+        assert_int_equal(visit(worker.address, cases[i].reconnect_seconds, &bye_again), 0);
+        assert_ends(&worker, 75);
+    }
+    worker_start(&worker, (struct host_options){.once = true});
+    assert_int_equal(visit(worker.address, 60, &bye_again), 0);
+    assert_ends(&worker, 0);
+}
+
 static void a_worker_that_stays_is_free_when_a_lost_coordinator_does_not_come_back(void **state) {
     (void)state;
     struct worker worker;
@@ -415,6 +446,8 @@ int main(void) {
         cmocka_unit_test(a_worker_whose_parent_went_before_any_hello_ends),
         cmocka_unit_test(a_ping_is_answered_by_the_host),
         cmocka_unit_test(a_worker_that_stays_forgets_a_run_on_bye_and_serves_another),
+        cmocka_unit_test(a_worker_serves_another_run_after_a_bye_that_says_so),
+        cmocka_unit_test(a_worker_ends_if_no_other_run_begins_with_it),
         cmocka_unit_test(a_worker_that_stays_is_free_when_a_lost_coordinator_does_not_come_back),
         cmocka_unit_test(a_later_coordinator_takes_over_at_once_and_the_former_is_told),
         cmocka_unit_test(strangers_are_dropped_in_time_and_the_coordinator_is_not),

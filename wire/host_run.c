@@ -1,0 +1,109 @@
+/* Which run a worker serves: coordinators come and are lost, and runs end. */
+#include "wire/host_parts.h"
+
+#include <event2/event.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "wire/connecting.h"
+#include "wire/peer.h"
+
+enum { PARENT_CHECK_MS = 1000 };
+
+void host_await_coordinator(struct host *host, uint32_t otherwise_seconds) {
+    const struct host_options *options = &host->options;
+    int64_t seconds = options->parent_pid ? 0 : otherwise_seconds;
+    if (options->hello_seconds)
+        seconds = options->hello_seconds;
+    if (seconds)
+        host_start_timer(host, ON_LOST, seconds * NS_PER_S);
+    if (options->parent_pid)
+        event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
+}
+
+/* Tells a coordinator at once that a later one has taken over. The epoch of the later one is in the
+ * message, by which the former sees that it is fenced out. */
+static void refuse_former(const struct link *link, uint64_t epoch) {
+    log_warning("a later coordinator takes over");
+    struct message refused = {.type = MESSAGE_REFUSED,
+                              .epoch = epoch,
+                              .refused = {.reason = "a later coordinator of the run took over"}};
+    peer_send(link->peer, &refused);
+}
+
+void host_coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
+    const struct link *former = links_find(&host->links, host->coordinator);
+    if (former && epoch > host->epoch)
+        refuse_former(former, epoch);
+    host->epoch = epoch;
+    host->coordinator = link->number;
+    host->reconnect_seconds = link->reconnect_seconds;
+    tenancy_begin(&host->tenancy, link->run);
+    event_del(host->events[ON_LOST]);
+    event_del(host->events[ON_PARENT]);
+}
+
+void host_coordinator_lost(struct host *host, uint32_t reconnect_seconds, const char *reason) {
+    host->coordinator = 0;
+    if (host->options.once) {
+        log_warning("the coordinator is gone (%s)", reason);
+        host_end(host, error_set(ERROR_AGAIN, "the coordinator is gone (%s)", reason));
+        return;
+    }
+    log_warning("the coordinator is gone (%s); waiting %u s for the next", reason,
+                reconnect_seconds);
+    host->tenancy.until_ns = clock_monotonic_ns() + reconnect_seconds * NS_PER_S;
+    host_start_timer(host, ON_LOST, reconnect_seconds * NS_PER_S);
+}
+
+/* The role is not asked from within its own call: it forgets in a turn of the loop. */
+void host_leave_run(struct host *host, bool stays, int code) {
+    if (!stays) {
+        host_end(host, code);
+        return;
+    }
+    host->leaving = true;
+    event_active(host->events[ON_REST], EV_TIMEOUT, 0);
+}
+
+/* Strangers stay: one of them may be the next coordinator. malloc_trim() gives back to the system
+ * what a large run had. */
+void host_rest(struct host *host) {
+    host->leaving = false;
+    event_del(host->events[ON_REST]);
+    for (size_t i = host->links.count; i-- > 0;)
+        if (!host->links.items[i]->stranger)
+            host_close(host, host->links.items[i]->number);
+    for (size_t i = 0; i < SHARDS_MAX; i++) {
+        connecting_free(host->attempts[i].connecting);
+        host->attempts[i].connecting = NULL;
+    }
+    host_alarm(host, -1);
+    event_del(host->events[ON_LOST]);
+    outbox_clear(&host->outbox);
+    host->coordinator = 0;
+    host->epoch = 0;
+    tenancy_end(&host->tenancy);
+    host->role.forget(host->role.state);
+    malloc_trim(0);
+    error_clear();
+    if (host->options.stay)
+        log_info("the run is over: free for the next");
+    else
+        host_await_coordinator(host, host->reconnect_seconds);
+}
+
+bool host_refuses(struct host *host, const struct link *link, const struct message *hello,
+                  int64_t now_ns) {
+    char *reason = tenancy_objection(&host->tenancy, hello->hello.run, now_ns);
+    if (!reason)
+        return false;
+    peer_send(link->peer, &(struct message){.type = MESSAGE_REFUSED,
+                                            .epoch = hello->epoch,
+                                            .refused = {.reason = reason, .busy = true}});
+    free(reason);
+    return true;
+}
