@@ -12,11 +12,13 @@ libbase_a_SOURCES = \
 	base/file.c base/file.h \
 	base/filesystem.c base/filesystem.h \
 	base/guard.c base/guard.h \
+	base/groups.c base/groups.h \
 	base/hash.c base/hash.h \
 	base/layout.c base/layout.h \
 	base/limits.h \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \
+	base/memory_limit.c base/memory_limit.h \
 	base/mutant.h \
 	base/nearest.c base/nearest.h \
 	base/permutation.c base/permutation.h \

@@ -7,49 +7,57 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
 #define CACHE_LINE 64
 
-static _Noreturn void exhausted(size_t count, size_t size) {
+static int status = -ERROR_UNAVAILABLE;
+
+void memory_is_of_worker(void) {
+    status = MEMORY_STATUS;
+}
+
+/* At once: what exit() calls may want memory, too, and other threads still use what it releases. */
+_Noreturn void memory_exhausted(size_t count, size_t size) {
     fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count,
             size);
-    exit(-ERROR_INTERNAL);
+    _exit(status);
 }
 
 void *memory_new(size_t count, size_t size) {
     void *start = calloc(count ? count : 1, size ? size : 1);
     if (!start)
-        exhausted(count, size);
+        memory_exhausted(count, size);
     return start;
 }
 
 void *memory_new_aligned(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - CACHE_LINE)
-        exhausted(count, size);
+        memory_exhausted(count, size);
     bytes += CACHE_LINE - bytes % CACHE_LINE;
     void *start = aligned_alloc(CACHE_LINE, bytes);
     if (!start)
-        exhausted(count, size);
+        memory_exhausted(count, size);
     return memset(start, 0, bytes);
 }
 
 void *memory_resize(void *old, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
-        exhausted(count, size);
+        memory_exhausted(count, size);
     void *start = realloc(old, bytes ? bytes : 1);
     if (!start)
-        exhausted(count, size);
+        memory_exhausted(count, size);
     return start;
 }
 
 char *memory_copy_string(const char *string) {
     char *copy = strdup(string);
     if (!copy)
-        exhausted(strlen(string) + 1, 1);
+        memory_exhausted(strlen(string) + 1, 1);
     return copy;
 }
 
@@ -60,7 +68,7 @@ char *memory_format(const char *format, ...) {
     int length = vasprintf(&string, format, arguments);
     va_end(arguments);
     if (length < 0)
-        exhausted(1, 1);
+        memory_exhausted(1, 1);
     return string;
 }
 
@@ -68,7 +76,7 @@ void *memory_map(size_t bytes) {
     void *start =
         mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)
-        exhausted(bytes, 1);
+        memory_exhausted(bytes, 1);
     madvise(start, bytes, MADV_HUGEPAGE); /* a hint: a refusal changes nothing but speed */
     return start;
 }

@@ -1,9 +1,19 @@
 /* Memory. A process that runs out of memory ends with a message. That loses no state, since any
- * process may die at any instant; and callers need no untested branch for it. */
+ * process may die at any instant; and callers need no untested branch for it. Its status is
+ * MEMORY_STATUS of a worker, by which the coordinator knows why it ended; else that of
+ * ERROR_UNAVAILABLE. */
 #ifndef DML_BASE_MEMORY_H
 #define DML_BASE_MEMORY_H
 
 #include <stddef.h>
+
+#define MEMORY_STATUS 71
+
+/* This process is a worker. */
+void memory_is_of_worker(void);
+
+/* Ends the process: so much could not be had. */
+_Noreturn void memory_exhausted(size_t count, size_t size);
 
 /* `count` zeroed elements of `size` bytes; never NULL, also for none. Release with free(). */
 void *memory_new(size_t count, size_t size);

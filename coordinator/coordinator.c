@@ -94,6 +94,29 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
                      why, membership->plugin_failures);
 }
 
+/* So often at the same point: the first time it may be that others had the memory. */
+#define STARVED_MAX 2
+
+int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, bool refused,
+                        int64_t now_ns, struct output *out) {
+    struct membership *membership = &c->membership;
+    const struct member *worker = &membership->members[link];
+    uint64_t program = steering_next_program(c);
+    if (membership->starved_program != program)
+        membership->starved = 0;
+    membership->starved_program = program;
+    membership->starved++;
+    bool ours = !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
+    if (!ours || c->phase >= PHASE_READ || (!refused && membership->starved < STARVED_MAX))
+        return coordinator_lost(c, link, why, now_ns, out);
+    c->phase = PHASE_FAILED;
+    return error_set(ERROR_UNAVAILABLE,
+                     "%s %u %s; allow more, or need less: fewer replicas and threads, a shorter "
+                     "history, fewer columns or smaller layers. What is durable is kept: run the "
+                     "same command again to go on",
+                     role_name(worker->role), worker->index, why);
+}
+
 /* The worker is replaced as any that is lost. If the job leaves the choice to its workers, the
  * replacement computes on the CPU as long as this coordinator lives: a device that failed once may
  * fail again. */

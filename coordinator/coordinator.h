@@ -107,6 +107,13 @@ void coordinator_opened(struct coordinator *coordinator, uint32_t link, int64_t 
 int coordinator_lost(struct coordinator *coordinator, uint32_t link, const char *why,
                      int64_t now_ns, struct output *out);
 
+/* The same of a process that ended for lack of memory. `why` completes "replica 2 …". One that was
+ * `refused` memory would be again, and ends the run; one that the system killed for want of it is
+ * replaced once, as others may have used it. A worker of a host or of someone else is lost as any
+ * other is. */
+int coordinator_starved(struct coordinator *coordinator, uint32_t link, const char *why,
+                        bool refused, int64_t now_ns, struct output *out);
+
 /* A message from `link`. Answers 0, or the error that ends the run (phase is PHASE_FAILED). */
 int coordinator_step(struct coordinator *coordinator, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out);

@@ -45,6 +45,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/key.c coordinator/job/key.h \
 	coordinator/job/key_table.c \
 	coordinator/job/network.c coordinator/job/network.h \
+	coordinator/job/need.c coordinator/job/need.h \
 	coordinator/job/plugin.c coordinator/job/plugin.h \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
@@ -105,6 +106,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/showing.c coordinator/run/showing.h \
 	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \
 	coordinator/run/sockets.c coordinator/run/sockets.h \
+	coordinator/run/starving.c coordinator/run/starving.h \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/mixture.c coordinator/run/mixture.h \
 	coordinator/run/training.c coordinator/run/training.h \
@@ -130,6 +132,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/export.c \
 	coordinator/command/figures_print.c coordinator/command/figures_print.h \
 	coordinator/command/jobs.c \
+	coordinator/command/need_print.c coordinator/command/need_print.h \
 	coordinator/command/output_file.c coordinator/command/output_file.h \
 	coordinator/command/pack.c \
 	coordinator/command/past.c coordinator/command/past.h \

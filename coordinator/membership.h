@@ -41,6 +41,10 @@ struct membership {
     /* Failures of a plug-in since the program before this was sent. */
     uint64_t failed_program;
     uint32_t plugin_failures;
+
+    /* And workers that were killed for want of memory since then. */
+    uint64_t starved_program;
+    uint32_t starved;
 };
 
 void membership_init(struct coordinator *c);

@@ -417,6 +417,7 @@ int main(int argc, char **argv) {
     process_begin();
     if (argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
         return plugin_process(argc - 2, argv + 2);
+    memory_is_of_worker();
     int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
     if (!code)
         code = host_options_read(

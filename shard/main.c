@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/process.h"
 #include "numeric/setup.h"
 #include "shard/confined.h"
@@ -123,6 +124,7 @@ static int serve(const struct host_options *options) {
 int main(int argc, char **argv) {
     struct host_options options;
     process_begin();
+    memory_is_of_worker();
     int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
     if (code == 0)
         code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",

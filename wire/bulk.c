@@ -1,19 +1,16 @@
 #include "wire/bulk.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "wire/mapping.h"
 #include "wire/peer.h"
 
 static void *copy_aligned(const void *data, size_t length) {
     void *copy = aligned_alloc(64, (length + 63) / 64 * 64);
-    if (!copy) {
-        fprintf(stderr, "dml: out of memory: %zu bytes of bulk could not be kept\n", length);
-        exit(-ERROR_INTERNAL);
-    }
+    if (!copy)
+        memory_exhausted(length, 1);
     return memcpy(copy, data, length);
 }
 

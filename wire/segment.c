@@ -2,19 +2,11 @@
 #include "wire/segment.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/memory.h"
-
-static _Noreturn void give_up(size_t length) {
-    fprintf(stderr, "dml: no shared memory for %zu bytes: give the machine more, or raise limits\n",
-            length);
-    exit(-ERROR_INTERNAL);
-}
 
 /* Readers refuse a segment that is not sealed against shrinking: without the seal, we could cut the
  * memory off while they read it. Ids are never used twice in a process, or a peer could take a new
@@ -28,10 +20,10 @@ struct segment *segment_new(size_t length) {
     segment->descriptor = memfd_create("dml segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (segment->descriptor < 0 || ftruncate(segment->descriptor, (off_t)mapped) ||
         fcntl(segment->descriptor, F_ADD_SEALS, F_SEAL_SHRINK))
-        give_up(length);
+        memory_exhausted(length, 1);
     segment->start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, segment->descriptor, 0);
     if (segment->start == MAP_FAILED)
-        give_up(length);
+        memory_exhausted(length, 1);
     (void)madvise(segment->start, mapped, MADV_HUGEPAGE); /* only where the system allows it */
     do
         segment->id = ++last;

@@ -2,9 +2,12 @@
 
 #include "base/error.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/need_print.h"
 #include "coordinator/run/dataset_columns.h"
 #include "coordinator/run/devices.h"
 #include "coordinator/run/gradient.h"
+#include "coordinator/run/sets.h"
+#include "coordinator/run/shape.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/network.h"
 #include "coordinator/status/members.h"
@@ -81,9 +84,19 @@ static void print_gradient(const json_t *found) {
                member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
+/* By the data as it was packed last: it is not read here. */
+static void find_need(const struct job *job, struct memory_need *need) {
+    struct set *set = sets_newest(job->state);
+    *need = (struct memory_need){0};
+    if (set && need_of_data(job, set_info(set), need))
+        error_clear(); /* a run says so */
+    set_close(set);
+}
+
 int command_check(const struct options *options) {
     struct job *job;
     struct dataset_paths paths;
+    struct memory_need need;
     json_t *gradient = NULL;
     struct table *table = NULL;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
@@ -97,8 +110,11 @@ int command_check(const struct options *options) {
         code = devices_check(job);
     if (!code && options->gradient)
         code = gradient_check(job, &gradient);
+    if (!code)
+        find_need(job, &need);
     if (!code && options->json) {
         json_t *settings = job_settings(job);
+        need_add(&need, settings);
         if (gradient)
             json_object_set(settings, "gradient", gradient);
         report_print_json(settings);
@@ -111,6 +127,7 @@ int command_check(const struct options *options) {
         print_network(job);
         print_minibatches(job);
         devices_print(job, stdout);
+        need_print(&need, "# memory: ");
         print_gradient(gradient);
     }
     json_decref(gradient);

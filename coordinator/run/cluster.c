@@ -161,10 +161,14 @@ static void on_message(void *context, struct peer *peer, const struct message *m
 }
 
 /* Tells the machine that the worker is gone, and why. */
-static void lose(struct worker_link *link, const char *why) {
-    struct cluster *cluster = link->cluster;
-    after_step(cluster, coordinator_lost(cluster->coordinator, link->number, why,
-                                         clock_monotonic_ns(), &cluster->out));
+static void lose(struct worker_link *link, const char *why, enum ending kind) {
+    struct coordinator *c = link->cluster->coordinator;
+    struct output *out = &link->cluster->out;
+    int64_t now = clock_monotonic_ns();
+    bool refused = kind == ENDED_REFUSED;
+    int code = kind == ENDED ? coordinator_lost(c, link->number, why, now, out)
+                             : coordinator_starved(c, link->number, why, refused, now, out);
+    after_step(link->cluster, code);
 }
 
 /* The worker is not there, and an error says why: on another host it may be. */
@@ -175,23 +179,21 @@ static void fail(struct worker_link *link, int code) {
     }
     char *why = memory_copy_string(error_text());
     error_clear();
-    lose(link, why);
+    lose(link, why, ENDED);
     free(why);
 }
 
-/* Tells the machine that a connection ended. How the worker's process ended is the better reason,
- * if that is known by now. */
+/* Tells the machine that a connection ended, or how the process did, if that is known by now. */
 static void tell_lost(struct worker_link *link) {
     const struct launched *launched = link->cluster->options.launched[link->number];
     bool ended = launched && !launched->adopted && !launched->pid;
-    char *why = link->lost;
+    enum ending kind = ENDED;
+    char *why = ended ? starving_ending(&link->cluster->starving, launched, &kind)
+                      : memory_copy_string(link->lost);
+    free(link->lost);
     link->lost = NULL;
     event_del(link->teller);
-    if (ended) {
-        free(why);
-        why = memory_format("it %s", launch_ending(launched));
-    }
-    lose(link, why);
+    lose(link, why, kind);
     free(why);
 }
 
@@ -244,7 +246,7 @@ static void not_connected(struct worker_link *link, int code) {
     }
     if (cluster->options.launched[link->number]) {
         error_clear();
-        lose(link, "it ended before it was connected to");
+        lose(link, "it ended before it was connected to", ENDED);
         return;
     }
     if (code == ERROR_PERMISSION && awaiting_is_new(&cluster->awaiting, link->number, error_text()))
@@ -361,7 +363,7 @@ static void watch_hosts(struct cluster *cluster) {
     while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer)
         hasten(&cluster->links[late], now_ns);
     if (late != HOSTS_NONE)
-        lose(&cluster->links[late], "it does not answer");
+        lose(&cluster->links[late], "it does not answer", ENDED);
 }
 
 /* ---- timers and signals ---- */
@@ -447,6 +449,7 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
     struct cluster *c = memory_new(1, sizeof *c);
     uint32_t links = coordinator_links(coordinator);
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
+    c->starving = starving_begin(&options->need);
     c->links = memory_new(links, sizeof *c->links);
     for (uint32_t i = 0; i < links; i++) {
         struct worker_link *link = &c->links[i];

@@ -4,6 +4,7 @@
 #define DML_COORDINATOR_RUN_CLUSTER_H
 
 #include "coordinator/coordinator.h"
+#include "coordinator/job/need.h"
 #include "coordinator/run/launch.h"
 
 struct event_base;
@@ -23,10 +24,11 @@ struct cluster_options {
     const char **addresses;     /* by link, shards first; changed when a worker is started anew */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
-    const struct tls *tls; /* the key, or NULL if no address needs one */
-    double wait_seconds;   /* for workers that someone else starts; 0: they must be there */
-    struct hosts *hosts;   /* that workers are started on; NULL: on none */
-    double seconds_max;    /* of the run; infinity: no limit */
+    const struct tls *tls;   /* the key, or NULL if no address needs one */
+    double wait_seconds;     /* for workers that someone else starts; 0: they must be there */
+    struct hosts *hosts;     /* that workers are started on; NULL: on none */
+    double seconds_max;      /* of the run; infinity: no limit */
+    struct memory_need need; /* of its workers, for messages */
     cluster_record *record;
     cluster_commit *commit;
     cluster_tick *tick;

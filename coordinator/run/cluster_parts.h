@@ -4,6 +4,7 @@
 
 #include "coordinator/run/awaiting.h"
 #include "coordinator/run/cluster.h"
+#include "coordinator/run/starving.h"
 #include "wire/connecting.h"
 #include "wire/peer.h"
 
@@ -35,6 +36,7 @@ struct cluster {
     int64_t guarded_ns;    /* when guard_check() was asked last */
     struct event *drainer; /* carries out what may_wait() at the end of this turn of the loop */
     enum reason stopping;  /* the reason to stop for, REASON_NONE if none */
+    struct starving starving;
     bool dismissed;
     int code; /* what the run ends with */
 };

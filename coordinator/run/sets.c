@@ -107,6 +107,17 @@ static int64_t made_ns(const char *path) {
     return status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
 }
 
+struct set *sets_newest(const char *state) {
+    const char *newest = NULL;
+    char **found = find_all(state, ".set");
+    for (char **path = found; *path; path++)
+        if (!newest || made_ns(*path) > made_ns(newest))
+            newest = *path;
+    struct set *set = newest ? open_quietly(newest) : NULL;
+    names_free(found);
+    return set;
+}
+
 /* Whether a set is the one to keep, or of the others so new that there is room for it. */
 static bool is_recent_set(const struct pruning *pruning, const char *path) {
     struct set *set = open_quietly(path);

@@ -10,6 +10,9 @@
 /* Opens the set of that data; NULL if there is none that can be read. */
 struct set *sets_find(const char *state, const char *fingerprint);
 
+/* Opens the set that was made last; NULL if there is none. */
+struct set *sets_newest(const char *state);
+
 /* Removes, beside the loop, all sets except those with one of these two fingerprints (each may be
  * NULL). A file that cannot be removed stays; ERROR_UNAVAILABLE if no thread can be started. */
 int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too);

@@ -35,26 +35,58 @@ static int refuse_size(const struct training *run) {
                      run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
 }
 
-static int find_shape(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    const struct objective *objective = objective_of(run->job->objective);
-    run->shape = (struct objective_shape){
-        .kind = run->job->objective,
+int shape_of_data(const struct job *job, const struct set_info *info,
+                  struct objective_shape *shape) {
+    const struct objective *objective = objective_of(job->objective);
+    *shape = (struct objective_shape){
+        .kind = job->objective,
         .features = info->features,
         .outputs = objective_outputs(objective, info->classes),
-        .intercept = run->job->intercept,
-        .loss = run->job->loss[run->job->objective],
-        .network = job_network(run->job),
+        .intercept = job->intercept,
+        .loss = job->loss[job->objective],
+        .network = job_network(job),
     };
     if (objective->complete)
-        objective->complete(&run->shape.loss, info->targets);
-    if (objective->start && run->shape.intercept)
-        run->shape.start = objective->start(&run->shape.loss, info->targets);
-    else if (run->shape.network.layers && info->targets)
-        run->shape.start = info->targets->mean; /* else all units would first learn that */
-    if (run->shape.network.layers)
-        run->shape.network.unit = objective_unit(objective, info->targets);
-    return sizing_mixes(run->job, &run->shape, &run->shape.network.mixed);
+        objective->complete(&shape->loss, info->targets);
+    if (objective->start && shape->intercept)
+        shape->start = objective->start(&shape->loss, info->targets);
+    else if (shape->network.layers && info->targets)
+        shape->start = info->targets->mean; /* else all units would first learn that */
+    if (shape->network.layers)
+        shape->network.unit = objective_unit(objective, info->targets);
+    return sizing_mixes(job, shape, &shape->network.mixed);
+}
+
+int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need) {
+    struct objective_shape shape;
+    struct preconditioner_settings preconditioner;
+    struct sizing sizing = {0};
+    *need = (struct memory_need){0};
+    int code = job_is_plugin(job) ? 0 : shape_of_data(job, info, &shape);
+    if (code || job_is_plugin(job))
+        return code;
+    struct layout layout = objective_layout(&shape);
+    uint64_t parameters = layout_parameters(&layout);
+    if (!parameters)
+        return 0; /* a run says that these are too many */
+    code = sizing_precondition(job, info, &shape, &preconditioner);
+    if (!code)
+        code = sizing_of(job, info, parameters, cpus_usable(), &sizing);
+    if (!code)
+        *need = memory_need_of(job, parameters, &sizing, preconditioner.form == PRECONDITION_FULL);
+    return code;
+}
+
+/* Where workers are on other hosts, this one's limits say nothing. */
+static void find_need(struct training *run) {
+    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
+                               run->preconditioner.form == PRECONDITION_FULL);
+    char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
+    if (why)
+        log_warning("memory may not suffice: %s; `dml-coordinator check` says what each process "
+                    "needs",
+                    why);
+    free(why);
 }
 
 static void describe_model(struct training *run) {
@@ -102,7 +134,7 @@ int shape_up(struct training *run) {
                          "%s: key `early_stopping`: the holdout has no row with a label that "
                          "training knows%s; give it others, or set early_stopping = off",
                          run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
-    int code = find_shape(run);
+    int code = shape_of_data(run->job, info, &run->shape);
     if (code)
         return code;
     describe_model(run);
@@ -122,5 +154,7 @@ int shape_up(struct training *run) {
         code = hosting_find(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
         sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
+    if (!code)
+        find_need(run);
     return code;
 }

@@ -10,4 +10,12 @@
  * sizing_precondition(), sizing_of() and hosting_find(). */
 int shape_up(struct training *run);
 
+/* The shape of a model of this data, but for what a plug-in says. Errors of sizing_mixes(). */
+int shape_of_data(const struct job *job, const struct set_info *info,
+                  struct objective_shape *shape);
+
+/* What memory a run on this data would need if its workers were here; 0 of a plug-in, whose library
+ * is not asked. Errors as of shape_up(). */
+int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need);
+
 #endif

@@ -344,6 +344,7 @@ static void make_cluster(struct training *run) {
         .wait_seconds = run->options->wait_seconds,
         .hosts = run->hosts.count ? &run->hosts : NULL,
         .seconds_max = run->job->max_seconds - run->seconds_before,
+        .need = run->need,
         .record = on_record,
         .commit = on_commit,
         .tick = on_tick,

@@ -11,6 +11,7 @@
 #include "coordinator/run/mixture.h"
 #include "coordinator/status/http.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/need.h"
 #include "coordinator/job/options.h"
 #include "coordinator/status/pace.h"
 #include "coordinator/run/recorder.h"
@@ -62,6 +63,7 @@ struct training {
     struct moments moments; /* of the columns, once they were needed */
     struct scaling scaling;
     struct sizing sizing;
+    struct memory_need need;
     double bias_scale; /* of H₀, see sizing_bias_scale() */
     char uuid[37];
     char name[64]; /* that the workers know it by */

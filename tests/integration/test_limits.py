@@ -33,6 +33,22 @@ def too_little_memory_to_train_in_is_named(folder):
 
 
 @test
+def a_worker_without_enough_memory_ends_the_run_with_what_it_takes(folder):
+    wide = small_job(folder, objective='network', network={'layers': [3000, 1000]},
+                     shards=1, replicas=1, threads=1)
+    needs = dml('pack', wide, '--json').json['memory_bytes']
+    assert needs['all'] > needs['shard'] > needs['replica'] > 1e8, needs
+    told = dml('check', wide).stdout
+    assert '# memory: about ' in told and 'replica' in told, told
+    ended = under('ulimit -v 400000;', COORDINATOR, 'run', wide)
+    assert ended.status == 69, ended
+    assert 'ended for lack of memory: about ' in ended.stderr, ended
+    assert '410 MB allowed (ulimit -v)' in ended.stderr, ended
+    assert ended.stderr.count('dml: out of memory') <= 2, ended  # of both workers
+    assert 'was lost' not in ended.stderr, ended
+
+
+@test
 def a_small_job_is_trained_in_little_memory(folder):
     free = train(small_job(folder))
     tight = under('ulimit -v 150000;', COORDINATOR, 'run', '--fresh', '--json', small_job(folder))

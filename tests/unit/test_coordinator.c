@@ -386,6 +386,37 @@ static void maxima_of_another_number_than_the_bounds_are_not_counted(void **stat
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
+static void a_worker_that_was_refused_memory_ends_the_run(void **state) {
+    struct fixture *f = *state;
+    bench_start(f);
+    assert_int_equal(
+        coordinator_starved(f->coordinator, REPLICA_1, "ended for want", true, 0, &f->out),
+        ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "replica 1 ended for want"));
+    error_clear();
+}
+
+static void a_worker_that_was_killed_for_want_of_memory_is_replaced_once(void **state) {
+    struct fixture *f = *state;
+    bench_start(f);
+    assert_int_equal(
+        coordinator_starved(f->coordinator, REPLICA_1, "ended for want", false, 0, &f->out), 0);
+    assert_int_equal(bench_recorded(f, RECORD_START)->start.link, REPLICA_1);
+    assert_int_equal(
+        coordinator_starved(f->coordinator, REPLICA_1, "ended for want", false, 0, &f->out),
+        ERROR_UNAVAILABLE);
+    error_clear();
+}
+
+static void a_worker_of_a_host_without_memory_is_started_elsewhere(void **state) {
+    struct fixture *f = *state;
+    f->settings.on_hosts = 2;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    assert_int_equal(
+        coordinator_starved(f->coordinator, REPLICA_1, "ended for want", true, 0, &f->out), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(workers_are_greeted_with_incarnations_of_their_own),
@@ -410,6 +441,9 @@ int main(void) {
         TEST(shards_are_told_whether_to_keep_a_best_point),
         TEST(a_stop_ends_at_the_last_accepted_point),
         TEST(a_worker_that_fails_ends_the_run_with_its_status),
+        TEST(a_worker_that_was_refused_memory_ends_the_run),
+        TEST(a_worker_that_was_killed_for_want_of_memory_is_replaced_once),
+        TEST(a_worker_of_a_host_without_memory_is_started_elsewhere),
         TEST(an_exceeded_bound_is_redone_with_one_that_holds),
         TEST(a_derivative_beyond_every_bound_is_not_redone),
         TEST(each_tensor_of_a_network_is_redone_under_a_bound_of_its_own),
