@@ -2,7 +2,6 @@
 
 #include <event2/event.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -222,12 +221,11 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 }
 
 static bool any_replica(const struct cluster *cluster) {
-    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
-        struct worker_view worker = coordinator_worker(cluster->coordinator, i);
-        if (worker.role == ROLE_REPLICA && worker.welcomed)
-            return true;
-    }
-    return false;
+    const struct coordinator *c = cluster->coordinator;
+    uint32_t i = coordinator_settings(c)->shards;
+    while (i < coordinator_links(c) && !coordinator_worker(c, i).welcomed)
+        i++;
+    return i < coordinator_links(c);
 }
 
 static void check_awaited(struct cluster *cluster) {
