@@ -50,5 +50,18 @@ def a_run_outlives_a_cable_that_is_pulled_out_at_its_coordinator(folder):
         run.check(run.conclude())
 
 
+@test
+def a_cut_of_two_seconds_costs_no_worker(folder):
+    """TCP sends again what was lost after 1.4 and 3 s. A busy machine may take too long to heal."""
+    with coordinator_without_workers_beside_it() as run:
+        start = time.monotonic()
+        run.home.on_net('sh', '-c', 'iptables -A INPUT -i eth0 -j DROP; '
+                        'iptables -A OUTPUT -o eth0 -j DROP; sleep 2.3; iptables -F')
+        took = time.monotonic() - start
+        result = run.conclude()
+        assert took > 2.8 or not any(result['restarts'].values()), (took, result['restarts'])
+        run.check(result)
+
+
 if __name__ == '__main__':
     sys.exit(main())

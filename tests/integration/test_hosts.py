@@ -189,6 +189,7 @@ def a_host_that_is_lost_in_the_middle_costs_no_bit(folder):
     assert got.json['model_sha256'] == expected['model_sha256'], (got, expected)
     assert host_of(got.json, 1)['workers'] == 0, got
     assert got.json['restarts']['shard'] == 1, got
+    assert re.search(r'warning: shard \d was lost', got.stderr), got
 
 
 def workers_of(job):
