@@ -206,6 +206,38 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     return code;
 }
 
+double moments_size(const struct moments *moments, uint32_t j) {
+    double square = moments->variance[j] + moments->mean[j] * moments->mean[j];
+    double nonzero = (double)moments->nonzero[j];
+    return nonzero > 0 && isfinite(square) ? sqrt(square * (double)moments->rows / nonzero) : 0;
+}
+
+/* Fewer columns are those of a table; sizes that are nearly the same differ by less. */
+#define COLUMNS_OF_ONE_UNIT 64
+#define NEARLY 3.0
+
+static int compare_sizes(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+
+bool moments_share_unit(const struct moments *moments, uint32_t columns) {
+    double *size = memory_new(columns, sizeof *size);
+    uint32_t count = 0, near = 0;
+    for (uint32_t j = 0; j < columns; j++) {
+        size[count] = moments_size(moments, j);
+        count += size[count] > 0;
+    }
+    qsort(size, count, sizeof *size, compare_sizes);
+    double median = count ? size[count / 2] : 0;
+    for (uint32_t i = 0; i < count; i++)
+        near += size[i] * NEARLY >= median;
+    bool shared =
+        count >= COLUMNS_OF_ONE_UNIT && 4 * near >= 3 * count && size[count - 1] <= NEARLY * median;
+    free(size);
+    return shared;
+}
+
 void moments_release(struct moments *moments) {
     free(moments->mean);
     free(moments->variance);

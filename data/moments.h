@@ -20,4 +20,12 @@ struct moments {
 int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
 
+/* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
+ */
+double moments_size(const struct moments *moments, uint32_t column);
+
+/* Whether columns look as if they all measured the same, as pixels do: there are many, most
+ * are nearly as large as the median, and none is much larger. Rare ones may be smaller. */
+bool moments_share_unit(const struct moments *moments, uint32_t columns);
+
 #endif

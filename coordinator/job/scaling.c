@@ -111,10 +111,15 @@ static bool is_worth_while(const struct job *job, double spread) {
 /* Units of a network are in their curved part for values of about 1. */
 #define DEVIATION_MOST 10.0
 
+bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *moments) {
+    return !data->features || data->type == VALUE_BYTE ||
+           moments_share_unit(moments, data->features);
+}
+
 static void warn_of_scales(const struct job *job, const struct set_info *data,
                            const struct moments *moments) {
     uint32_t widest = 0;
-    if (!job_is_network(job) || job->standardise || data->type == VALUE_BYTE || !data->features)
+    if (!job_is_network(job) || job->standardise || scaling_is_of_one_unit(data, moments))
         return;
     for (uint32_t j = 1; j < data->features; j++)
         if (moments->variance[j] > moments->variance[widest])

@@ -42,4 +42,8 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct moments *moments, struct scaling *scaling);
 void scaling_release(struct scaling *scaling);
 
+/* Whether all columns are of one unit: bytes, or what looks like it. To scale each by itself then
+ * makes rare noise as large as all else, and nobody is advised to. */
+bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *moments);
+
 #endif

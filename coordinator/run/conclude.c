@@ -43,21 +43,24 @@ static double estimate_gap(const struct training *run, const struct coordinator_
     return isnan(view->gap_bound) ? estimate : fmin(estimate, view->gap_bound);
 }
 
+static int need_moments(struct training *run) {
+    return run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+}
+
+/* Finds the gap, and of a run that has not converged what may stand in the way. */
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
-    bool needs_moments = !run->moments.mean && !gap_vector_is_whole(&run->recorder.gap.newton);
-    int code = needs_moments ? moments_find(run->set, cpus_usable(), &run->moments) : 0;
-    if (!code)
+    bool known = gap_vector_is_whole(&run->recorder.gap.gradient);
+    int code = 0;
+    if (known && !gap_vector_is_whole(&run->recorder.gap.newton))
+        code = need_moments(run);
+    if (known && !code)
         run->gap = gap_of(&run->shape, set_info(run->set), view.loss, estimate_gap(run, &view));
+    if (!code && (!reason_has_converged(view.reason) || !gap_is_small(&run->gap)))
+        code = need_moments(run);
     gap_vectors_release(&run->recorder.gap);
     return code;
-}
-
-static int find_gap(struct training *run) {
-    if (!gap_vector_is_whole(&run->recorder.gap.gradient))
-        return 0;
-    return loop_beside(&run->loop, STAGE_SCORING, work_on_gap, run);
 }
 
 /* ---- the result ---- */
@@ -276,7 +279,7 @@ static int end_without_model(struct training *run) {
 
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
-    int code = find_gap(run);
+    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_gap, run);
     if (!code)
         code = make_result(run);
     if (!code)

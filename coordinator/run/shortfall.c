@@ -9,36 +9,25 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/status/members.h"
-#include "numeric/fixed.h"
 
 /* Scales of columns that differ by less are not mentioned. */
 #define DECADES_WORTH_SAYING 3
 
-/* A set counts as dense if half of its places are filled. In a sparse set a rare column has a small
- * sum whatever its scale is. */
-#define DENSE_SHARE 0.5
+/* Two columns: those with the largest and the least values. */
+struct scales {
+    uint32_t largest, least;
+    double largest_mean, least_mean; /* of values that are not 0 */
+};
 
-/* 0 of a column without values, and if nothing is known of it. */
-static double size_by_moments(const struct moments *moments, uint32_t i) {
-    double mean = moments->mean[i], square = moments->variance[i] + mean * mean;
-    double nonzero = (double)moments->nonzero[i];
-    return nonzero > 0 && isfinite(square) ? sqrt(square * (double)moments->rows / nonzero) : 0;
-}
-
-/* Σ|value| · 2^exponent is between 2⁶¹ and 2⁶². */
-static double size_by_exponent(const struct set_info *data, uint32_t i) {
-    bool empty = data->exponent[i] == fixed_exponent(0, 0);
-    return empty ? 0 : ldexp(1, 62 - data->exponent[i]) / (double)data->rows;
-}
-
-bool scales_of(const struct set_info *data, const struct moments *moments, struct scales *scales) {
-    double places = (double)data->rows * data->features;
+/* False where nothing is known of them, or columns are of one unit. */
+static bool scales_of(const struct set_info *data, const struct moments *moments,
+                      struct scales *scales) {
     bool found = false;
     *scales = (struct scales){0};
-    if (!moments->mean && (double)data->values < DENSE_SHARE * places)
+    if (!moments->mean || scaling_is_of_one_unit(data, moments))
         return false;
     for (uint32_t i = 0; i < data->features; i++) {
-        double size = moments->mean ? size_by_moments(moments, i) : size_by_exponent(data, i);
+        double size = moments_size(moments, i);
         if (size > 0 && (!found || size > scales->largest_mean))
             scales->largest = i, scales->largest_mean = size;
         if (size > 0 && (!found || size < scales->least_mean))
@@ -100,7 +89,8 @@ static bool add_scales(json_t *list, const struct training *run) {
 }
 
 static void add_causes(json_t *list, const struct training *run) {
-    bool scaled = run->scaling.standardised || run->scaling.diagonal || run->preconditioner.form;
+    bool scaled = run->scaling.standardised || run->scaling.diagonal || run->preconditioner.form ||
+                  scaling_is_of_one_unit(set_info(run->set), &run->moments);
     add(list, memory_format("columns may be nearly collinear, or classes almost separable: a "
                             "larger l2 (%g)%s helps",
                             run->job->l2.value,

@@ -9,17 +9,6 @@
 #include "coordinator/job/job.h"
 #include "coordinator/run/training.h"
 
-/* Two columns: those with the largest and the least values. */
-struct scales {
-    uint32_t largest, least;
-    double largest_mean, least_mean; /* of |value| */
-};
-
-/* From the moments, if there are any: the root mean square of values that are not 0. Else within a
- * factor of two, and only of dense sets: in a sparse one a rare column has a small sum on any
- * scale. False if the set has no columns with values other than zero, or none is known. */
-bool scales_of(const struct set_info *data, const struct moments *moments, struct scales *scales);
-
 /* Sentences, for people: [what was seen, …, what to do]. */
 json_t *shortfall_json(const struct training *run);
 

@@ -192,6 +192,30 @@ def columns_of_one_scale_and_sparse_ones_are_not_blamed(folder):
         assert 'scale' not in ' '.join(result['shortfall']), result
 
 
+def pixels(folder, **settings):
+    """A CSV file of 80 columns from 0 to 255, of which the last are hardly ever more than 0."""
+    rng = random.Random(9)
+    lines = []
+    for i in range(400):
+        row = [rng.randrange(256) if rng.random() < 0.7 else 0 for _ in range(70)]
+        row += [rng.randrange(1, 9) if rng.random() < 0.01 else 0 for _ in range(10)]
+        lines.append(','.join(map(str, [i % 3, *row])) + '\n')
+    (folder / 'pixels.csv').write_text(''.join(lines))
+    return write_job(folder, data=['pixels.csv'], csv={'label': 1, 'header': 'no'}, max_steps=1,
+                     **settings)
+
+
+@test
+def nobody_is_advised_to_standardise_columns_of_one_unit(folder):
+    for settings in {'objective': 'softmax', 'precondition': 'none'}, \
+                    {'objective': 'network', 'network': {'layers': 3}}:
+        finished = dml('run', pixels(folder, **settings), '--json', '--fresh')
+        result = finished.json
+        assert result['reason'] == 'step limit' and result['shortfall'], result
+        assert 'standardise' not in finished.stderr, finished
+        assert 'standardise' not in ' '.join(result['shortfall']), result
+
+
 @test
 def columns_that_are_scaled_in_training_are_not_blamed(folder):
     job = raw_table(folder, max_steps=1)

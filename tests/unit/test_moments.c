@@ -143,10 +143,39 @@ static void held_out_rows_do_not_count(void **state) {
     set_close(set);
 }
 
+/* 80 columns: pixels, of which some are dark; a table has other units beside them, or few columns.
+ */
+static void columns_of_one_unit_are_nearly_alike(void **state) {
+    (void)state;
+    enum { PIXELS = 80 };
+    double mean[PIXELS], variance[PIXELS];
+    uint64_t nonzero[PIXELS];
+    const struct moments moments = {mean, variance, nonzero, 1000};
+    for (unsigned j = 0; j < PIXELS; j++) {
+        mean[j] = 100 - j / 2.0;
+        variance[j] = 900;
+        nonzero[j] = j ? 900 : 0;
+    }
+    mean[3] = 0.001;
+    variance[3] = 0.01;
+    nonzero[3] = 2;
+    assert_true(moments_size(&moments, 0) == 0);
+    assert_true(fabs(moments_size(&moments, 3) - sqrt(0.010001 * 500)) < 1e-12);
+    assert_true(moments_share_unit(&moments, PIXELS));
+    assert_false(moments_share_unit(&moments, 40));
+    mean[7] = 1000;
+    assert_false(moments_share_unit(&moments, PIXELS));
+    mean[7] = 100;
+    for (unsigned j = 0; j < PIXELS / 2; j++)
+        mean[j] = variance[j] = 1;
+    assert_false(moments_share_unit(&moments, PIXELS));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
         cmocka_unit_test(rows_count_with_their_weights),
+        cmocka_unit_test(columns_of_one_unit_are_nearly_alike),
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
