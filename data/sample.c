@@ -80,10 +80,13 @@ static int add_stored(struct sampling *sampling) {
 
 /* ---- as the file has them ---- */
 
-static bool is_trained_on(const struct sampling *sampling, uint64_t hash) {
+static bool is_trained_on(const struct sampling *sampling, const struct source_rows *rows,
+                          uint32_t row) {
     const struct set_info *info = set_info(sampling->set);
     const struct sample_options *options = sampling->options;
-    return !holdout_has(info->holdout, hash) &&
+    uint64_t hash = holdout_hash(rows, row);
+    bool weighs = !rows->weight || rows->weight[row] > 0;
+    return weighs && !holdout_has(info->holdout, hash) &&
            !(info->fold && holdout_fold(hash, options->fold_seed, options->folds) == info->fold);
 }
 
@@ -103,7 +106,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
     struct sampling *sampling = context;
     struct sample *sample = sampling->sample;
     for (uint32_t row = 0; row < rows->count && sample->count < SAMPLE_ROWS; row++) {
-        if (!is_trained_on(sampling, holdout_hash(rows, row)))
+        if (!is_trained_on(sampling, rows, row))
             continue;
         add_row(sample, rows, row);
         int code = add_stored(sampling);
