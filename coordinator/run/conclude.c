@@ -25,6 +25,10 @@
 
 /* ---- the gap ---- */
 
+static bool has_newton(const struct training *run) {
+    return gap_trusts_newton(&run->shape) && gap_vector_is_whole(&run->recorder.gap.newton);
+}
+
 /* What l1's duality says holds for certain. */
 static double estimate_gap(const struct training *run, const struct coordinator_view *view) {
     const struct gap_vectors *vectors = &run->recorder.gap;
@@ -37,9 +41,8 @@ static double estimate_gap(const struct training *run, const struct coordinator_
                                         .l2 = run->job->l2.value,
                                         .loss = view->loss,
                                         .fall = view->fall};
-    double estimate = gap_vector_is_whole(&vectors->newton)
-                          ? gap_by_newton(vectors)
-                          : gap_by_columns(&problem, vectors->gradient.element);
+    double estimate = has_newton(run) ? gap_by_newton(vectors)
+                                      : gap_by_columns(&problem, vectors->gradient.element);
     return isnan(view->gap_bound) ? estimate : fmin(estimate, view->gap_bound);
 }
 
@@ -53,7 +56,7 @@ static int work_on_gap(void *context) {
     struct coordinator_view view = coordinator_view(run->coordinator);
     bool known = gap_vector_is_whole(&run->recorder.gap.gradient);
     int code = 0;
-    if (known && !gap_vector_is_whole(&run->recorder.gap.newton))
+    if (known && !has_newton(run))
         code = need_moments(run);
     if (known && !code)
         run->gap = gap_of(&run->shape, set_info(run->set), view.loss, estimate_gap(run, &view));

@@ -41,6 +41,11 @@ bool gap_is_known(const struct objective_shape *shape) {
     return objective_of(shape->kind)->convex && !shape->network.layers && !shape->plugin;
 }
 
+bool gap_trusts_newton(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    return objective->unit_power == 0 || objective->second_constant;
+}
+
 /* Second derivatives that have no bound of their own are taken where the run starts. */
 static double second_of(const struct gap_problem *problem) {
     const struct objective *objective = objective_of(problem->shape->kind);
@@ -135,8 +140,8 @@ struct gap gap_of(const struct objective_shape *shape, const struct set_info *da
     if (objective_of(shape->kind)->unit_power)
         least *= typical_of(shape, data).loss;
     estimate = fmin(estimate, loss); /* no loss is below 0 */
-    return (struct gap){
-        .known = true, .estimate = estimate, .share = estimate / fmax(fabs(loss), least)};
+    double share = estimate > 0 ? estimate / fmax(loss, least) : 0;
+    return (struct gap){.known = true, .estimate = estimate, .share = share};
 }
 
 bool gap_is_small(const struct gap *gap) {

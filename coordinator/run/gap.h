@@ -42,8 +42,10 @@ void gap_vector_take(struct gap_vector *vector, uint64_t parameters, uint64_t fi
 bool gap_vector_is_whole(const struct gap_vector *vector);
 void gap_vectors_release(struct gap_vectors *vectors);
 
-/* Whether a model of this shape has an estimate. */
+/* Whether a model of this shape has an estimate; and whether P tells it. With corners as sharp as
+ * those of huber most rows have no curvature in P, though all resist a longer step. */
 bool gap_is_known(const struct objective_shape *shape);
+bool gap_trusts_newton(const struct objective_shape *shape);
 
 /* What is known of the run. */
 struct gap_problem {

@@ -109,7 +109,9 @@ static void networks_and_plug_ins_have_none(void **state) {
     (void)state;
     struct objective_shape shape = squared;
     const struct objective_plugin plugin = {0};
-    assert_true(gap_is_known(&shape));
+    assert_true(gap_is_known(&shape) && gap_trusts_newton(&shape));
+    shape.kind = OBJECTIVE_HUBER;
+    assert_true(gap_is_known(&shape) && !gap_trusts_newton(&shape));
     shape.plugin = &plugin;
     assert_false(gap_is_known(&shape));
     shape = squared;
