@@ -16,6 +16,7 @@
 #include "coordinator/command/place.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/status/report.h"
+#include "model/model.h"
 
 struct rollback {
     const struct options *options;
@@ -116,10 +117,43 @@ static int choose(struct rollback *r) {
 
 /* ---- the command ---- */
 
+/* For reading the model beside the loop. */
+struct reading {
+    const char *folder, *sha256; /* as the store has it; "" if its record of the run was lost */
+};
+
+static int work_on_model(void *context) {
+    const struct reading *reading = context;
+    struct model *model = NULL;
+    int code = model_open(reading->folder, &model);
+    if (!code && *reading->sha256 && strcmp(model->sha256, reading->sha256))
+        code = error_set(ERROR_DATA, "%s has the hash %s, and %s when it was trained",
+                         reading->folder, model->sha256, reading->sha256);
+    model_close(model);
+    return code;
+}
+
+/* What goes live is what was trained, and can be read. */
+static int read_back(struct rollback *r) {
+    const char *recorded, *hash;
+    int code = store_model_of(r->store, r->to, &recorded, &hash);
+    if (code)
+        return code;
+    char *folder = publish_folder(r->state, r->to), *sha256 = memory_copy_string(hash);
+    struct reading reading = {.folder = folder, .sha256 = sha256};
+    code = loop_beside(&r->loop, STAGE_CHECKING, work_on_model, &reading);
+    free(sha256);
+    free(folder);
+    return code;
+}
+
 static int go_back(struct rollback *r) {
+    int code = read_back(r);
+    if (code)
+        return code;
     char *why = memory_format("rolled back from run %lld", (long long)r->from);
     struct publisher publisher = publisher_of(r);
-    int code = publish_decide(&publisher, DECISION_ROLLED_BACK, r->to, why);
+    code = publish_decide(&publisher, DECISION_ROLLED_BACK, r->to, why);
     free(why);
     return code ? code : publish_settle(&publisher);
 }

@@ -3,7 +3,7 @@
 
 import sys
 
-from harness import INTERNAL, dml, main, test, train, write_job
+from harness import BAD_DATA, INTERNAL, dml, main, test, train, write_job
 
 IDS, WEIGHTS = 'coordinator.model_ids:1:hit', 'coordinator.model_weights:1:hit'
 
@@ -99,6 +99,23 @@ def a_night_and_a_member_of_a_sweep_are_read_back(folder):
     finished = dml('run', sweep, '-q', DML_FAILPOINT='coordinator.model_weights:4:hit')
     assert finished.status == INTERNAL, finished
     assert train(sweep)['sweep'], finished
+
+
+@test
+def a_rollback_leads_to_no_model_that_cannot_be_read(folder):
+    write_table(folder)
+    job = write_job(folder, data=['data.csv'], l2=1e-3)
+    train(job)
+    train(job, '--fresh')
+    path = folder / 'job.state/models/1/model.safetensors'
+    sound = path.read_bytes()
+    path.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
+    back = dml('rollback', job)
+    assert back.status == BAD_DATA and 'model.safetensors' in back.stderr, back
+    assert (folder / 'job.state/models/current').readlink().name == '2'
+    path.write_bytes(sound)
+    assert dml('rollback', job).status == 0
+    assert (folder / 'job.state/models/current').readlink().name == '1'
 
 
 @test
