@@ -209,6 +209,7 @@ static void parse_row(const struct array_reader *reader, struct batch *batch, ui
     uint32_t width = reader->data.width;
     uint64_t repeated;
     batch_reserve(batch, width);
+    batch->row_line = line;
     double *value = batch->value + batch->value_count;
     array_decode(&reader->data, row, width, value);
     bool floats = reader->data.cell == CELL_F32 || reader->data.cell == CELL_F64;

@@ -38,6 +38,7 @@ void batch_release(struct batch *batch) {
     free(batch->label);
     free(batch->label_text);
     free(batch->weight);
+    free(batch->line);
     free(batch->position);
     free(batch->bad);
     free(batch->texts);
@@ -51,6 +52,7 @@ static void grow_rows(struct batch *batch) {
     batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
     batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
     batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
+    batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
 }
 
 static void grow_values(struct batch *batch, uint64_t least) {
@@ -184,6 +186,7 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
     }
     batch->label[batch->row_count] = label;
     batch->label_text[batch->row_count] = label_text;
+    batch->line[batch->row_count] = batch->row_line;
     batch->has_label_text |= label_text != NULL;
     batch_weigh(batch, batch->row_count, batch->row_weight);
     batch->row_weight = 1;
@@ -213,6 +216,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .bad_count = batch->bad_count,
         .count = batch->row_count,
         .first_line = batch->first_line,
+        .line = batch->line,
         .start = batch->start,
         .id = batch->id,
         .alike = batch->alike,

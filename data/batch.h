@@ -30,6 +30,8 @@ struct batch {
     const char **label_text;
     double *weight;
     double row_weight; /* of the row being read: 1 unless its parser sets it */
+    uint64_t *line;    /* of each row */
+    uint64_t row_line; /* of the row being read */
     uint32_t *position;
     bool alike, bytes; /* as in struct source_rows */
     bool has_label_text, has_weights, has_positions, has_origins;

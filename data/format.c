@@ -113,6 +113,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
         size_t step = length + (length < left);
         char *end = at + trimmed(at, length);
         uint64_t last = number + (quotes ? count_line_ends(at, at + length) : 0);
+        batch->row_line = number;
         if (skip_first)
             skip_first = is_empty(at, length);
         else if (format->kind == FORMAT_CSV)

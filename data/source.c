@@ -18,7 +18,6 @@
 #include "data/input.h"
 #include "data/weights.h"
 
-#define REASONS_MAX 100
 #define BEGINNING_BYTES 256 /* that tell what a file is */
 
 struct reader {
@@ -55,41 +54,13 @@ static void fail(struct reader *reader, int code) {
     error_clear();
 }
 
-static void note_reason(struct source_report *report, char *reason) {
-    uint64_t kept = report->rejected < REASONS_MAX ? report->rejected : REASONS_MAX;
-    if (kept == REASONS_MAX) {
-        free(reason);
-        return;
-    }
-    report->rejected_reasons =
-        memory_resize(report->rejected_reasons, kept + 2, sizeof *report->rejected_reasons);
-    report->rejected_reasons[kept] = reason;
-    report->rejected_reasons[kept + 1] = NULL;
-}
-
-/* Counts the bad lines of a batch; an error once there are more than allowed. */
+/* Counts the bad lines of a batch. */
 static int take_bad_lines(struct reader *reader, const struct batch *batch) {
-    struct source_report *report = reader->report;
-    uint64_t limit = reader->options->bad_lines_max;
-    for (uint64_t i = 0; i < batch->bad_count; i++) {
-        const struct bad_line *bad = &batch->bad[i];
-        char *reason =
-            memory_format("%s:%llu: %s", reader->path, (unsigned long long)bad->line, bad->why);
-        if (report->rejected == limit) {
-            if (limit)
-                error_set(ERROR_DATA,
-                          "%s; this is one more malformed line than the %llu that "
-                          "bad_lines allows",
-                          reason, (unsigned long long)limit);
-            else
-                error_set(ERROR_DATA, "%s", reason);
-            free(reason);
-            return ERROR_DATA;
-        }
-        note_reason(report, reason);
-        report->rejected++;
-    }
-    return 0;
+    int code = 0;
+    for (uint64_t i = 0; i < batch->bad_count && !code; i++)
+        code = source_reject(reader->report, reader->path, reader->options->bad_lines_max,
+                             batch->bad[i].line, batch->bad[i].why);
+    return code;
 }
 
 static int hand_out(struct reader *reader, struct batch *batch) {

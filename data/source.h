@@ -77,6 +77,7 @@ struct source_origin {
 struct source_rows {
     uint32_t count;
     uint64_t first_line;       /* of the file, from 1; rows of an array count as lines */
+    const uint64_t *line;      /* of each row, likewise; NULL: of a pack, whose lines are rows */
     const uint64_t *start;     /* count+1 offsets into id and value */
     const uint64_t *id;        /* original feature id: LIBSVM's index; CSV: table_feature(); of an
                                   array the place in the row, from 1. Rising within a row (sorted
@@ -97,6 +98,10 @@ struct source_rows {
     uint64_t bad_count;
     struct bytes *scratch; /* of source_read_in_parts() only */
 };
+
+static inline uint64_t source_row_line(const struct source_rows *rows, uint32_t row) {
+    return rows->line ? rows->line[row] : rows->first_line + row;
+}
 
 /* The ids of a row's values. */
 static inline const uint64_t *source_row_ids(const struct source_rows *rows, uint32_t row) {
@@ -136,6 +141,10 @@ struct source_report {
 };
 
 void source_report_release(struct source_report *report);
+
+/* Counts a bad line, with its reason; ERROR_DATA if there were `limit` already. */
+int source_reject(struct source_report *report, const char *path, uint64_t limit, uint64_t line,
+                  const char *why);
 
 /* Logs the lines that were skipped, each with its reason as far as `reasons` of them are known. */
 void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,

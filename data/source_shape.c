@@ -1,7 +1,10 @@
 /* What was found out about files: for reading others alike, and for people. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "data/source.h"
 
 const char *const source_format_names[] = {
@@ -51,6 +54,41 @@ struct source_options source_options_alike(const struct source_options *options,
         alike.label = shape->label;
     alike.columns = shape->columns;
     return alike;
+}
+
+/* ---- bad lines ---- */
+
+#define REASONS_MAX 100
+
+static void note_reason(struct source_report *report, char *reason) {
+    uint64_t kept = report->rejected < REASONS_MAX ? report->rejected : REASONS_MAX;
+    if (kept == REASONS_MAX) {
+        free(reason);
+        return;
+    }
+    report->rejected_reasons =
+        memory_resize(report->rejected_reasons, kept + 2, sizeof *report->rejected_reasons);
+    report->rejected_reasons[kept] = reason;
+    report->rejected_reasons[kept + 1] = NULL;
+}
+
+int source_reject(struct source_report *report, const char *path, uint64_t limit, uint64_t line,
+                  const char *why) {
+    char *reason = memory_format("%s:%llu: %s", path, (unsigned long long)line, why);
+    if (report->rejected == limit) {
+        if (limit)
+            error_set(ERROR_DATA,
+                      "%s; this is one more malformed line than the %llu that "
+                      "bad_lines allows",
+                      reason, (unsigned long long)limit);
+        else
+            error_set(ERROR_DATA, "%s", reason);
+        free(reason);
+        return ERROR_DATA;
+    }
+    note_reason(report, reason);
+    report->rejected++;
+    return 0;
 }
 
 void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,

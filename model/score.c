@@ -29,6 +29,7 @@ struct scorer {
     struct lines *lines;               /* or NULL */
     const struct score_output *output; /* or NULL */
     const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
+    uint64_t bad_lines_max;            /* of a file */
     struct margins *margins;
     struct scored_row row[MARGINS_ROWS_MAX]; /* the rows of the block */
     uint32_t rows;
@@ -67,21 +68,27 @@ static uint64_t first_missing(const struct model_layout *layout, const struct so
     return feature;
 }
 
+/* Names the line of the file, or the row of a pack. */
+static int refuse(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                  const char *why) {
+    return error_set(ERROR_DATA, rows->line ? "%s:%llu: %s" : "%s: row %llu: %s", scorer->path,
+                     (unsigned long long)source_row_line(rows, row), why);
+}
+
 /* A CSV row has a value for every column. A row that lacks one belongs to another table, or its
  * label is in another column than in training. */
 static int refuse_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                       uint64_t known) {
     const struct model_layout *layout = &scorer->model->layout;
     uint64_t missing = first_missing(layout, rows, row);
-    char name[NAME_TEXT];
-    return error_set(ERROR_DATA,
-                     "%s: about line %llu: no value in column %llu%s, and only %llu of the %llu "
-                     "columns that the model was trained on; they must be in the same places, and "
-                     "so must the label if it is there",
-                     scorer->path, (unsigned long long)(rows->first_line + row),
-                     (unsigned long long)layout->feature_id[missing],
-                     name_in_brackets(layout, missing, name), (unsigned long long)known,
-                     (unsigned long long)layout->features);
+    char name[NAME_TEXT], why[NAME_TEXT + 256];
+    snprintf(why, sizeof why,
+             "no value in column %llu%s, and only %llu of the %llu columns that the model was "
+             "trained on; they must be in the same places, and so must the label if it is there",
+             (unsigned long long)layout->feature_id[missing],
+             name_in_brackets(layout, missing, name), (unsigned long long)known,
+             (unsigned long long)layout->features);
+    return refuse(scorer, rows, row, why);
 }
 
 /* The margin, or the number that is predicted from it. */
@@ -99,9 +106,10 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
     bool counts = !isnan(label) && !(rows->weight && rows->weight[row] == 0);
     if (!objective->label_fits || !counts || objective->label_fits(label))
         return 0;
-    return error_set(ERROR_DATA, "%s: about line %llu: the label is %g; a model for %s needs %s",
-                     scorer->path, (unsigned long long)(rows->first_line + row), label,
-                     objective->name, objective->label_allowed);
+    char why[256];
+    snprintf(why, sizeof why, "the label is %g; a model for %s needs %s", label, objective->name,
+             objective->label_allowed);
+    return refuse(scorer, rows, row, why);
 }
 
 /* Whether every row of the format has a value for every column. */
@@ -109,19 +117,30 @@ static bool is_complete(enum source_format format) {
     return format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
 }
 
-static int check_row(const struct scorer *scorer, const struct source_rows *rows,
-                     const struct scored_row *row, const double *margins) {
+/* A row of values that are too large is a bad line of its file. */
+static int check_reach(struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                       const double *margins, bool *bad) {
+    uint32_t k = 0, outputs = scorer->model->layout.outputs;
+    char why[128];
+    while (k < outputs && !is_out_of_reach(scorer, margins[k]))
+        k++;
+    *bad = k < outputs;
+    if (!*bad)
+        return 0;
+    snprintf(why, sizeof why, "the values are too large for this model: its margin is %g",
+             margins[k]);
+    return rows->line ? source_reject(&scorer->report, scorer->path, scorer->bad_lines_max,
+                                      source_row_line(rows, row), why)
+                      : refuse(scorer, rows, row, why);
+}
+
+static int check_row(struct scorer *scorer, const struct source_rows *rows,
+                     const struct scored_row *row, const double *margins, bool *bad) {
     const struct model_layout *layout = &scorer->model->layout;
     if (is_complete(scorer->report.format) && !layout->table && row->known < layout->features)
         return refuse_row(scorer, rows, row->number, row->known);
-    for (uint32_t k = 0; k < layout->outputs; k++)
-        if (is_out_of_reach(scorer, margins[k]))
-            return error_set(ERROR_DATA,
-                             "%s: about line %llu: the values are too large for this model: its "
-                             "margin is %g",
-                             scorer->path, (unsigned long long)(rows->first_line + row->number),
-                             margins[k]);
-    return scorer->figures ? check_label(scorer, rows, row->number) : 0;
+    int code = check_reach(scorer, rows, row->number, margins, bad);
+    return code || *bad || !scorer->figures ? code : check_label(scorer, rows, row->number);
 }
 
 /* Columns must be what they were in the training data. Of a model without a table, a header must
@@ -166,8 +185,11 @@ static void write_bad(const struct scorer *scorer, const struct source_rows *row
 static int score_row(struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *scored, const double *margins) {
     uint32_t row = scored->number;
-    int code = check_row(scorer, rows, scored, margins);
-    if (code)
+    bool bad = false;
+    int code = check_row(scorer, rows, scored, margins, &bad);
+    if (bad && !code && scorer->lines)
+        lines_write_bad(scorer->lines);
+    if (code || bad)
         return code;
     if (scorer->figures)
         figures_add(scorer->figures, margins, rows->label[row],
@@ -307,6 +329,7 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     }
     struct source_options reading = *options;
     reading.ignores_weights = !figures;
+    scorer.bad_lines_max = reading.bad_lines_max;
     return finish(&scorer, read_files(&scorer, paths, beside, &reading, threads), figures);
 }
 

@@ -105,9 +105,10 @@ int score_check_output(const struct model_layout *layout, const struct score_out
 /* Scores `paths` (NULL-terminated), with the files beside them, which may be NULL. Writes
  * predictions unless `output` is NULL; `figures` may be NULL. Memory does not grow with the data,
  * with one exception: figures of a classifier hold the scores of all labelled examples, up to 2 GiB
- * (see model/ranking.h). Errors of reading are those of source_read(); ERROR_DATA if a margin
- * overflows, or if a CSV file lacks a column that the model was trained on or its header gives one
- * another name; ERROR_USAGE of score_check_output().
+ * (see model/ranking.h). Errors of reading are those of source_read(); ERROR_DATA for a row
+ * whose margin overflows, beyond the bad lines that are allowed, or if a CSV file lacks a column
+ * that the model was trained on or its header gives one another name; ERROR_USAGE of
+ * score_check_output().
  */
 int score_files(const struct model *model, char *const *paths, const struct source_beside *beside,
                 const struct source_options *options, unsigned threads,

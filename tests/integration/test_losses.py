@@ -245,7 +245,7 @@ def a_label_that_a_loss_does_not_allow_is_named_with_its_row(folder):
     train(job)
     finished = dml('evaluate', folder / 'job.state', folder / 'data')
     assert finished.status == BAD_DATA, finished
-    assert 'data: about line 2: the label is 0; a model for gamma needs' in finished.stderr, finished
+    assert 'data:2: the label is 0; a model for gamma needs' in finished.stderr, finished
     assert dml('predict', folder / 'job.state', folder / 'data').status == 0
 
 
@@ -271,7 +271,31 @@ def a_prediction_that_is_beyond_all_numbers_is_refused(folder):
     train(write_job(folder, data=[folder / 'data'], objective='poisson'))
     finished = dml('predict', folder / 'job.state', folder / 'far')
     assert finished.status == BAD_DATA, finished
-    assert 'about line 2: the values are too large for this model' in finished.stderr, finished
+    assert ':2: the values are too large for this model' in finished.stderr, finished
+
+
+@test
+def rows_beyond_all_numbers_are_bad_lines_of_their_file(folder):
+    (folder / 'data.csv').write_text('x,y\n1,1\n2,2\n3,3\n')
+    job = write_job(folder, data=[folder / 'data.csv'], objective='poisson')
+    train(job)
+    state, far = folder / 'job.state', folder / 'far.csv'
+    far.write_text('x,y\n1,1\n\n20000,2\nodd,3\n30000,1\n2,2\n')
+    for command in 'predict', 'evaluate':
+        finished = dml(command, state, far, '--set', 'bad_lines=2')
+        assert finished.status == BAD_DATA, finished
+        assert 'far.csv:6: the values are too large for this model' in finished.stderr, finished
+        assert 'one more malformed line than the 2 that bad_lines allows' in finished.stderr
+    finished = dml('predict', state, far, '--set', 'bad_lines=3')
+    assert finished.status == 0, finished
+    lines = finished.stdout.split('\n')
+    assert [bool(line) for line in lines[:5]] == [True, False, False, False, True], lines
+    for number in 4, 5, 6:
+        assert f'skipped: {far}:{number}: ' in finished.stderr, finished
+    objects = dml('predict', state, far, '--set', 'bad_lines=3', '--json').stdout.split()
+    assert objects[1:4] == ['null'] * 3 and len(objects) == 5, objects
+    figures = dml('evaluate', state, far, '--set', 'bad_lines=3', '--json').json
+    assert figures['examples'] == 2, figures
 
 
 def write_wide(folder, loss):

@@ -26,6 +26,7 @@ static struct scored {
     uint32_t count;
     uint64_t start[ROWS_MAX + 1], id[VALUES_MAX];
     double value[VALUES_MAX], label[ROWS_MAX];
+    uint64_t line[ROWS_MAX];
     const char *text[ROWS_MAX];
 } table;
 
@@ -37,6 +38,7 @@ __attribute__((unused)) static void clear(void) {
 __attribute__((unused)) static void add_row(double label, const char *text) {
     table.label[table.count] = label;
     table.text[table.count] = text;
+    table.line[table.count] = table.count + UINT64_C(1);
     table.count++;
     table.start[table.count] = table.start[table.count - 1];
 }
@@ -62,6 +64,7 @@ int source_read(const char *path, const struct source_options *options, unsigned
         texts |= table.text[i] != NULL;
     struct source_rows rows = {.count = half,
                                .first_line = 1,
+                               .line = table.line,
                                .start = table.start,
                                .id = table.id,
                                .value = table.value,
@@ -74,6 +77,7 @@ int source_read(const char *path, const struct source_options *options, unsigned
     rows.first_line += half;
     rows.start += half;
     rows.label += half;
+    rows.line += half;
     rows.label_text = table.text + half;
     return take(context, &rows);
 }

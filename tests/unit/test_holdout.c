@@ -328,7 +328,7 @@ static void a_pack_that_lacks_columns_of_the_model_is_named(void **state) {
     struct pack *pack = pack_of(fixture_text("narrow.csv", "a,b,y\n1,2,3\n"));
     struct score_figures figures;
     assert_int_equal(score_packs(&squared, &pack, 1, NULL, &figures), ERROR_DATA);
-    assert_non_null(strstr(error_text(), "narrow.csv: about line 1: no value in column 6007"));
+    assert_non_null(strstr(error_text(), "narrow.csv: row 1: no value in column 6007"));
     error_clear();
     pack_close(pack);
 }
