@@ -67,11 +67,11 @@ EXTRA_DIST += bench/synchrony.py bench/downpour.py
 EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
-bench: all bench/bench_kernels bench/bench_pass
+bench: all-am bench/bench_kernels bench/bench_pass
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/bench.py
 
 # On a GPU alone.
-bench-cuda: all bench/bench_device bench/plain_lbfgs
+bench-cuda: all-am bench/bench_device bench/plain_lbfgs
 	bench/bench_device cuda
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/cuda.py
 
@@ -80,11 +80,11 @@ bench-serving: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
 
 # The coordinator with up to a thousand replicas: minutes.
-bench-scale: all bench/scale_replicas bench/scale_pack
+bench-scale: all-am bench/scale_replicas bench/scale_pack
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/scale.py
 
 # Shared memory, Unix sockets, TCP and TLS.
-bench-transport: all bench/transport
+bench-transport: all-am bench/transport
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
 
 # The efficiency of clusters under a virtual clock: doc/SCALE.md says what the model is.

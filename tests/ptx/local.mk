@@ -22,7 +22,7 @@ endif
 EXTRA_DIST += tests/ptx/check.py
 CLEANFILES += tests/ptx/libptx.a tests/ptx/*.ptx tests/unit/*.ptx
 
-check-ptx: all $(EXTRA_LIBRARIES)
+check-ptx: all-am $(EXTRA_LIBRARIES)
 	@DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' MAKE='$(MAKE)' $(PYTHON) \
 		$(srcdir)/tests/ptx/check.py
 .PHONY: check-ptx
