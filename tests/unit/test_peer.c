@@ -184,12 +184,12 @@ static int option_of(int descriptor, int level, int name) {
     return value;
 }
 
-static void the_system_is_told_to_end_a_tcp_connection_that_is_silent_for_2_s(void **state) {
+static void the_system_is_told_to_end_a_tcp_connection_that_is_silent_for_5_s(void **state) {
     (void)state;
     struct pair pair = {.base = event_base_new(), .raw = -1};
     int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     pair.a.peer = peer_new(pair.base, channel_new(descriptor), &callbacks, &pair.a);
-    assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT), 2000);
+    assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT), 5000);
     assert_int_equal(option_of(descriptor, SOL_SOCKET, SO_KEEPALIVE), 1);
     assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_KEEPIDLE), 1);
     assert_int_equal(option_of(descriptor, IPPROTO_TCP, TCP_KEEPINTVL), 1);
@@ -234,7 +234,7 @@ int main(void) {
         cmocka_unit_test(segments_beyond_the_places_of_a_connection_are_sent_again),
         cmocka_unit_test(an_unaligned_place_in_a_segment_is_copied),
         cmocka_unit_test(over_tcp_bulk_in_a_segment_is_copied),
-        cmocka_unit_test(the_system_is_told_to_end_a_tcp_connection_that_is_silent_for_2_s),
+        cmocka_unit_test(the_system_is_told_to_end_a_tcp_connection_that_is_silent_for_5_s),
         cmocka_unit_test(a_peer_may_be_freed_and_may_answer_in_its_own_callback),
         cmocka_unit_test(a_failure_to_send_is_told_by_the_loop_after_the_last_words),
     };
