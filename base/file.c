@@ -199,6 +199,14 @@ int file_map(const char *path, const void **data, size_t *length) {
     return 0;
 }
 
+/* A new folder survives a power cut only after an fsync of the folder above it. One that may be
+ * written but not read cannot be synced. */
+static int make_below(const char *above, const char *path, unsigned mode) {
+    if (mkdir(path, mode) && errno != EEXIST) /* another process may have made it meanwhile */
+        return error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
+    return access(above, R_OK) ? 0 : folder_sync(above);
+}
+
 int folder_make(const char *path, unsigned mode) {
     struct stat status;
     if (stat(path, &status) == 0) {
@@ -208,12 +216,10 @@ int folder_make(const char *path, unsigned mode) {
     }
     char *above = path_folder(path);
     int code = strcmp(above, path) ? folder_make(above, 0755) : 0;
+    if (!code)
+        code = make_below(above, path, mode);
     free(above);
-    if (code)
-        return code;
-    if (mkdir(path, mode) && errno != EEXIST) /* another process may have made it meanwhile */
-        return error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
-    return 0;
+    return code;
 }
 
 int folder_sync(const char *path) {

@@ -46,7 +46,8 @@ int descriptors_check(void);
  * most NETWORK_READ_BYTES_MAX is read into memory instead. */
 int file_map(const char *path, const void **data, size_t *length);
 
-/* Makes the folder and those above it that are missing. Fine if it is there. */
+/* Makes the folder and those above it that are missing, each on disk in the one above it. Fine if
+ * it is there. */
 int folder_make(const char *path, unsigned mode);
 
 /* fsync of a folder, after a rename in it. */

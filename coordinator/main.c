@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "coordinator/command/command.h"
+#include "coordinator/run/loop.h"
 #include "wire/failpoints.h"
 
 /* clang-format off */
@@ -65,10 +66,19 @@ static void print_help(const struct options *options) {
         options_print_usage(commands, stdout);
 }
 
+/* Whether what was done is not lost when the command is ended, as the same one goes on from it. */
+static bool goes_on(const struct options *options) {
+    const struct command *command = options->command;
+    return command && (command->run == command_run || command->run == command_retrain ||
+                       command->run == command_rollback);
+}
+
 int main(int argc, char **argv) {
     struct options options;
+    loop_signals_early(true);
     process_begin();
     int code = options_parse(argc, argv, commands, &options);
+    loop_signals_early(!code && goes_on(&options));
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);
     log_open("coordinator", level(&options));

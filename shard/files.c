@@ -13,17 +13,9 @@
 
 /* ---- writing ---- */
 
-/* A new folder survives a power cut only after an fsync of the folder above it. */
 static int make_folder_of(const char *path) {
     char *folder = path_folder(path);
-    int code = 0;
-    if (access(folder, F_OK)) {
-        char *above = path_folder(folder);
-        code = folder_make(folder, 0755);
-        if (!code)
-            code = folder_sync(above);
-        free(above);
-    }
+    int code = folder_make(folder, 0755);
     free(folder);
     return code;
 }

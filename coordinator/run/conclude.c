@@ -258,9 +258,13 @@ static int not_finite(const struct training *run, const struct coordinator_view 
 
 static int stopped(const struct coordinator_view *view) {
     if (view->downpour.running)
-        return error_set(ERROR_AGAIN, "stopped after %llu minibatches; no model was written",
+        return error_set(ERROR_AGAIN,
+                         "stopped after %llu minibatches, which are kept: the same command goes "
+                         "on; no model was written",
                          (unsigned long long)view->downpour.done);
-    return error_set(ERROR_AGAIN, "stopped after step %llu; no model was written",
+    return error_set(ERROR_AGAIN,
+                     "stopped after step %llu, which is kept: the same command goes on; no model "
+                     "was written",
                      (unsigned long long)view->step);
 }
 

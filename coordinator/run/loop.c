@@ -22,6 +22,37 @@ static const int numbers[] = {SIGINT, SIGTERM};
 
 /* ---- signals ---- */
 
+static bool is_ignored(int number) {
+    struct sigaction now;
+    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
+/* Only what is safe at any instant. */
+static void end_early(int number) {
+    static const char texts[2][80] = {
+        "dml-coordinator: interrupted; the same command goes on from here\n",
+        "dml-coordinator: terminated; the same command goes on from here\n"};
+    const char *text = texts[number == SIGTERM];
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+    _exit(-ERROR_AGAIN);
+}
+
+static void treat_signals(void (*how)(int)) {
+    for (int i = 0; i < 2; i++)
+        if (!is_ignored(numbers[i]))
+            signal(numbers[i], how);
+}
+
+void loop_signals_early(bool handled) {
+    sigset_t both;
+    treat_signals(handled ? end_early : SIG_DFL);
+    sigemptyset(&both);
+    for (int i = 0; i < 2; i++)
+        sigaddset(&both, numbers[i]);
+    sigprocmask(SIG_UNBLOCK, &both, NULL);
+}
+
 /* Ends the process without a return to main(): a thread may be at work beside the loop and cannot
  * be stopped from here; it ends with the process. _exit() and not exit(), because handlers of
  * exit() would run while that thread still uses what they release. Nothing on the disk needs care:
@@ -65,8 +96,7 @@ int loop_open(struct loop *loop) {
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
     for (int i = 0; i < 2; i++) {
-        struct sigaction before;
-        loop->ignored[i] = !sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN;
+        loop->ignored[i] = is_ignored(numbers[i]);
         loop->signals[i] = evsignal_new(loop->base, numbers[i], on_signal, loop);
         event_add(loop->signals[i], NULL);
     }
@@ -77,6 +107,8 @@ void loop_close(struct loop *loop) {
     for (int i = 0; i < 2; i++)
         if (loop->signals[i])
             event_free(loop->signals[i]);
+    if (loop->base)
+        treat_signals(SIG_IGN);
     if (loop->base)
         event_base_free(loop->base);
     *loop = (struct loop){0};

@@ -3,9 +3,10 @@
  * loop: in a thread, or as a child process. The code that waits for such work stays sequential; the
  * loop turns meanwhile.
  *
- * Ctrl-C and SIGTERM call `stop` if there is one. Otherwise they end the process at once, with a
- * message and the exit status of a cancelled run. That is safe because what is on the disk is valid
- * at every instant: the same command goes on from there. */
+ * Ctrl-C and SIGTERM are handled from the first line of main() on. They call `stop` if there is
+ * one. Otherwise they end the process at once, with a message and the exit status of a cancelled
+ * run. That is safe because what is on the disk is valid at every instant: the same command goes on
+ * from there. */
 #ifndef DML_COORDINATOR_RUN_LOOP_H
 #define DML_COORDINATOR_RUN_LOOP_H
 
@@ -29,9 +30,17 @@ struct loop {
     void *context;
 };
 
+/* Before there is a loop: a signal that the process was not started to ignore ends it at once, as
+ * without `stop`. Or, if not `handled`, by the signal: for commands that do not go on. Signals that
+ * the process was started with blocked are not blocked any more: whoever wants none to be lost
+ * while the system loads the program, when nobody can handle it, starts it so. */
+void loop_signals_early(bool handled);
+
 /* From now on signals are handled when the loop turns. ERROR_UNAVAILABLE. */
 int loop_open(struct loop *loop);
-void loop_close(struct loop *loop); /* harmless on a zeroed struct */
+
+/* From now on signals come too late: they change nothing. Harmless on a zeroed struct. */
+void loop_close(struct loop *loop);
 
 /* Handles the events that are there, signals too, and does not wait. For code that otherwise would
  * not turn the loop for a while. */

@@ -4,9 +4,13 @@ left."""
 
 import math
 import random
+import signal
+import subprocess
 import sys
+import time
 
-from harness import BAD_DATA, USAGE, dml, main, small_job, test, train, write_job
+from harness import (AGAIN, BAD_DATA, COORDINATOR, USAGE, dml, main, small_job, test, train,
+                     write_job)
 
 TOO_LARGE = '1e160 1:1\n-1e160 1:2\n1e160 1:3\n'
 SMALL = '1 1:1\n-1 1:2\n1 1:3\n'
@@ -266,6 +270,29 @@ def an_l2_that_would_overflow_is_refused_and_the_largest_is_not(folder):
     assert finished.status == USAGE and 'from 0 to 1e+20' in finished.stderr, finished
     result = train(job, '--set', 'l2=1e20')
     assert result['reason'] == 'gradient tolerance' and result['evaluations'] < 100, result
+
+
+@test
+def a_run_that_is_told_to_stop_at_any_instant_ends_by_no_signal(folder):
+    job = small_job(folder)
+    expected = train(job)['model_sha256']
+    # While the system loads a program nobody can handle a signal, so it is started with them blocked.
+    both = signal.SIGTERM, signal.SIGINT
+    block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    begun = time.monotonic()
+    dml('run', job, '--fresh')
+    seconds = time.monotonic() - begun
+    for send in range(40):
+        with open(folder / 'said', 'w+') as said:
+            process = subprocess.Popen([COORDINATOR, 'run', job, '--fresh'], stderr=said,
+                                       stdout=subprocess.DEVNULL, preexec_fn=block)
+            time.sleep(random.uniform(0, seconds) if send else 0)
+            process.send_signal(both[send % 2])
+            status = process.wait()
+        text = (folder / 'said').read_text()
+        assert status in (0, AGAIN), (send, status, text)
+        assert status == 0 or 'the same command goes on' in text.splitlines()[-1], text
+    assert train(job, '--fresh')['model_sha256'] == expected
 
 
 sys.exit(main())

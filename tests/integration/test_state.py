@@ -4,13 +4,14 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
 import sys
 import time
 
-from harness import (AGAIN, COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main, run,
+from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, dml, endless_job, main, run,
                      small_job, test, train)
 
 # ---- jobs, status, the state folder ----
@@ -172,6 +173,16 @@ def what_a_killed_coordinator_leaves_for_sockets_goes_with_the_next_run(folder):
         train(job, '--set', 'max_steps=9', *settings, **environment)
         assert left() == [], left()
     assert (places / 'dml-1-2-others').is_dir()
+
+
+@test
+def every_folder_that_is_made_is_synced_into_the_one_above(folder):
+    for number, above in enumerate((folder, folder / 'a', folder / 'a/b'), 1):
+        finished = dml('run', small_job(folder), '--state', folder / 'a/b/state',
+                       DML_FAILPOINT=f'coordinator.folder_fsync:{number}:eio')
+        assert finished.status == IO, (number, finished)
+        assert f'cannot write the folder {above} to disk' in finished.stderr, finished
+        shutil.rmtree(folder / 'a')
 
 
 # ---- workers started by hand ----
