@@ -66,19 +66,21 @@ static struct rows rows_of(struct set *set, uint32_t chunk) {
     return rows;
 }
 
-/* Scaled by a power of two to a mean from 1 to 2; the sum is of what is stored. */
+/* Scaled by a power of two to a mean from 1 to 2; the sum is of what is stored. A row of weight 0
+ * is not there. */
 static void weights_are_stored_scaled(void **state) {
     (void)state;
     const struct wanted wanted = {
-        .text = {"1 1:3\n0 2:1\n1 1:1\n"}, .weights = {"6\n0\n24\n"}, .count = 1};
+        .text = {"1 1:3\n7 9:1e300\n0 2:1\n1 1:1\n"}, .weights = {"6\n0\n3\n24\n"}, .count = 1};
     struct set *set = make_set(&wanted);
     const struct set_info *info = set_info(set);
-    static const double expected[] = {0.75, 0, 3};
+    static const double expected[] = {0.75, 0.375, 3};
     assert_true(info->weighted);
     assert_int_equal(info->weight_exponent, -3);
-    assert_true(info->weight_sum == 3.75);
+    assert_true(info->weight_sum == 4.125);
     assert_memory_equal(rows_of(set, 0).weight, expected, sizeof expected);
     assert_int_equal(info->rows, 3);
+    assert_int_equal(info->features, 2);
     set_close(set);
 }
 
@@ -90,7 +92,7 @@ static double mean_with(const char *text, const char *weights) {
     return mean;
 }
 
-/* A product beyond the range of doubles, and weights that are all 0, leave the plain mean. */
+/* A product beyond the range of doubles is taken, too. */
 static void means_are_weighted_by_rows(void **state) {
     (void)state;
     static const char *const text = "a,y\n4,1\n1,0\n,1\n10,0\n";
@@ -98,7 +100,6 @@ static void means_are_weighted_by_rows(void **state) {
     assert_true(mean_with(text, "1\n1\n7\n1\n") == 5);
     assert_true(mean_with(text, "3\n0\n7\n1\n") == 5.5);
     assert_true(mean_with(text, "6e-200\n0\n7\n2e-200\n") == 5.5);
-    assert_true(mean_with(text, "0\n0\n7\n0\n") == 5);
     assert_true(mean_with("a,y\n1e300,1\n-1e300,0\n,1\n", "1e100\n1\n1\n") == 0);
 }
 
@@ -127,7 +128,7 @@ static void only_ratios_of_weights_matter(void **state) {
 
 static void the_least_and_the_largest_weights_are_scaled(void **state) {
     (void)state;
-    static const char *const weights[] = {"5e-324\n0\n0\n0\n", "1e100\n0\n1e100\n1\n",
+    static const char *const weights[] = {"5e-324\n5e-324\n0\n0\n", "1e100\n0\n1e100\n1\n",
                                           "1e-320\n1\n1e-9\n0\n"};
     for (int i = 0; i < 3; i++) {
         const struct wanted wanted = {
@@ -204,7 +205,7 @@ static void balanced_classes_weigh_the_same(void **state) {
     wanted.weights[0] = "1\n1\n2\n4\n0\n4\n";
     set = make_set(&wanted);
     assert_false(rows_of(set, 0).weight == NULL); /* the classes are alike, the rows are not */
-    assert_true(rows_of(set, 0).weight[3] == 2 && rows_of(set, 0).weight[4] == 0);
+    assert_true(rows_of(set, 0).weight[3] == 2 && rows_of(set, 0).weight[4] == 2);
     set_close(set);
     wanted.weights[0] = NULL;
     wanted.text[0] = "1,x\n2,y\n";
@@ -216,20 +217,21 @@ static void balanced_classes_weigh_the_same(void **state) {
 static void class_weights_that_fit_no_class_are_refused(void **state) {
     (void)state;
     const char *const other[] = {"c = 2", NULL}, *const twice[] = {"1 = 2", "1.0 = 3", NULL};
-    const char *const balanced[] = {CLASS_WEIGHT_BALANCED, NULL}, *const none[] = {"1 = 0", NULL};
+    const char *const balanced[] = {CLASS_WEIGHT_BALANCED, NULL}, *const none[] = {"1 = 0",
+                                                                                   "-1 = 0", NULL};
     struct wanted wanted = {
         .text = {"1 1:1\n-1 1:2\n"}, .weights = {NULL}, .count = 1, .class_weight = other};
     assert_refused(&wanted, "the label \"c\" of class_weight: the labels are \"-1\", \"1\"");
     wanted.class_weight = twice;
     assert_refused(&wanted, "two weights for the label \"1\"");
     wanted.class_weight = balanced;
-    wanted.weights[0] = "1\n0\n";
-    assert_refused(&wanted, "the rows of the label \"-1\" weigh 0 of 1");
+    wanted.weights[0] = "1e100\n1e-200\n";
+    assert_refused(&wanted, "the rows of the label \"-1\" weigh 1e-200 of 1e+100");
     wanted.class_weight = NULL;
     wanted.weights[0] = "0\n0\n";
     assert_refused(&wanted, "data0: all rows that are trained on have a weight of 0");
     wanted.class_weight = none;
-    wanted.weights[0] = "1\n0\n";
+    wanted.weights[0] = NULL;
     assert_refused(&wanted, "have a weight of 0");
     wanted.class_weight = NULL;
     wanted.text[0] = "1 1:1e308\n-1 1:1e308\n-1 2:1\n-1 2:1\n-1 2:1\n";
