@@ -36,6 +36,11 @@ static int check_indices(const struct model_layout *layout) {
     if (layout->features && layout->feature_id[0] == 0)
         return error_set(ERROR_DATA, "the model has a feature 0, but LIBLINEAR's features count "
                                      "from 1; --format tsv and json have it");
+    if (lines >= FEATURE_HASHED)
+        return error_set(ERROR_DATA,
+                         "the ids of a table's texts, missing cells and bins are hashes, and "
+                         "LIBLINEAR's file has a line for every number up to the largest id; "
+                         "--format tsv and json name these features as the table does");
     double bytes = (double)lines * (2 * (double)columns + 1) +
                    (double)layout->features * (double)columns * (NUMBER_BYTES_MAX - 2);
     if (lines >= INT_MAX || bytes > (double)EXPORT_LIBLINEAR_BYTES_MAX)

@@ -38,6 +38,20 @@ static int check_applies(const struct job *job) {
     return 0;
 }
 
+/* A network has the objective of its loss. */
+static int refuse_objective(const struct job *job, const char *key, const char *needs) {
+    const char *name = objective_name(job->objective);
+    if (job_is_network(job))
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: needs a loss of the network with %s, such as network.loss "
+                         "= logistic; the loss is %s",
+                         job->file, key, needs, name);
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: needs an objective with %s, such as logistic; the objective is "
+                     "%s",
+                     job->file, key, needs, name);
+}
+
 static bool same_label(const char *a, const char *b) {
     double x, y;
     return !strcmp(a, b) || (key_number(a, &x) && key_number(b, &y) && x == y);
@@ -80,10 +94,7 @@ static int check_weights(const struct job *job) {
     char **classes = job->class_weight;
     enum label_kind labels = objective_of(job->objective)->labels;
     if (*classes && (labels == LABEL_TARGET || labels == LABEL_LISTS))
-        return error_set(ERROR_CONFIG,
-                         "%s: key `class_weight`: needs an objective with classes, of which a row "
-                         "has one, such as logistic; the objective is %s",
-                         job->file, objective_name(job->objective));
+        return refuse_objective(job, "class_weight", "classes, of which a row has one");
     for (char **entry = classes; *entry && classes[1]; entry++)
         if (!strcmp(*entry, CLASS_WEIGHT_BALANCED))
             return error_set(ERROR_CONFIG,
@@ -153,13 +164,9 @@ int job_check(const struct job *job) {
                          "%s: key `data`: missing; allowed: "
                          "a path or glob, or a list of them",
                          job->file);
-    if (job->positive && objective_of(job->objective)->labels != LABEL_BINARY)
-        return error_set(
-            ERROR_CONFIG,
-            "%s: key `csv.positive`: needs an objective with two classes, such as logistic; the "
-            "objective is %s",
-            job->file, objective_name(job->objective));
-    int code = check_applies(job);
+    int code = job->positive && objective_of(job->objective)->labels != LABEL_BINARY
+                   ? refuse_objective(job, "csv.positive", "two classes")
+                   : check_applies(job);
     if (!code)
         code = job_check_network(job);
     if (!code)

@@ -7,7 +7,7 @@ import random
 import struct
 import sys
 
-from harness import BAD_DATA, dml, main, test, train, write_job
+from harness import BAD_DATA, CONFIG, dml, main, test, train, write_job
 
 
 def write_codes(folder, rows=3000, codes=120, seed=1):
@@ -41,6 +41,30 @@ def integer_codes_of_several_columns_are_categories(folder):
     head, unseen = 'a,b,c,d\n', [f'{code},x,x,x' for code in range(120, 1000)]
     margins = predicted(folder, state, head + '\n'.join(['x,x,x,x', *unseen]) + '\n', '--margins')
     assert set(margins) == {margins[0]}, 'a code that training did not have has a weight'
+
+
+@test
+def a_table_with_texts_is_refused_for_liblinear_and_told_what_has_it(folder):
+    write_codes(folder, 500, 10)
+    train(write_job(folder, data=['data.csv'], l2=1e-2, csv={'categories': ['a']}))
+    finished = dml('export', folder / 'job.state', '--format', 'liblinear')
+    assert finished.status == BAD_DATA and not finished.stdout, finished
+    assert 'are hashes' in finished.stderr and '--format tsv and json' in finished.stderr, finished
+    assert 'a=7\t' in dml('export', folder / 'job.state', '--format', 'tsv').stdout
+
+
+@test
+def a_network_of_two_classes_has_a_positive_one(folder):
+    write_codes(folder, 300, 10)
+    settings = {'data': ['data.csv'], 'objective': 'network', 'max_steps': 3,
+                'csv': {'positive': 'no'}}
+    train(write_job(folder, network={'layers': [2], 'loss': 'logistic'}, **settings))
+    model = json.loads((folder / 'job.state/models/1/model.json').read_text())
+    assert model['classes'] == ['yes', 'no'], model['classes']
+    finished = dml('check', write_job(folder, network={'layers': [2]}, **settings))
+    assert finished.status == CONFIG, finished
+    assert 'needs a loss of the network with two classes, such as network.loss = logistic; ' \
+        'the loss is softmax' in finished.stderr, finished
 
 
 @test
