@@ -49,7 +49,10 @@
 #define SHARDS_MAX 256
 #define REPLICAS_MAX 1024
 #define THREADS_MAX 256
-#define SILENCE_MS 10000 /* of a worker, before it counts as lost */
+/* How long a worker may say nothing before it counts as lost: longer the larger the model, as one
+ * pass over its vectors takes longer, on a busy machine above all. */
+#define SILENCE_MS 10000
+#define SILENCE_NS_A_PARAMETER 500
 
 /* Devices: how long one may be at work on what is waited for, before it counts as lost. While a
  * worker waits for its device, it answers nobody; a thread that drives one may wait longer. The
