@@ -57,7 +57,7 @@ static void write_range(const struct key *key, char *text, size_t size) {
     char multiple[32];
     snprintf(multiple, sizeof multiple, "multiple of %u", key->multiple);
     const char *kind = key->multiple ? multiple : is_whole(key) ? "whole number" : "number";
-    const char *more = key_is_list(key) ? ", or a list of them" : "";
+    const char *more = key_is_list(key) ? ", or a list of them in braces, like { 3, 2 }" : "";
     if (key->most < (is_whole(key) ? 1e15 : NUMBER_MAX))
         snprintf(text, size, "a %s from %.15g to %.15g%s", kind, key->least, key->most, more);
     else

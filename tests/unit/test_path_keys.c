@@ -107,6 +107,7 @@ static void a_bad_list_is_named(void **state) {
     refused("l2={ 1, -2 }", "key `l2`: \"-2\" is out of range; allowed: a number from 0 to 1e+20, "
                             "or a list of them");
     refused("l2={ 1, x }", "key `l2`: \"x\" is not a number");
+    refused("l2=0.1,0.01", "or a list of them in braces, like { 3, 2 }");
 }
 
 static void refused_in_file(const char *text, const char *why) {
