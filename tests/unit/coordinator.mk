@@ -149,6 +149,10 @@ check_PROGRAMS += tests/unit/test_hosts
 TESTS += tests/unit/test_hosts
 tests_unit_test_hosts_LDADD = $(STEPPED_LIBS)
 
+check_PROGRAMS += tests/unit/test_hosts_again
+TESTS += tests/unit/test_hosts_again
+tests_unit_test_hosts_again_LDADD = $(STEPPED_LIBS)
+
 check_PROGRAMS += tests/unit/test_host_list
 TESTS += tests/unit/test_host_list
 tests_unit_test_host_list_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)

@@ -430,41 +430,6 @@ static void an_adopted_replica_must_be_on_its_own_host_and_a_shard_may_be_anywhe
     hosts_release(&hosts);
 }
 
-static void what_is_known_of_hosts_holds_for_the_next_run(void **state) {
-    (void)state;
-    struct hosts hosts;
-    make(&hosts, 3, 1, 3);
-    for (uint32_t worker = 0; worker < 3; worker++)
-        hosts_came(&hosts, worker, NS_PER_S);
-    int64_t when_ns = fail_times(&hosts, 3, 3, 2 * NS_PER_S);
-    while (hosts_changed(&hosts) != HOSTS_NONE)
-        continue;
-    hosts_again(&hosts);
-    for (uint32_t host = 0; host < 3; host++)
-        assert_int_equal(hosts_changed(&hosts), host);
-    assert_int_equal(hosts_state(hosts_of(&hosts, 3)), HOSTS_SET_ASIDE);
-    assert_true(hosts_due(&hosts, 3) == when_ns && when_ns > 20 * NS_PER_S);
-    hosts_left(&hosts, 2);
-    assert_int_equal(hosts_of(&hosts, 2)->up, 0);
-    assert_true(hosts_due(&hosts, 2) <= 2 * NS_PER_S && hosts_of(&hosts, 2)->failed == 0);
-    hosts_release(&hosts);
-}
-
-/* Runs may be shorter than the time after which a worker is forgiven. */
-static void a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first(void **state) {
-    (void)state;
-    struct hosts hosts;
-    make(&hosts, 2, 1, 2);
-    fail_times(&hosts, 1, 2, 0);
-    for (int64_t second = 0; second < 100; second++) {
-        hosts_started(&hosts, 1, second * NS_PER_S);
-        hosts_came(&hosts, 1, second * NS_PER_S);
-        hosts_tick(&hosts, second * NS_PER_S);
-    }
-    assert_int_equal(hosts_of(&hosts, 1)->failures, 0);
-    hosts_release(&hosts);
-}
-
 static void each_change_of_a_host_is_named_once(void **state) {
     (void)state;
     struct hosts hosts;
@@ -509,8 +474,6 @@ int main(void) {
         cmocka_unit_test(hosts_on_which_nobody_ever_came_up_are_not_waited_for),
         cmocka_unit_test(workers_that_do_not_stay_do_not_keep_a_run_waiting_for_ever),
         cmocka_unit_test(an_adopted_replica_must_be_on_its_own_host_and_a_shard_may_be_anywhere),
-        cmocka_unit_test(what_is_known_of_hosts_holds_for_the_next_run),
-        cmocka_unit_test(a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first),
         cmocka_unit_test(each_change_of_a_host_is_named_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
