@@ -22,6 +22,8 @@ struct sampling {
 
 void sample_release(struct sample *sample) {
     free(sample->row);
+    free(sample->file);
+    table_free(sample->table);
     free(sample->start);
     free(sample->id);
     free(sample->value);
@@ -130,8 +132,11 @@ int sample_take(struct set *set, const char *packs, const struct sample_options 
     };
     char *path = pack_path_make(packs, set_first_pack(set));
     int code = pack_open_beginning(path, &pack);
-    if (!code)
+    if (!code) {
+        sample->file = memory_copy_string(pack_source(pack));
+        sample->table = pack->table ? table_copy(pack->table) : NULL;
         code = pack_read(pack, take_rows, &sampling);
+    }
     pack_close(pack);
     free(path);
     return code == ENOUGH ? 0 : code;

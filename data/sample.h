@@ -6,10 +6,13 @@
 #include <stdint.h>
 
 #include "data/set.h"
+#include "data/table.h"
 
 struct sample {
-    uint32_t count; /* rows */
-    uint64_t *row;  /* the number of each in its file, from 1 */
+    uint32_t count;      /* rows */
+    uint64_t *row;       /* the number of each in its file, from 1 */
+    char *file;          /* its path */
+    struct table *table; /* CSV: the columns of that file; else NULL */
 
     /* As struct source_rows has them. */
     uint64_t *start, *id;

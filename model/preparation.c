@@ -139,8 +139,8 @@ static void note_absent(struct preparation *preparation, uint32_t column) {
     add_term(rank_of(&model->layout, id), 1, &preparation->absent);
 }
 
-int preparation_check(struct preparation *preparation, const char *path,
-                      const struct table *table) {
+int preparation_find_absent(struct preparation *preparation, const char *path,
+                            const struct table *table, bool warns) {
     const struct table *own = preparation->model->layout.table;
     char name[COLUMN_TEXT];
     preparation->absent.count = 0;
@@ -157,7 +157,7 @@ int preparation_check(struct preparation *preparation, const char *path,
             return error_set(ERROR_DATA,
                              "%s: %s is not what it was in the data that the model was trained on",
                              path, name);
-        if (!preparation->told[i])
+        if (warns && !preparation->told[i])
             log_warning("%s: %s is not there as it was in the data that the model was trained on: "
                         "it counts as missing",
                         path, name);
@@ -165,4 +165,9 @@ int preparation_check(struct preparation *preparation, const char *path,
         note_absent(preparation, i);
     }
     return 0;
+}
+
+int preparation_check(struct preparation *preparation, const char *path,
+                      const struct table *table) {
+    return preparation_find_absent(preparation, path, table, true);
 }

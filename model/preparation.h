@@ -51,6 +51,10 @@ void preparation_end(struct preparation *preparation);
  * there are no names. */
 int preparation_check(struct preparation *preparation, const char *path, const struct table *table);
 
+/* The same, perhaps without the warning. */
+int preparation_find_absent(struct preparation *preparation, const char *path,
+                            const struct table *table, bool warns);
+
 /* These add terms to a row; `id` is a feature of the row.
  *
  * The mean of the number that the feature says is missing; false if it says something else. */

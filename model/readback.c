@@ -267,6 +267,8 @@ static int check_rows(const struct readback *readback, const struct model *model
     const double *values;
     int code = 0;
     gathering_begin(&gathering, model);
+    if (sample->table && model->layout.table)
+        code = preparation_find_absent(&gathering.preparation, sample->file, sample->table, false);
     for (uint32_t row = 0; row < sample->count && !code; row++) {
         terms.count = 0;
         gather_row(&gathering, &rows, row, &terms);
