@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/coordinator.h"
 #include "coordinator/reason.h"
 #include "coordinator/status/history.h"
 
@@ -85,12 +88,33 @@ static void look_ahead(const struct needs *needs, size_t i, bool *newest, bool *
     }
 }
 
+/* A run whose state is of another version can go on with another program alone. It is needed until
+ * a later run of its job began: then nobody means to end it. */
+static int check_open(struct store *store, struct need *run, bool newest) {
+    struct store_saved saved;
+    int code = store_saved_read(store, run->run, &saved);
+    if (!code && coordinator_check_saved(&saved, run->run)) {
+        run->open = newest;
+        if (newest)
+            log_info("%s; prune removes what it needs once a later run of its job has begun",
+                     error_text());
+        error_clear();
+    }
+    if (!code)
+        store_saved_release(&saved);
+    return code;
+}
+
 static int find_needed(struct store *store, struct needs *needs) {
     int code = 0;
     for (size_t i = 0; i < needs->count && !code; i++) {
         struct need *run = &needs->runs[i];
         bool newest, unreplaced;
         look_ahead(needs, i, &newest, &unreplaced);
+        if (run->open)
+            code = check_open(store, run, newest);
+        if (code)
+            break;
         run->needed = newest || (run->open && unreplaced) || run->run > needs->decided;
         needs->unfinished |= run->needed && run->open;
         code = store_sources(store, run->run, take_source, &(struct taking){needs, run->needed});

@@ -10,12 +10,14 @@ import ctypes
 import pathlib
 import re
 import shutil
+import signal
 import sqlite3
 import struct
 import sys
 import tarfile
 
-from harness import SOURCE, UNAVAILABLE, Skip, dml, main, small_job, test, train
+from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job, main,
+                     small_job, test, train)
 
 OLD = pathlib.Path(__file__).with_name('old_state.tar.xz')
 WAY_OUT = 'end the run with the program that began it'
@@ -123,6 +125,23 @@ def a_run_can_begin_beside_one_of_another_version(folder):
     unpacked(folder / 'old')
     put_state(state, durable_steps(folder / 'old/job.state')[-1][6])
     assert train(job, '--fresh', '--set', 'max_steps=9')['model_sha256'] == model
+
+
+@test
+def prune_says_what_becomes_of_a_run_of_another_version(folder):
+    job, state = endless_job(folder), folder / 'job.state'
+    process = Process(COORDINATOR, 'run', job)
+    process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+    process.signal(signal.SIGTERM)
+    assert process.wait().status == AGAIN
+    unpacked(folder / 'old')
+    put_state(state, durable_steps(folder / 'old/job.state')[-1][6])
+    said = dml('prune', state)
+    assert said.status == 0 and (state / 'shards/1').is_dir(), said
+    assert 'run 1 cannot go on' in said.stderr and 'once a later run' in said.stderr, said
+    train(job, '--set', 'max_steps=3', '--set', 'l2=0.5')
+    said = dml('prune', state)
+    assert said.status == 0 and not (state / 'shards/1').is_dir(), said
 
 
 @test
