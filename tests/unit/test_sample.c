@@ -25,7 +25,7 @@ static struct set *make_set(const char *path, const struct set_options *merging)
     const struct source_options reading = {.format = FORMAT_LIBSVM};
     struct set_options options = *merging;
     struct pack *pack;
-    struct set *set;
+    struct set *set = NULL;
     bool made;
     if (pack_of_source(fixture_path("packs"), path, &reading, 2, &pack, &made) ||
         set_of_packs(fixture_path("packs"), &pack, 1, &options, &set, &made))
