@@ -417,7 +417,7 @@ static void a_device_stages_the_same_gradient(void **state) {
 }
 
 int main(void) {
-    alarm(600); /* a test that hangs has failed; with sanitizers on a busy machine it takes minutes */
+    alarm(600); /* a test that hangs has failed; sanitizers are slow */
     numeric_setup();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_the_program_stages_is_the_gradient_of_a_plain_loop),
