@@ -116,6 +116,10 @@ def exists(path):
 # (test_loop.py), only replicas with scratch to the fourth (test_scratch.py).
 WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'scratch_write'}
 
+# Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
+# lock file comes first. test_host.c holds that a worker tells it.
+BY_CHANCE = {'receive_REFUSED', 'send_REFUSED'}
+
 SCENARIOS = [
     Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),
     Scenario('scaled'),
@@ -244,7 +248,7 @@ def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(fold
         say(f'{scenario.name}: {len(new)} new places, {time.monotonic() - start:.1f} s')
         rules += [(scenario, role, name, rule)
                   for role, name in new for rule in rules_for(role, name, kinds[name])]
-    never = sorted(set(kinds) - WALKED_ELSEWHERE - {name for _, name in walk.visited})
+    never = sorted(set(kinds) - WALKED_ELSEWHERE - BY_CHANCE - {name for _, name in walk.visited})
     say(f'{len(kinds) - len(never)} of {len(kinds)} failpoints visited; never: {never or "none"}')
     seed = SEED if SEED is not None else random.SystemRandom().randrange(10 ** 6)
     if not ALL:
