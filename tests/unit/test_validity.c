@@ -88,7 +88,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_HELLO, .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 33}},
     {.type = MESSAGE_WELCOME, .welcome = {.role = ROLE_REPLICA, .incarnation = 33}},
     {.type = MESSAGE_REFUSED, .refused = {.reason = ""}},
-    {.type = MESSAGE_BYE, .bye = {""}},
+    {.type = MESSAGE_BYE, .bye = {.reason = ""}},
     {.type = MESSAGE_FAILED, .failed = {74, "the disk is full", 0}},
     {.type = MESSAGE_PING},
     {.type = MESSAGE_PONG},
