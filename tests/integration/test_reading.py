@@ -158,7 +158,7 @@ def predict_takes_only_settings_that_say_how_data_is_read(folder):
     trained(folder)
     for finished in scores(folder, folder / 'data.csv', '--set', 'l2=1'):
         assert finished.status == USAGE and not finished.stdout, finished
-        assert 'format, csv.header, csv.label, csv.skip, ' in finished.stderr
+        assert 'format, csv.header, csv.delimiter, ' in finished.stderr
 
 
 # ---- labels ----
