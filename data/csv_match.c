@@ -222,16 +222,33 @@ static bool has_others(const struct matching *matching) {
     return false;
 }
 
+/* Finds the columns that features are made of. A line that names none of them is probably a row: to
+ * say that is worth more than that it does not name the label. */
+static int match_used(const struct format *format, struct matching *matching,
+                      const struct csv_cells *first) {
+    const struct table *table = format->table;
+    const char *lacking = NULL;
+    bool found = false;
+    for (uint32_t i = 0; i < table->columns; i++) {
+        const struct table_column *column = &table->column[i];
+        if (column->kind == COLUMN_LABEL || column->kind == COLUMN_WEIGHT)
+            continue;
+        bool here = take(matching, i) != NOWHERE;
+        found |= here && table_uses(column);
+        if (!here && !lacking && table_uses(column))
+            lacking = column->name;
+    }
+    bool may_lack_all = format->options->missing_columns == MISSING_COLUMNS_MISSING;
+    return found || !lacking || may_lack_all ? 0 : lacks(first, lacking);
+}
+
 static int match_by_name(struct format *format, struct matching *matching,
                          const struct csv_cells *first, const struct text_line *text) {
     const struct table *table = format->table;
     const char *label = match_label(format, matching, first);
     uint32_t weight = match_weight(format, matching, first);
-    int code = 0;
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].kind != COLUMN_LABEL && table->column[i].kind != COLUMN_WEIGHT)
-            take(matching, i);
-    if (format->label == first->count && !format->options->label_optional)
+    int code = match_used(format, matching, first);
+    if (!code && format->label == first->count && !format->options->label_optional)
         code = csv_no_column(first, true, "take the label from", label);
     if (!code && format->options->weight && weight == NOWHERE)
         code = csv_no_column(first, true, "take the weight from", format->options->weight);
