@@ -154,7 +154,7 @@ static uint32_t draw(struct trial *trial, const struct layout_tensor *tensor, bo
 static int compare_tensor(struct trial *trial, const struct layout_tensor *tensor,
                           struct plugin_gradient *found) {
     uint64_t drawn[ELEMENTS_MOST];
-    uint32_t most = (trial->count < LARGE_MODEL ? ELEMENTS_MOST : ELEMENTS_OF_LARGE) / 2;
+    uint32_t most = trial->count < LARGE_MODEL ? ELEMENTS_MOST / 2u : ELEMENTS_OF_LARGE / 2u;
     uint32_t count = draw(trial, tensor, false, most, drawn);
     count += draw(trial, tensor, true, most, drawn + count);
     int code = 0;
