@@ -1,5 +1,6 @@
 /* Writing what outlives the coordinator: the journal of programs and verdicts, and durable steps.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -132,6 +133,7 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     sealing->running = true;
     sealing->step = steering_step(c);
     sealing->missing = c->settings.shards;
+    sealing->failure = 0;
     memset(sealing->done, 0, sizeof sealing->done);
     bytes_clear(&sealing->state);
     state_encode(c, &sealing->state);
@@ -204,25 +206,35 @@ static void commit_step(struct coordinator *c, struct output *out) {
     send_to_shards(c, message, out);
 }
 
+/* The first failure counts. */
+static void note_failure(struct coordinator *c, uint32_t link,
+                         const struct message_checkpointed *checkpointed, struct output *out) {
+    struct sealing *sealing = &c->recovery.sealing;
+    if (sealing->failure)
+        return;
+    sealing->failure = -(int)checkpointed->status;
+    snprintf(sealing->why, sizeof sealing->why,
+             "shard %u could not write the checkpoint of step %llu: %s", link,
+             (unsigned long long)checkpointed->step, checkpointed->reason);
+    output_event(out, "checkpoint", "%s", sealing->why);
+}
+
 /* The run goes on without the checkpoint: a later one may succeed. But a run that ends with it has
  * promised to go on from there, so then it is an error. */
-static int checkpoint_failed(struct coordinator *c, uint32_t link,
-                             const struct message_checkpointed *checkpointed, int64_t now_ns,
-                             struct output *out) {
-    c->recovery.sealing.running = false;
-    output_event(out, "checkpoint", "shard %u could not write the checkpoint of step %llu: %s",
-                 link, (unsigned long long)checkpointed->step, checkpointed->reason);
+static int checkpoint_failed(struct coordinator *c, int64_t now_ns, struct output *out) {
+    const struct sealing *sealing = &c->recovery.sealing;
     if (c->phase != PHASE_SEALING)
         return 0;
-    if (c->recovery.sealing.step != steering_step(c)) {
+    if (sealing->step != steering_step(c)) {
         durability_seal(c, now_ns, out);
         return 0;
     }
-    return error_set(-(int)checkpointed->status,
-                     "shard %u could not write the checkpoint of step %llu: %s", link,
-                     (unsigned long long)checkpointed->step, checkpointed->reason);
+    return error_set(sealing->failure, "%s", sealing->why);
 }
 
+/* A checkpoint that failed is over when all shards have answered, too: the next one may have the
+ * same number, as that of where Downpour hands over and that of the first step after it, and an
+ * answer that is late would be taken for one to that. */
 int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *message,
                     int64_t now_ns, struct output *out) {
     const struct message_checkpointed *checkpointed = &message->checkpointed;
@@ -233,12 +245,14 @@ int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *
         return 0;
     }
     if (checkpointed->status)
-        return checkpoint_failed(c, link, checkpointed, now_ns, out);
+        note_failure(c, link, checkpointed, out);
     sealing->done[link] = true;
     sealing->digests[link] = checkpointed->digest;
     if (--sealing->missing && !mutant(COMMIT_BEFORE_ALL_WRITTEN))
         return 0;
     sealing->running = false;
+    if (sealing->failure)
+        return checkpoint_failed(c, now_ns, out);
     commit_step(c, out);
     if (c->phase == PHASE_SEALING)
         durability_seal(c, now_ns, out);

@@ -25,9 +25,11 @@ struct sealing {
     bool running;
     uint64_t step;
     struct bytes state;
-    uint32_t missing; /* shards that have not finished */
+    uint32_t missing; /* shards that have not answered */
     bool done[SHARDS_MAX];
     uint64_t digests[SHARDS_MAX];
+    int failure;   /* what a shard could not write it for; 0: none failed so far */
+    char why[256]; /* with a failure: which shard, and its words */
 };
 
 struct recovery {
