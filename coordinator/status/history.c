@@ -45,8 +45,10 @@ void history_release(struct history *history) {
 }
 
 const struct history_item *history_pending(const struct history *history) {
-    const struct history_item *last = history->items + history->count - 1;
-    return history->count && !last->settled ? last : NULL;
+    if (!history->count)
+        return NULL;
+    const struct history_item *last = &history->items[history->count - 1];
+    return last->settled ? NULL : last;
 }
 
 int64_t history_live(const struct history *history) {
