@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
+
+enum { ELEMENTS_A_BEAT = 1 << 20 };
+
 /* ---- making one ---- */
 
 static bool is_name(const char *name) {
@@ -192,10 +196,13 @@ void layout_start(const struct layout *layout, uint64_t first, uint64_t count, d
         const struct layout_tensor *tensor = &layout->tensor[t];
         struct layout_span part = layout_part(tensor, first, count);
         uint64_t key = mix(mix(layout->seed + GOLDEN) + GOLDEN * (t + 1));
-        for (uint64_t i = part.first; i < part.first + part.count; i++)
+        for (uint64_t i = part.first; i < part.first + part.count; i++) {
             elements[i] = tensor->start == LAYOUT_START_UNIFORM
                               ? uniform(key, first + i - tensor->first, tensor->bound)
                               : tensor->bound;
+            if (i % ELEMENTS_A_BEAT == 0)
+                heartbeat();
+        }
     }
 }
 

@@ -49,8 +49,8 @@
 #define SHARDS_MAX 256
 #define REPLICAS_MAX 1024
 #define THREADS_MAX 256
-/* How long a worker may say nothing before it counts as lost: longer the larger the model, as one
- * pass over its vectors takes longer, on a busy machine above all. */
+/* How long a worker may say nothing before it counts as lost. One that a former coordinator left at
+ * work says nothing to the next one before that is done: the larger the model, the longer. */
 #define SILENCE_MS 10000
 #define SILENCE_NS_A_PARAMETER 500
 

@@ -14,6 +14,7 @@ libbase_a_SOURCES = \
 	base/guard.c base/guard.h \
 	base/groups.c base/groups.h \
 	base/hash.c base/hash.h \
+	base/heartbeat.c base/heartbeat.h \
 	base/layout.c base/layout.h \
 	base/limits.h \
 	base/log.c base/log.h \

@@ -68,19 +68,19 @@ void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out) 
     send_to_replicas(c, ping, out);
 }
 
-/* A worker answers nobody while it works at vectors: when it is set up, loads a checkpoint or runs
- * a program. So the larger the model, the longer it may be silent. */
-static int64_t silence_ns(const struct coordinator *c) {
-    return SILENCE_MS * NS_PER_MS +
-           SILENCE_NS_A_PARAMETER * (int64_t)layout_parameters(&c->settings.layout);
+/* A worker that is at long work gives signs of life, but to its coordinator alone. If that was
+ * another one, it does not read our HELLO before the work is done. */
+static int64_t silence_ns(const struct coordinator *c, const struct member *member) {
+    bool may_be_at_work = c->phase == PHASE_REJOINING && !member->welcomed;
+    uint64_t parameters = may_be_at_work ? layout_parameters(&c->settings.layout) : 0;
+    return SILENCE_MS * NS_PER_MS + SILENCE_NS_A_PARAMETER * (int64_t)parameters;
 }
 
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out) {
-    int64_t most_ns = silence_ns(c);
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
         const struct member *member = &c->membership.members[i];
-        if (member->connected && now_ns - member->heard_ns > most_ns)
+        if (member->connected && now_ns - member->heard_ns > silence_ns(c, member))
             code = coordinator_lost(c, i, "it is silent", now_ns, out);
     }
     return code;

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/hash.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 
 static uint64_t header_checksum(const struct container_header *header) {
@@ -177,6 +178,7 @@ static int verify_sections(const struct container *container) {
         if (section->length &&
             hash64(container->data + section->offset, section->length) != section->checksum)
             return container_damaged(container, "the checksum of a section is wrong");
+        heartbeat();
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "numeric/clones.h"
 
@@ -95,6 +96,7 @@ static bool factor(size_t n, double *triangle, double *const *kept) {
     const double *const *a = (const double *const *)kept;
     for (size_t first = 0; first < n; first += TOGETHER) {
         size_t count = n - first < TOGETHER ? n - first : TOGETHER;
+        heartbeat();
         take_rows(count, first, triangle, kept);
         bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a)
                                        : find_rows(count, first, triangle, a);

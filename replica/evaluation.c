@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"
@@ -102,8 +103,8 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
         return;
     }
     make_own_parameters(replica);
-    if (bulk->length)
-        memcpy(replica->own_parameters + replica->ranges[shard].first, bulk->data, bulk->length);
+    heartbeat_copy(replica->own_parameters + replica->ranges[shard].first, bulk->data,
+                   bulk->length);
     replica->parameters = replica->own_parameters;
 }
 
@@ -116,8 +117,8 @@ static void leave_coordinates(struct replica *replica) {
     uint64_t n = layout_parameters(layout);
     make_own_parameters(replica);
     double *own = replica->own_parameters;
-    if (replica->parameters != own && n)
-        memcpy(own, replica->parameters, n * sizeof *own);
+    if (replica->parameters != own)
+        heartbeat_copy(own, replica->parameters, n * sizeof *own);
     if (replica->mixing.used)
         mixing_leave(&replica->mixing, layout, replica->columns, replica->setup.l2, own);
     coordinates_begin(&walk, layout, replica->columns);

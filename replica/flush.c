@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 
@@ -135,6 +136,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
             evaluation_sums_range(flush->sums, pool->parameters, ranges[i].first, ranges[i].count);
         encode_slice(&flush->slices[i], flush->buffer, range, sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
+        heartbeat();
     }
     if (!dense)
         give_buffer(pool, flush);

@@ -1,6 +1,5 @@
 /* Registers in the memory of the host: nothing has to be moved. */
-#include <string.h>
-
+#include "base/heartbeat.h"
 #include "numeric/fixed.h"
 #include "shard/backend.h"
 #include "shard/interpreter.h"
@@ -22,7 +21,7 @@ static int run(const struct operation_list *list, struct registers *registers,
 }
 
 static int clear_sum(struct registers *registers, enum sums_layout layout) {
-    memset(registers->sum, 0, registers_sums(registers, layout) * sizeof *registers->sum);
+    heartbeat_clear(registers->sum, registers_sums(registers, layout) * sizeof *registers->sum);
     return 0;
 }
 
@@ -38,9 +37,9 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     int64_t *sum = registers->sum;
     bool dense = slice->encoding == STAGE_DENSE && count;
     if (first && dense)
-        memcpy(sum, slice->data, count * sizeof *sum);
+        heartbeat_copy(sum, slice->data, count * sizeof *sum);
     else if (first)
-        memset(sum, 0, count * sizeof *sum);
+        heartbeat_clear(sum, count * sizeof *sum);
     else if (dense)
         fixed_merge(count, sum, slice->data);
     if (slice->encoding == STAGE_SPARSE && slice->entries)

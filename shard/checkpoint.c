@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/factor.h"
@@ -115,8 +116,7 @@ static uint64_t header_checksum(const void *bytes, size_t length) {
 static double *copy_register(const struct registers *registers, enum vector_register number) {
     size_t bytes = registers->count * sizeof(double);
     double *copy = memory_map(bytes);
-    if (bytes)
-        memcpy(copy, registers->vector[number].elements, bytes);
+    heartbeat_copy(copy, registers->vector[number].elements, bytes);
     return copy;
 }
 

@@ -9,7 +9,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
+
+enum { PORTION_BYTES = 1 << 24 }; /* read between two heartbeats */
 
 /* ---- writing ---- */
 
@@ -77,7 +80,8 @@ static int read_file(void *context, void *file, uint64_t offset, void *into, siz
     const struct open_file *open_file = file;
     char *at = into;
     while (length) {
-        ssize_t got = pread(open_file->descriptor, at, length, (off_t)offset);
+        size_t portion = length < PORTION_BYTES ? length : PORTION_BYTES;
+        ssize_t got = pread(open_file->descriptor, at, portion, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -87,6 +91,7 @@ static int read_file(void *context, void *file, uint64_t offset, void *into, siz
         at += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
+        heartbeat();
     }
     return 0;
 }

@@ -7,11 +7,14 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "numeric/adagrad.h"
 #include "numeric/vector.h"
 #include "shard/block.h"
 #include "shard/factor.h"
+
+enum { BLOCKS_A_BEAT = 64 };
 
 /* ---- reading ---- */
 
@@ -335,6 +338,8 @@ static void run_sweep(const struct sweep *sweep, struct block *block) {
         block->offset = offset;
         block->count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
         run_block(sweep, block);
+        if (offset % (BLOCKS_A_BEAT * BLOCK_ELEMENTS) == 0)
+            heartbeat();
     }
 }
 

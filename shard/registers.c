@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/backend.h"
 #include "shard/factor.h"
 #include "wire/segment.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, ELEMENTS_A_BEAT = 1 << 20 };
 
 static size_t vector_bytes(size_t count) {
     return (count ? count : 1) * sizeof(double);
@@ -65,9 +66,11 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->history = memory_map(history_bytes(registers));
     registers->sum_length = most_sums(registers);
     registers->sum = memory_map(vector_bytes(registers->sum_length));
-    for (uint8_t i = 0; i < REGISTERS; i++)
+    for (uint8_t i = 0; i < REGISTERS; i++) {
         if (registers_have(registers, i))
             make_vector(&registers->vector[i], count, is_shared(i));
+        heartbeat();
+    }
 }
 
 int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
@@ -84,10 +87,11 @@ static void clear_vectors(struct registers *registers) {
         registers_set_factor(registers, NULL);
     if (registers->device)
         return;
-    memset(registers->sum, 0, registers_sums(registers, SUMS_PARAMETERS) * sizeof *registers->sum);
+    heartbeat_clear(registers->sum,
+                    registers_sums(registers, SUMS_PARAMETERS) * sizeof *registers->sum);
     for (uint8_t i = 0; i < REGISTERS; i++)
         if (registers_have(registers, i))
-            memset(registers->vector[i].elements, 0, vector_bytes(registers->count));
+            heartbeat_clear(registers->vector[i].elements, vector_bytes(registers->count));
 }
 
 /* Where they are to be stays. */
@@ -96,8 +100,10 @@ static void drop_vectors(struct registers *registers) {
     struct device *device = registers->device;
     if (backend)
         backend->close(registers);
-    for (uint8_t i = 0; i < REGISTERS; i++)
+    for (uint8_t i = 0; i < REGISTERS; i++) {
         drop_vector(&registers->vector[i], registers->count);
+        heartbeat();
+    }
     if (registers->sum)
         memory_unmap(registers->sum, vector_bytes(registers->sum_length));
     if (registers->history)
@@ -193,6 +199,8 @@ int registers_set_exponents(struct registers *registers, uint64_t first, const i
         return error_set(ERROR_INTERNAL, "exponents came, but all columns have one");
     /* Pieces come in order, so the elements that are lacking are the last ones. */
     while (registers->exponents_set < registers->count) {
+        if (registers->exponents_set % ELEMENTS_A_BEAT == 0)
+            heartbeat();
         uint64_t number =
             layout_exponent_of(&registers->layout, registers->first + registers->exponents_set);
         if (number < first)
@@ -231,7 +239,8 @@ int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
         return error_set(ERROR_INTERNAL, "elements came that this shard has no place for");
     size_t offset = (size_t)(first - registers->first);
     if (count)
-        memcpy(registers->vector[number].elements + offset, elements, count * sizeof *elements);
+        heartbeat_copy(registers->vector[number].elements + offset, elements,
+                       count * sizeof *elements);
     return registers_push(registers, number, offset, (size_t)count);
 }
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/heartbeat.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -26,7 +27,8 @@ enum {
     CONNECT_MS = 5000,
     ACCEPT_PAUSE_MS = 100, /* when descriptors run out: the loop would spin otherwise */
     GREET_MS = 10000,
-    OTHERS = 256, /* descriptors besides those of connections */
+    QUIET_MS = 1500, /* PING comes every second: longer means that it waits to be read */
+    OTHERS = 256,    /* descriptors besides those of connections */
 };
 
 /* ---- links ---- */
@@ -107,6 +109,18 @@ static void no_stranger(struct link *link) {
 
 /* ---- the role ---- */
 
+/* PONG unasked for: a coordinator whose PING waits until long work is done, or behind other
+ * messages, hears that the worker is alive. Called in the midst of the role's work. */
+static void beat(void *context) {
+    struct host *host = context;
+    const struct link *link = links_find(&host->links, host->coordinator);
+    int64_t now_ns = clock_monotonic_ns();
+    if (!link || now_ns - host->beat_ns < QUIET_MS * NS_PER_MS)
+        return;
+    host->beat_ns = now_ns;
+    peer_send(link->peer, &(struct message){.type = MESSAGE_PONG, .epoch = host->epoch});
+}
+
 static void drain(struct host *host) {
     for (size_t i = 0; i < host->outbox.count; i++) {
         const struct envelope *envelope = &host->outbox.envelopes[i];
@@ -118,6 +132,7 @@ static void drain(struct host *host) {
         if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED)
             no_stranger(link);
         peer_send_envelope(link->peer, &host->outbox, envelope);
+        beat(host); /* what must wait to be sent was copied */
     }
     outbox_clear(&host->outbox);
 }
@@ -126,6 +141,7 @@ static void finish_step(struct host *host, int64_t now_ns) {
     if (host->role.after)
         host->role.after(host->role.state, now_ns, &host->outbox);
     drain(host);
+    beat(host);
 }
 
 static void on_connected(void *context, int code, struct channel *channel) {
@@ -147,9 +163,12 @@ void host_connect(struct host *host, const char *address, uint32_t tag) {
         connecting_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
 }
 
-static void answer_ping(struct peer *peer, const struct message *ping) {
-    peer_send(peer, &(struct message){
-                        .type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
+static void answer_ping(const struct link *link, const struct message *ping) {
+    if (link->number == link->host->coordinator)
+        link->host->beat_ns = clock_monotonic_ns();
+    peer_send(
+        link->peer,
+        &(struct message){.type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
 }
 
 static void note_hello(struct link *link, const struct message_hello *hello) {
@@ -159,13 +178,14 @@ static void note_hello(struct link *link, const struct message_hello *hello) {
 }
 
 static void on_message(void *context, struct peer *peer, const struct message *message) {
+    (void)peer;
     struct link *link = context;
     struct host *host = link->host;
     uint32_t from = link->number;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
     if (message->type == MESSAGE_PING) {
-        answer_ping(peer, message);
+        answer_ping(link, message);
         return;
     }
     if (message->type == MESSAGE_HELLO && host->leaving && link->stranger)
@@ -369,7 +389,10 @@ void host_free(struct host *host) {
 }
 
 int host_run(struct host *host) {
-    if (event_base_dispatch(host->base) < 0)
+    heartbeat_call(beat, host);
+    int code = event_base_dispatch(host->base);
+    heartbeat_call(NULL, NULL);
+    if (code < 0)
         return error_set(ERROR_INTERNAL, "the event loop failed");
     frame_log_dropped();
     return host->code;

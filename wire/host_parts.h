@@ -45,7 +45,8 @@ struct host {
     uint64_t epoch;       /* the last coordinator's, as is */
     uint32_t reconnect_seconds;
     struct tenancy tenancy;
-    bool leaving; /* the run is over, and forgotten in a later turn of the loop */
+    int64_t beat_ns; /* when the coordinator was last sent WELCOME or PONG */
+    bool leaving;    /* the run is over, and forgotten in a later turn of the loop */
     struct attempt attempts[SHARDS_MAX]; /* by tag */
     int code;
     struct outbox outbox;

@@ -40,6 +40,7 @@ void host_coordinator_found(struct host *host, const struct link *link, uint64_t
         refuse_former(former, epoch);
     host->epoch = epoch;
     host->coordinator = link->number;
+    host->beat_ns = clock_monotonic_ns();
     host->reconnect_seconds = link->reconnect_seconds;
     tenancy_begin(&host->tenancy, link->run);
     event_del(host->events[ON_LOST]);

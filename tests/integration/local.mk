@@ -59,6 +59,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_multilabel.py \
 	tests/integration/test_scratch.py \
 	tests/integration/test_fencing.py \
+	tests/integration/test_silence.py \
 	tests/integration/test_waiting.py \
 	tests/integration/test_images.py \
 	tests/integration/test_cuda.py \

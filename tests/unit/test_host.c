@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/heartbeat.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -25,12 +26,26 @@
 
 static uint64_t gone_links, epoch;
 
+/* For two seconds, in which the loop does not turn. */
+static void work_long(uint32_t from, struct outbox *out) {
+    for (int portion = 0; portion < 20; portion++) {
+        usleep(100000);
+        heartbeat();
+    }
+    outbox_add(out, from,
+               &(struct message){.type = MESSAGE_READY,
+                                 .epoch = epoch,
+                                 .ready = {.attempt = 1, .device = "cpu"}});
+}
+
 static void role_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                          struct outbox *out) {
     (void)state, (void)now_ns;
     struct message answer = {
         .type = MESSAGE_WELCOME,
         .welcome = {.role = ROLE_SHARD, .incarnation = 1, .since = gone_links}};
+    if (message->type == MESSAGE_RETAIN)
+        work_long(from, out);
     if (message->type != MESSAGE_HELLO)
         return;
     if (message->epoch < epoch)
@@ -255,6 +270,21 @@ static void a_ping_is_answered_by_the_host(void **state) {
     assert_ends(&worker, 0);
 }
 
+static void a_worker_at_long_work_gives_signs_of_life_to_its_coordinator(void **state) {
+    (void)state;
+    struct worker worker;
+    struct visitor visitor;
+    struct message hello = hello_of(1);
+    worker_start(&worker, (struct host_options){0});
+    visitor_connect(&visitor, &worker);
+    assert_int_equal(say(&visitor, &hello), MESSAGE_WELCOME);
+    assert_int_equal(say(&visitor, &(struct message){.type = MESSAGE_RETAIN}), MESSAGE_PONG);
+    assert_int_equal(say(&visitor, NULL), MESSAGE_READY);
+    peer_send(visitor.peer, &bye);
+    visitor_leave(&visitor);
+    assert_ends(&worker, 0);
+}
+
 /* As a coordinator of another run would. */
 static unsigned greet_for_another(struct visitor *visitor, const struct worker *worker) {
     struct message hello = hello_of(1);
@@ -445,6 +475,7 @@ int main(void) {
         cmocka_unit_test(a_worker_told_to_serve_once_waits_for_no_other_coordinator),
         cmocka_unit_test(a_worker_whose_parent_went_before_any_hello_ends),
         cmocka_unit_test(a_ping_is_answered_by_the_host),
+        cmocka_unit_test(a_worker_at_long_work_gives_signs_of_life_to_its_coordinator),
         cmocka_unit_test(a_worker_that_stays_forgets_a_run_on_bye_and_serves_another),
         cmocka_unit_test(a_worker_serves_another_run_after_a_bye_that_says_so),
         cmocka_unit_test(a_worker_ends_if_no_other_run_begins_with_it),

@@ -118,25 +118,6 @@ static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **s
     assert_true(coordinator_worker(f->coordinator, REPLICA_1).connected);
 }
 
-/* As its shard has 8·10⁸ bytes to fill for each vector. */
-static void a_worker_that_sets_up_a_large_model_may_be_silent_for_longer(void **state) {
-    struct fixture *f = *state;
-    int64_t second = 1000000000;
-    f->settings.shape.features = 99999999;
-    f->settings.layout = layout_linear(f->settings.shape.features, 1, true);
-    bench_begin(f, &f->settings);
-    for (int64_t now = 0; now <= 61 * second; now += second / 10) {
-        for (uint32_t link = 0; link < LINKS; link++) {
-            struct message pong = {.type = MESSAGE_PONG, .epoch = EPOCH};
-            if (link != SHARD_0)
-                coordinator_step(f->coordinator, link, &pong, now, &f->out);
-        }
-        output_clear(&f->out);
-        assert_int_equal(coordinator_tick(f->coordinator, now, &f->out), 0);
-        assert_true(coordinator_worker(f->coordinator, SHARD_0).connected == (now <= 60 * second));
-    }
-}
-
 static void a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own(void **state) {
     struct fixture *f = *state;
     int64_t ms = 1000000;
@@ -455,7 +436,6 @@ int main(void) {
         TEST(replicas_that_others_start_may_come_and_go_as_they_like),
         TEST(a_shard_that_others_start_and_that_is_mute_is_not_lost_too_often),
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),
-        TEST(a_worker_that_sets_up_a_large_model_may_be_silent_for_longer),
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
         TEST(among_many_replicas_copies_are_looked_for_only_now_and_then),

@@ -190,6 +190,28 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     release(&kept);
 }
 
+/* What it was given to do by the former coordinator may take long, and it answers only then. */
+static void a_worker_of_a_large_model_may_leave_a_new_coordinator_waiting(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    int64_t second = 1000000000;
+    f->settings.shape.features = 99999999;
+    f->settings.layout = layout_linear(f->settings.shape.features, 1, true);
+    bench_begin(f, &f->settings);
+    replace(f, &kept);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_REJOINING);
+    bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 42));
+    for (int64_t now = 0; now <= 61 * second; now += second / 10) {
+        output_clear(&f->out);
+        assert_int_equal(coordinator_tick(f->coordinator, now, &f->out), 0);
+        assert_true(coordinator_worker(f->coordinator, REPLICA_0).connected ==
+                    (now <= 60 * second));
+        assert_true(coordinator_worker(f->coordinator, REPLICA_1).connected ==
+                    (now <= 10 * second));
+    }
+    release(&kept);
+}
+
 static void a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own(void **state) {
     struct fixture *f = *state;
     struct kept kept = {0};
@@ -308,6 +330,7 @@ int main(void) {
         TEST(a_damaged_state_is_refused_and_changes_nothing),
         TEST(a_run_is_not_taken_up_from_a_state_of_another_shape),
         TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
+        TEST(a_worker_of_a_large_model_may_leave_a_new_coordinator_waiting),
         TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),

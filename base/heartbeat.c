@@ -1,0 +1,46 @@
+#include "base/heartbeat.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/failpoint.h"
+
+enum { PORTION_BYTES = 1 << 24 };
+
+static _Thread_local void (*beat_now)(void *context);
+static _Thread_local void *beat_context;
+
+void heartbeat_call(void (*beat)(void *context), void *context) {
+    beat_now = beat;
+    beat_context = context;
+}
+
+void heartbeat(void) {
+    if (!beat_now)
+        return;
+    failpoint(FAILPOINT_heartbeat);
+    beat_now(beat_context);
+}
+
+static size_t portion_of(size_t bytes) {
+    return bytes < PORTION_BYTES ? bytes : PORTION_BYTES;
+}
+
+void heartbeat_clear(void *start, size_t bytes) {
+    uint8_t *at = start;
+    for (size_t portion; bytes; bytes -= portion, at += portion) {
+        portion = portion_of(bytes);
+        memset(at, 0, portion);
+        heartbeat();
+    }
+}
+
+void heartbeat_copy(void *to, const void *from, size_t bytes) {
+    uint8_t *at = to;
+    const uint8_t *source = from;
+    for (size_t portion; bytes; bytes -= portion, at += portion, source += portion) {
+        portion = portion_of(bytes);
+        memcpy(at, source, portion);
+        heartbeat();
+    }
+}
