@@ -139,6 +139,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/place.c coordinator/command/place.h \
 	coordinator/command/predict.c \
 	coordinator/command/prune.c \
+	coordinator/command/record_reader.c coordinator/command/record_reader.h \
 	coordinator/command/recorded.c coordinator/command/recorded.h \
 	coordinator/command/report.c \
 	coordinator/command/report_print.c \

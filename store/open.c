@@ -163,15 +163,18 @@ static void release(struct store *store) {
     free(store);
 }
 
-static int open_database(const char *state_folder, int flags, struct store **opened) {
+int store_open_files(const char *state_folder, const char *files, int flags,
+                     struct store **opened) {
     struct store *store = memory_new(1, sizeof *store);
+    char *file = memory_format("%s/dml.db", files);
     store->path = memory_format("%s/dml.db", state_folder);
-    int result = sqlite3_open_v2(store->path, &store->database, flags, NULL);
+    int result = sqlite3_open_v2(file, &store->database, flags, NULL);
+    free(file);
     int code = result == SQLITE_OK ? 0 : store_failed(store, result);
     if (!code && failpoint_write(FAILPOINT_store_open))
         code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
     sqlite3_extended_result_codes(store->database, 1);
-    store->network = filesystem_is_network(state_folder);
+    store->network = filesystem_is_network(files);
     sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
     if (!code)
         code = execute(store, store->network ? network_settings : local_settings);
@@ -195,10 +198,16 @@ static int open_database(const char *state_folder, int flags, struct store **ope
 }
 
 int store_open(const char *state_folder, struct store **store) {
-    return open_database(state_folder, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, store);
+    return store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                            store);
 }
 
 int store_open_existing(const char *state_folder, struct store **store) {
+    int code = store_check_existing(state_folder);
+    return code ? code : store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE, store);
+}
+
+int store_check_existing(const char *state_folder) {
     char *path = memory_format("%s/dml.db", state_folder);
     struct stat status;
     int code = 0;
@@ -206,7 +215,7 @@ int store_open_existing(const char *state_folder, struct store **store) {
         code =
             error_set(ERROR_UNAVAILABLE, "%s: there is no such file: nothing was run there", path);
     free(path);
-    return code ? code : open_database(state_folder, SQLITE_OPEN_READWRITE, store);
+    return code;
 }
 
 char *store_folder(const struct store *store) {

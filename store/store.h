@@ -28,6 +28,12 @@ int store_open(const char *state_folder, struct store **store);
 /* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. */
 int store_open_existing(const char *state_folder, struct store **store);
 
+/* Reads what is there and writes nothing to the folder, neither lock nor log: for a caller who may
+ * only read it, also while a coordinator works in it. The store is in memory. Its files are copied
+ * to a private folder below TMPDIR or /tmp in between. ERROR_UNAVAILABLE if there is no database,
+ * ERROR_AGAIN if it does not stand still for long enough. */
+int store_read(const char *state_folder, struct store **store);
+
 /* The state folder that the store, or what it is a copy of, was opened in; free it. */
 char *store_folder(const struct store *store);
 

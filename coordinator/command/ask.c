@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/control_client.h"
+#include "coordinator/command/record_reader.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/status/report.h"
 
@@ -36,33 +37,37 @@ static int name_folder(int code, const char *state) {
     return code;
 }
 
+/* Why the lock is held although no coordinator answers. */
+static int say_silent(const char *state) {
+    struct state_holder holder = state_lock_holder(state);
+    error_clear();
+    return error_set(ERROR_AGAIN,
+                     holder.elsewhere
+                         ? "%s: the coordinator is %s; ask there"
+                         : "%s: the coordinator, %s, is starting or about to end; ask again",
+                     state, holder.text);
+}
+
 static int ask_store(const char *state, store_question *question, json_t **answer) {
-    int lock;
-    struct store *store = NULL;
-    int code = state_lock(state, &lock);
-    if (code == ERROR_AGAIN) {
-        struct state_holder holder = state_lock_holder(state);
-        error_clear();
-        return error_set(code,
-                         holder.elsewhere
-                             ? "%s: the coordinator is %s; ask there"
-                             : "%s: the coordinator, %s, is starting or about to end; ask again",
-                         state, holder.text);
-    }
-    if (code)
-        return code;
-    code = store_open_existing(state, &store);
-    if (!code && (code = question(store, answer)) == ERROR_UNAVAILABLE)
+    struct record_reader reader;
+    int code = record_reader_open(state, &reader);
+    if (code == ERROR_AGAIN && !reader.copy && reader.lock < 0)
+        code = say_silent(state);
+    if (!code && (code = question(reader.store, answer)) == ERROR_UNAVAILABLE)
         code = name_folder(code, state); /* there is no run yet */
-    store_close(store);
-    state_unlock(lock);
+    if (!code) {
+        const json_t *runs = json_object_get(*answer, "runs");
+        size_t count = json_array_size(runs);
+        record_reader_mark(&reader, count ? json_array_get(runs, count - 1) : *answer);
+    }
+    record_reader_close(&reader);
     return code;
 }
 
 /* From the live coordinator, or from the store if there is none. */
 static int ask(const char *state, const char *live, store_question *question, json_t **answer) {
     int code = ask_live(state, live, answer);
-    if (code != ERROR_UNAVAILABLE)
+    if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
         return code;
     error_clear();
     return ask_store(state, question, answer);

@@ -79,7 +79,9 @@ static int converse(const char *state, int descriptor, const char *question, str
         if (errno == EAGAIN) /* its queue of connections is full */
             return mute(state);
         if (errno == EACCES || errno == EPERM)
-            return error_set_errno(ERROR_PERMISSION, "cannot ask the coordinator of %s", state);
+            return error_set_errno(ERROR_PERMISSION,
+                                   "only its owner may ask the coordinator of %s: %s/control.sock",
+                                   state, state);
         return absent(state);
     }
     if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))

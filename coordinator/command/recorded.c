@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/command/ask.h"
-#include "coordinator/run/lock.h"
+#include "coordinator/command/record_reader.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 #include "model/export.h"
@@ -55,16 +55,17 @@ static int ask_coordinator(struct recorded *record) {
     return code;
 }
 
-static int copy(const char *state, struct store **made) {
-    struct store *store = NULL;
-    int lock, code = state_lock(state, &lock);
-    if (code)
-        return code;
-    code = store_open_existing(state, &store);
+/* What is recorded, in memory, and the status of its newest run. */
+static int read_record(const char *state, struct store **made, json_t **status) {
+    struct record_reader reader;
+    int code = record_reader_open(state, &reader);
     if (!code)
-        code = store_copy(store, made);
-    store_close(store);
-    state_unlock(lock);
+        code = store_copy(reader.store, made);
+    if (!code)
+        code = report_status(*made, status);
+    if (!code)
+        record_reader_mark(&reader, *status);
+    record_reader_close(&reader);
     return code;
 }
 
@@ -87,13 +88,11 @@ static json_t *find_heaviest(const char *state, const json_t *status) {
 static int read_store(struct recorded *record) {
     struct store *made = NULL;
     json_t *status = NULL;
-    int code = copy(record->state, &made);
-    if (!code && (code = report_status(made, &status))) {
+    int code = read_record(record->state, &made, &status);
+    if (code) {
         store_close(made);
         return code;
     }
-    if (code)
-        return code;
     store_close(record->store);
     record->store = made;
     take_status(record, status, NULL);
@@ -108,7 +107,7 @@ static int look(struct recorded *record) {
     if (record->status && !record->runs && memcmp(stamp, record->stamp, sizeof stamp) == 0)
         return 0;
     int code = ask_coordinator(record);
-    if (code != ERROR_UNAVAILABLE)
+    if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
         return code;
     error_clear();
     return read_store(record);

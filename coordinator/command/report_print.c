@@ -53,9 +53,10 @@ static enum style style_of(const char *word) {
     static const struct {
         const char *word;
         enum style style;
-    } styles[] = {{"running", STYLE_GOOD},    {"up", STYLE_GOOD},          {"lost", STYLE_BAD},
-                  {"set aside", STYLE_BAD},   {"failing", STYLE_DOUBTFUL}, {"failed", STYLE_BAD},
-                  {"interrupted", STYLE_BAD}, {"stalled", STYLE_DOUBTFUL}};
+    } styles[] = {
+        {"running", STYLE_GOOD},    {"up", STYLE_GOOD},          {"lost", STYLE_BAD},
+        {"set aside", STYLE_BAD},   {"failing", STYLE_DOUBTFUL}, {"failed", STYLE_BAD},
+        {"interrupted", STYLE_BAD}, {"stalled", STYLE_DOUBTFUL}, {"unknown", STYLE_DOUBTFUL}};
     for (unsigned i = 0; i < sizeof styles / sizeof styles[0]; i++)
         if (strcmp(styles[i].word, word) == 0)
             return styles[i].style;

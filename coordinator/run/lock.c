@@ -96,7 +96,8 @@ int state_lock(const char *state, int *descriptor) {
     int code = 0;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (opened < 0)
-        code = error_set_errno(ERROR_CREATE, "cannot open %s", path);
+        code = error_set_errno(ERROR_CREATE, "cannot change the state folder %s: its lock, %s",
+                               state, path);
     else if (try_lock(opened))
         code = refuse(state, path);
     else
@@ -114,6 +115,33 @@ void state_unlock(int descriptor) {
         return;
     guard_clear();
     close(descriptor);
+}
+
+bool state_may_write(const char *state) {
+    static const char *const names[] = {".", "lock", "dml.db", "dml.db-wal"};
+    bool may = true;
+    for (size_t i = 0; may && i < sizeof names / sizeof names[0]; i++) {
+        char *path = path_join(state, names[i]);
+        may = access(path, W_OK) == 0 || (errno != EACCES && errno != EPERM && errno != EROFS);
+        free(path);
+    }
+    return may;
+}
+
+bool state_maybe_locked(const char *state) {
+    char *path = path_join(state, "lock"), *socket = path_join(state, "control.sock");
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    bool none = descriptor < 0 && errno == ENOENT, held = false, known = none;
+    if (descriptor >= 0) {
+        held = flock(descriptor, LOCK_SH | LOCK_NB) != 0;
+        known = !held || errno == EWOULDBLOCK;
+        close(descriptor);
+    }
+    if (!known)
+        held = access(socket, F_OK) == 0;
+    free(path);
+    free(socket);
+    return held;
 }
 
 int state_lock_lost(void) {

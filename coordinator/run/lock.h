@@ -11,6 +11,14 @@
 int state_lock(const char *state, int *descriptor);
 void state_unlock(int descriptor); /* harmless on −1 */
 
+/* Whether this process may take the lock, and write what the folder has. */
+bool state_may_write(const char *state);
+
+/* Whether somebody may hold the lock, for a process that may not take it. A lock that it cannot
+ * even look at counts as held while there is a control socket, which a coordinator removes at its
+ * end but leaves when it is killed. */
+bool state_maybe_locked(const char *state);
+
 /* The error of a process that works on without the lock: ERROR_AGAIN. It may write no model and can
  * record nothing. */
 int state_lock_lost(void);

@@ -31,6 +31,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_names.py \
 	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
+	tests/integration/test_read_only.py \
 	tests/integration/test_devices.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_readback.py \

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""State folders that the caller may read but not write: another user's, or on a read-only mount."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+from harness import (COORDINATOR, PERMISSION, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job,
+                     main, run, small_job, test, train)
+
+NOBODY = 65534
+
+
+def contents(state):
+    """What each file holds, and when folders last changed."""
+    return {path: hashlib.sha256(path.read_bytes()).digest() if path.is_file() else
+            path.stat().st_mtime_ns for path in [state, *state.rglob('*')]}
+
+
+def readable(state):
+    """Whoever else is on the machine may read the folder, but not its lock."""
+    if os.geteuid() != 0:
+        raise Skip('only root can be another user')
+    state.chmod(0o755)
+    state.parent.chmod(0o755)
+    try:
+        run(COORDINATOR, '--version', user=NOBODY, cwd='/')
+    except PermissionError:
+        raise Skip('this is root, and others may not run the programs here') from None
+
+
+def as_other(*arguments, **options):
+    return run(COORDINATOR, *arguments, user=NOBODY, cwd='/', **options)
+
+
+def report(state):
+    return as_other('report', state, '-o', '-')
+
+
+@contextlib.contextmanager
+def live_run(folder, **settings):
+    job = endless_job(folder, **settings)
+    process = Process(COORDINATOR, 'run', job, '--verbose')
+    try:
+        process.until(lambda: 'step 20:' in process.so_far(process.errors), 'there are steps')
+        yield folder / 'job.state', process
+    finally:
+        process.end()
+
+
+@test
+def another_user_reads_what_was_run_and_leaves_no_trace(folder):
+    state = folder / 'job.state'
+    train(small_job(folder))
+    readable(state)
+    temporary = folder / 'temporary'
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    owners = dml('status', state, '--json').json
+    before = contents(state)
+    assert as_other('status', state, '--json', TMPDIR=str(temporary)).json == owners
+    jobs = as_other('jobs', state, '--json', TMPDIR=str(temporary)).json
+    assert jobs['folders'][0]['runs'][0]['state'] == 'ended', jobs
+    page = report(state)
+    assert page.status == 0 and '"state":"ended"' in page.stdout.replace(' ', ''), page.stderr
+    data = folder / 'small.libsvm'
+    for command in (('predict', state, data), ('evaluate', state, data),
+                    ('export', state, '--format', 'tsv')):
+        assert as_other(*command).status == 0, command
+    assert contents(state) == before
+    assert not list(temporary.iterdir())
+
+
+@test
+def another_user_reads_what_a_killed_coordinator_left_in_its_log(folder):
+    with live_run(folder) as (state, process):
+        readable(state)
+        process.until(lambda: as_other('status', state, '--json').json['step'] > 0,
+                      'steps are in the log')
+        process.end()
+        assert (state / 'dml.db-wal').stat().st_size > 0
+        before = contents(state)
+        answer = as_other('status', state, '--json')
+        assert answer.status == 0 and answer.json['step'] > 0, answer
+        assert answer.json['state'] == 'unknown' and 'write access' in answer.stderr, answer
+        assert contents(state) == before
+        owners = dml('status', state, '--json').json
+        assert owners['state'] == 'interrupted', owners
+        assert {**owners, 'state': 'unknown'} == answer.json
+
+
+@test
+def another_user_sees_the_record_of_a_live_run_but_may_not_stop_it(folder):
+    with live_run(folder) as (state, process):
+        readable(state)
+        steps = []
+        while len(steps) < 8:
+            answer = as_other('status', state, '--json')
+            assert answer.status == 0 and answer.json['state'] == 'unknown', answer
+            assert 'for live figures ask as root' in answer.stderr, answer
+            steps.append(answer.json['step'])
+            time.sleep(0.1)
+        assert steps == sorted(steps) and steps[0] < steps[-1], steps
+        runs = as_other('jobs', state, '--json').json['folders'][0]['runs']
+        assert runs[-1]['state'] == 'unknown', runs
+        assert report(state).status == 0
+        refused = as_other('cancel', state)
+        assert refused.status == PERMISSION and 'only its owner' in refused.stderr, refused
+        assert dml('status', state, '--json').json['state'] == 'running'
+
+
+@test
+def another_user_serves_the_page_of_a_folder_that_it_may_only_read(folder):
+    train(small_job(folder))
+    readable(folder / 'job.state')
+    server = Process(COORDINATOR, 'serve', folder / 'job.state', user=NOBODY, cwd='/')
+    try:
+        url = server.until(lambda: server.so_far(server.output), 'it listens').split()[5]
+        with urllib.request.urlopen(url.rstrip('/') + '/api/v1/status') as answer:
+            assert json.load(answer)['state'] == 'ended'
+    finally:
+        server.signal(signal.SIGTERM)
+        server.wait()
+
+
+@test
+def a_store_of_an_earlier_version_is_read_without_being_changed(folder):
+    subprocess.run(['tar', '-xf', SOURCE / 'tests/integration/old_state.tar.xz', '-C', folder],
+                   check=True)
+    state = next(path.parent for path in folder.rglob('dml.db'))
+    readable(state)
+    for path in [folder, *folder.rglob('*')]:
+        os.chown(path, 0, 0)
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    before = contents(state)
+    answer = as_other('jobs', state, '--json')
+    assert answer.status == 0 and answer.json['folders'][0]['runs'], answer
+    assert contents(state) == before
+
+
+@test
+def a_folder_that_cannot_be_read_or_copied_is_refused_by_name(folder):
+    state = folder / 'job.state'
+    train(small_job(folder))
+    readable(state)
+    answer = as_other('status', state, TMPDIR='/nowhere')
+    assert answer.status != 0 and 'set TMPDIR' in answer.stderr, answer
+    (state / 'dml.db').chmod(0o600)
+    answer = as_other('status', state)
+    assert answer.status == PERMISSION and 'cannot read' in answer.stderr, answer
+    assert 'dml.db' in answer.stderr, answer
+    (state / 'dml.db').rename(state / 'elsewhere')
+    answer = as_other('status', state)
+    assert answer.status == UNAVAILABLE and 'nothing was run there' in answer.stderr, answer
+    for command in ('prune', 'rollback'):
+        answer = as_other(command, state)
+        assert answer.status == PERMISSION and 'cannot change the state' in answer.stderr, answer
+
+
+@test
+def a_read_only_mount_is_read_by_its_owner(folder):
+    state, mount = folder / 'job.state', folder / 'mount'
+    train(small_job(folder))
+    mount.mkdir()
+    script = ('mount --bind "$1" "$2" && mount -o remount,ro,bind "$2" && '
+              '! touch "$2/x" 2>/dev/null && exec "$3" status "$2" --json')
+    if not shutil.which('unshare') or subprocess.run(
+            ['unshare', '-m', 'true'], capture_output=True).returncode:
+        raise Skip('this user may not mount')
+    answer = run('unshare', '-m', 'sh', '-c', script, 'sh', state, mount, COORDINATOR)
+    assert answer.status == 0 and answer.json['state'] == 'ended', answer
+
+
+if __name__ == '__main__':
+    sys.exit(main())
