@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/heartbeat.h"
 #include "base/memory.h"
 #include "numeric/vector.h"
+
+enum { ELEMENTS_A_BEAT = 1 << 20 };
 
 void frame_release(struct frame *frame) {
     free(frame->mean);
@@ -18,11 +21,16 @@ void frame_release(struct frame *frame) {
     *frame = (struct frame){0};
 }
 
+static void note_set(struct frame *frame) {
+    if (frame->set++ % ELEMENTS_A_BEAT == 0)
+        heartbeat();
+}
+
 /* What is no weight of the first tensor is what it is: nobody sends coordinates for it. */
 static void set_others(struct frame *frame) {
     while (frame->set < frame->count && frame->first + frame->set >= frame->weights) {
         frame->scale[frame->set] = frame->penalty[frame->set] = frame->root[frame->set] = 1;
-        frame->set++;
+        note_set(frame);
     }
 }
 
@@ -66,7 +74,7 @@ int frame_take(struct frame *frame, uint64_t first, const struct coordinate *col
         frame->scale[frame->set] = columns[column - first].scale;
         frame->penalty[frame->set] = columns[column - first].penalty;
         frame->root[frame->set] = sqrt(columns[column - first].penalty);
-        frame->set++;
+        note_set(frame);
     }
     set_others(frame);
     return 0;
