@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/memory.h"
+
+enum { ELEMENTS_A_BEAT = 1 << 20 };
 
 /* The sums over columns are taken in so many, by the number of the column: one alone would wait for
  * each of its own additions. */
@@ -72,6 +75,8 @@ static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t
         double weight = leave ? column->scale * in[i] : in[i];
         walk->shift[j % SHIFT_LANES * outputs + k] += column->mean * weight;
         out[i] = leave ? weight : in[i] / column->scale;
+        if (i % ELEMENTS_A_BEAT == 0)
+            heartbeat();
         if (++k == outputs) {
             k = 0;
             j++;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/coordinates.h"
+#include "base/heartbeat.h"
 
 /* A linear model of two outputs; its biases are on the last shard alone. */
 enum {
@@ -324,9 +325,30 @@ static void adagrad_takes_l1_by_the_root_of_each_columns_penalty(void **state) {
     bench_release(&bench);
 }
 
+static void count_beat(void *context) {
+    ++*(unsigned *)context;
+}
+
+static void while_coordinates_of_many_weights_are_taken_there_are_signs_of_life(void **state) {
+    (void)state;
+    const uint64_t many = 3 << 20;
+    struct frame frame = {0};
+    struct layout layout = layout_linear(1, many, false);
+    const struct message_shard_setup setup = {.count = many, .coordinates = 1};
+    unsigned beats = 0;
+    frame_set_up(&frame, &setup, &layout);
+    heartbeat_call(count_beat, &beats);
+    assert_int_equal(frame_take(&frame, 0, &(struct coordinate){.scale = 1, .penalty = 1}, 1), 0);
+    heartbeat_call(NULL, NULL);
+    assert_true(frame_is_complete(&frame));
+    assert_int_equal(beats, 3);
+    frame_release(&frame);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_by_coordinates_goes_by_its_own_weight),
+        cmocka_unit_test(while_coordinates_of_many_weights_are_taken_there_are_signs_of_life),
         cmocka_unit_test(adagrad_takes_l1_by_the_root_of_each_columns_penalty),
         cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
