@@ -1,5 +1,6 @@
 #include "coordinator/job/job_text.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,16 @@ static bool is_inside_word(const char *text, const char *at) {
            !strchr(" \t\r\n{}=,", at[-1]);
 }
 
+/* Whether a plus at `at` is that of a number such as 1e+6: to the parser it ends the word. */
+static bool is_exponent_sign(const char *text, const char *at) {
+    const char *word = at;
+    while (word > text && (isdigit((unsigned char)word[-1]) || strchr(".eE-", word[-1])))
+        word--;
+    bool begins = word == text || strchr(" \t\r\n{=,", word[-1]);
+    return *at == '+' && begins && at - word > 1 && (at[-1] == 'e' || at[-1] == 'E') &&
+           isdigit((unsigned char)at[1]);
+}
+
 /* Settings are stored as JSON, which must be UTF-8. */
 static int check_utf8(const char *text, const char *file) {
     int number = 1;
@@ -106,6 +117,8 @@ int job_text_prepare(char *text, const char *file) {
             blank_line(&reader);
         else if (at[0] == '/' && at[1] == '*')
             code = blank_block(&reader);
+        else if (is_exponent_sign(text, at))
+            *reader.at++ = '0'; /* 1e06 is the same number */
         else
             step_braces(&reader);
     }

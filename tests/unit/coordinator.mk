@@ -69,6 +69,12 @@ tests_unit_test_sweep_SOURCES = tests/unit/test_sweep.c tests/unit/store_fixture
 tests_unit_test_sweep_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS)
 tests_unit_test_sweep_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 
+check_PROGRAMS += tests/unit/test_job_text
+TESTS += tests/unit/test_job_text
+tests_unit_test_job_text_SOURCES = tests/unit/test_job_text.c
+tests_unit_test_job_text_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_test_job_text_LDADD = $(COORDINATOR_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/unit/test_path_keys
 TESTS += tests/unit/test_path_keys
 tests_unit_test_path_keys_SOURCES = tests/unit/test_path_keys.c
