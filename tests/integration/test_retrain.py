@@ -238,6 +238,7 @@ PLACES = ['run_ended:1', 'publish_decided:1', 'model_linked:1', 'publish_announc
           'version_remove:1']
 OTHER_PLACES = ['model_publish:1', 'model_published:1', 'model_link:1', 'publish_settled:1',
                 *[f'store_committed_full:{visit}' for visit in range(1, 9)]]
+BY_CHANCE = 'store_committed_full:8'  # whether a night commits so often depends on how fast it is
 
 
 def walked():
@@ -249,7 +250,7 @@ def walked():
 
 def three_nights(folder, name, failpoint=None):
     """What comes of three nights; the third is cut off at the failpoint, and the command given
-    again."""
+    again. None if it never came there by chance."""
     (folder / name).mkdir()
     nights = Nights(folder / name, keep_models=2, on_publish='echo $DML_RUN >> ../told')
     for night in 1, 2:
@@ -258,7 +259,10 @@ def three_nights(folder, name, failpoint=None):
     nights.add(3)
     if failpoint:
         killed = nights.start('-q', cwd=nights.inbox, DML_FAILPOINT=failpoint)
-        assert killed.popen.wait() == -signal.SIGKILL, killed.wait()
+        status = killed.popen.wait()
+        if status == 0 and BY_CHANCE in failpoint:
+            return None
+        assert status == -signal.SIGKILL, killed.wait()
     result = nights.good(cwd=nights.inbox)
     told = (nights.folder / 'told').read_text().split()
     assert sorted(set(told)) == ['1', '2', '3'] and len(told) <= 4, told
@@ -328,7 +332,7 @@ def whatever_the_instant_of_a_kill_the_next_retrain_ends_where_it_would_have(fol
         [('published', 1, 0), ('published', 2, 1), ('published', 3, 2)], quiet
     for place in walked():
         ended = three_nights(folder, place.replace(':', '-'), f'coordinator.{place}:kill')
-        assert ended == quiet, (place, ended, quiet)
+        assert ended in (quiet, None), (place, ended, quiet)
 
 
 # ---- publishing ----
