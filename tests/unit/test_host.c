@@ -278,8 +278,11 @@ static void a_worker_at_long_work_gives_signs_of_life_to_its_coordinator(void **
     worker_start(&worker, (struct host_options){0});
     visitor_connect(&visitor, &worker);
     assert_int_equal(say(&visitor, &hello), MESSAGE_WELCOME);
-    assert_int_equal(say(&visitor, &(struct message){.type = MESSAGE_RETAIN}), MESSAGE_PONG);
-    assert_int_equal(say(&visitor, NULL), MESSAGE_READY);
+    unsigned said = say(&visitor, &(struct message){.type = MESSAGE_RETAIN});
+    assert_int_equal(said, MESSAGE_PONG);
+    while (said == MESSAGE_PONG) /* one after the other, if the work takes longer than it should */
+        said = say(&visitor, NULL);
+    assert_int_equal(said, MESSAGE_READY);
     peer_send(visitor.peer, &bye);
     visitor_leave(&visitor);
     assert_ends(&worker, 0);

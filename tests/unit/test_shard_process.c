@@ -19,9 +19,12 @@ struct process {
     uint64_t number;   /* of the last program */
 };
 
+/* A shard that has to wait for the processor may say that it is alive at any time. */
 static void on_message(void *context, struct peer *peer, const struct message *message) {
     (void)peer;
     struct process *process = context;
+    if (message->type == MESSAGE_PONG)
+        return;
     outbox_add(&process->got, 0, message);
     event_base_loopbreak(process->base);
 }
