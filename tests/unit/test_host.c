@@ -254,14 +254,19 @@ static unsigned say(struct visitor *visitor, const struct message *message) {
     return visitor->last;
 }
 
+/* A worker, and a visitor that is its coordinator. */
+static void worker_greeted(struct worker *worker, struct visitor *visitor) {
+    struct message hello = hello_of(1);
+    worker_start(worker, (struct host_options){0});
+    visitor_connect(visitor, worker);
+    assert_int_equal(say(visitor, &hello), MESSAGE_WELCOME);
+}
+
 static void a_ping_is_answered_by_the_host(void **state) {
     (void)state;
     struct worker worker;
     struct visitor visitor;
-    struct message hello = hello_of(1);
-    worker_start(&worker, (struct host_options){0});
-    visitor_connect(&visitor, &worker);
-    assert_int_equal(say(&visitor, &hello), MESSAGE_WELCOME);
+    worker_greeted(&worker, &visitor);
     assert_int_equal(say(&visitor, &(struct message){.type = MESSAGE_PING, .ping = {77}}),
                      MESSAGE_PONG);
     assert_int_equal(visitor.number, 77);
@@ -274,10 +279,7 @@ static void a_worker_at_long_work_gives_signs_of_life_to_its_coordinator(void **
     (void)state;
     struct worker worker;
     struct visitor visitor;
-    struct message hello = hello_of(1);
-    worker_start(&worker, (struct host_options){0});
-    visitor_connect(&visitor, &worker);
-    assert_int_equal(say(&visitor, &hello), MESSAGE_WELCOME);
+    worker_greeted(&worker, &visitor);
     unsigned said = say(&visitor, &(struct message){.type = MESSAGE_RETAIN});
     assert_int_equal(said, MESSAGE_PONG);
     while (said == MESSAGE_PONG) /* one after the other, if the work takes longer than it should */

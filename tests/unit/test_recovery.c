@@ -393,19 +393,20 @@ static void a_checkpoint_of_another_version_is_refused_and_given_up_by_nobody(vo
     error_clear();
 }
 
-static void fail_checkpoint(struct fixture *f, uint32_t link) {
+/* The disk of shard 0 is full at the first checkpoint; shard 1 has not answered yet. */
+static void fail_first_checkpoint(struct fixture *f) {
     struct message message = {.type = MESSAGE_CHECKPOINTED};
+    f->settings.shards_folder = "/shards";
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
     message.checkpointed = (struct message_checkpointed){
         .attempt = 1, .step = 0, .status = 74, .reason = "No space left on device"};
-    assert_int_equal(bench_feed(f, link, message), 0);
+    assert_int_equal(bench_feed(f, SHARD_0, message), 0);
 }
 
 static void a_checkpoint_that_cannot_be_written_costs_only_itself(void **state) {
     struct fixture *f = *state;
-    f->settings.shards_folder = "/shards";
-    bench_begin(f, &f->settings);
-    bench_finish_first(f, 1, 0.5);
-    fail_checkpoint(f, SHARD_0);
+    fail_first_checkpoint(f);
     bench_checkpointed(f, SHARD_1, 22);
     assert_false(coordinator_view(f->coordinator).durable);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
@@ -415,10 +416,7 @@ static void a_checkpoint_that_cannot_be_written_costs_only_itself(void **state) 
  * way. */
 static void a_failed_checkpoint_is_over_when_all_shards_have_answered(void **state) {
     struct fixture *f = *state;
-    f->settings.shards_folder = "/shards";
-    bench_begin(f, &f->settings);
-    bench_finish_first(f, 1, 0.5);
-    fail_checkpoint(f, SHARD_0);
+    fail_first_checkpoint(f);
     bench_checkpointed(f, SHARD_1, 22);
     assert_int_equal(coordinator_view(f->coordinator).stale, 0); /* it was waited for */
     bench_checkpointed(f, SHARD_1, 22);
