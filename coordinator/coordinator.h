@@ -18,8 +18,8 @@
 #include <stdint.h>
 
 #include "base/coordinates.h"
-#include "coordinator/downpour.h"
-#include "coordinator/optimizer.h"
+#include "optimizer/downpour.h"
+#include "optimizer/lbfgs.h"
 #include "coordinator/output.h"
 #include "data/set.h"
 #include "numeric/vector.h"

@@ -4,26 +4,18 @@ libcoordinator_a_SOURCES = \
 	coordinator/coder.h \
 	coordinator/coordinator.c coordinator/coordinator.h \
 	coordinator/durability.c \
-	coordinator/downpour.c coordinator/downpour.h \
 	coordinator/evaluating.c \
 	coordinator/flushes.c \
 	coordinator/handing.c coordinator/copying.c \
 	coordinator/hosts.c coordinator/hosts.h \
-	coordinator/lbfgs.c coordinator/lbfgs.h \
-	coordinator/linesearch.c coordinator/linesearch.h \
 	coordinator/machine.h \
 	coordinator/membership.c coordinator/membership.h \
-	coordinator/optimizer.c coordinator/optimizer.h \
-	coordinator/orthant.c coordinator/orthant.h \
 	coordinator/output.c coordinator/output.h \
 	coordinator/plan.c coordinator/plan.h \
 	coordinator/shares.c coordinator/shares.h \
-	coordinator/preconditioner.c coordinator/preconditioner.h \
 	coordinator/pouring.c \
-	coordinator/programs.c coordinator/programs.h \
 	coordinator/reading.c \
 	coordinator/refreshing.c \
-	coordinator/reason.c coordinator/reason.h \
 	coordinator/recording.c \
 	coordinator/recovery.c coordinator/recovery.h \
 	coordinator/rejoining.c \
@@ -149,7 +141,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/serve.c \
 	coordinator/command/status.c
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
-COORDINATOR_LIBS = libcoordinator.a $(CONFUSE_LIBS) $(JANSSON_LIBS)
+COORDINATOR_LIBS = libcoordinator.a $(OPTIMIZER_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
 # The page is built into the program: its bytes as numbers, a line each sixteen.
 coordinator/status/page.inc: $(srcdir)/coordinator/status/page.html

@@ -2,7 +2,7 @@
  * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
  * optimum, each vector formed in t first. */
 #include "base/error.h"
-#include "coordinator/programs.h"
+#include "optimizer/programs.h"
 #include "coordinator/steering_parts.h"
 #include "wire/program.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "coordinator/membership.h"
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 
 struct coordinator_settings;
 struct coder;

@@ -8,7 +8,7 @@
 
 #include "base/bounds.h"
 #include "base/bytes.h"
-#include "coordinator/downpour.h"
+#include "optimizer/downpour.h"
 #include "coordinator/machine.h"
 #include "coordinator/plan.h"
 #include "coordinator/rounds.h"

@@ -18,9 +18,11 @@ MAY_INCLUDE = {
     'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/sample.h',
               'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
+    # The types of programs and evaluations, and the algebra of small matrices.
+    'optimizer': ['base', 'wire/evaluation.h', 'wire/program.h', 'numeric/dense.h', 'objective/objective.h'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
     # FORBIDDEN_CALLS.
-    'coordinator': ['base', 'wire', 'store', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
+    'coordinator': ['base', 'wire', 'store', 'optimizer', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/totals.h', 'numeric/vector.h',
                     'objective/kronecker.h', 'objective/objective.h', 'objective/objectives.def',
                     'objective/on_device.h', 'objective/parameters.def', 'device/find.h',

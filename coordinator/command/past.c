@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/record.h"
 

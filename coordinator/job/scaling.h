@@ -5,7 +5,7 @@
 
 #include "base/coordinates.h"
 #include "coordinator/job/job.h"
-#include "coordinator/preconditioner.h"
+#include "optimizer/preconditioner.h"
 #include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"

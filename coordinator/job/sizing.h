@@ -3,7 +3,7 @@
 #define DML_COORDINATOR_JOB_SIZING_H
 
 #include "coordinator/job/job.h"
-#include "coordinator/preconditioner.h"
+#include "optimizer/preconditioner.h"
 #include "data/set.h"
 #include "objective/objective.h"
 
@@ -37,7 +37,7 @@ uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struc
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 
-/* The scale of biases in H₀ (coordinator/lbfgs.h): a power of two, at most 1, from the data alone.
+/* The scale of biases in H₀ (optimizer/pairs.h): a power of two, at most 1, from the data alone.
  *
  * The mean loss has second derivatives h·E[x xᵀ] by the weights and h by the intercept, where x has
  * a 1 for it. The largest of the weights' curvatures is at least h·|E[x]|², and about that where

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/history.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */

@@ -2,7 +2,7 @@
 #ifndef DML_COORDINATOR_RUN_POUR_H
 #define DML_COORDINATOR_RUN_POUR_H
 
-#include "coordinator/downpour.h"
+#include "optimizer/downpour.h"
 #include "coordinator/run/training.h"
 
 /* Of a run whose start is known. They refer to the job. A run that starts from a model has no

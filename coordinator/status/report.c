@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config.h"
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/changes.h"
 #include "coordinator/status/epochs.h"
 #include "coordinator/status/history.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/members.h"
 
 /* ---- the sweep ---- */

@@ -5,8 +5,8 @@
 
 #include "base/coordinates.h"
 #include "base/rows.h"
-#include "coordinator/downpour.h"
-#include "coordinator/optimizer.h"
+#include "optimizer/downpour.h"
+#include "optimizer/lbfgs.h"
 #include "data/set.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"

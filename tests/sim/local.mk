@@ -1,13 +1,13 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
-	coordinator/coordinator.c coordinator/copying.c coordinator/downpour.c \
+	coordinator/coordinator.c coordinator/copying.c optimizer/downpour.c \
 	coordinator/durability.c coordinator/evaluating.c coordinator/flushes.c \
-	coordinator/handing.c coordinator/hosts.c coordinator/lbfgs.c coordinator/shares.c \
-	coordinator/linesearch.c \
-	coordinator/membership.c coordinator/optimizer.c coordinator/orthant.c coordinator/output.c \
-	coordinator/plan.c coordinator/pouring.c coordinator/programs.c \
-	coordinator/preconditioner.c coordinator/reading.c coordinator/reason.c \
+	coordinator/handing.c coordinator/hosts.c optimizer/pairs.c coordinator/shares.c \
+	optimizer/linesearch.c \
+	coordinator/membership.c optimizer/lbfgs.c optimizer/orthant.c coordinator/output.c \
+	coordinator/plan.c coordinator/pouring.c optimizer/programs.c \
+	optimizer/preconditioner.c coordinator/reading.c optimizer/reason.c \
 	coordinator/recording.c coordinator/refreshing.c \
 	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
 	coordinator/starting.c coordinator/state.c coordinator/steering.c \

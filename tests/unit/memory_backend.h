@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 
 /* Writes the gradient (n elements) and answers the value. */
 typedef double test_function(uint32_t n, const double *x, double *gradient);

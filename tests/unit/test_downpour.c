@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "coordinator/downpour.h"
+#include "optimizer/downpour.h"
 #include "wire/program.h"
 
 #define BLOCK 64

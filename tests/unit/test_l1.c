@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/orthant.h"
+#include "optimizer/orthant.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 41 }; /* the last is a bias */

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/linesearch.h"
+#include "optimizer/linesearch.h"
 
 struct value {
     double phi, slope;

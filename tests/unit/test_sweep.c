@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/members.h"
 #include "coordinator/sweep/record.h"
 #include "coordinator/sweep/table.h"

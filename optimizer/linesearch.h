@@ -17,8 +17,8 @@
  * the length of the first step scales all that follow.
  *
  * The struct is plain data: it can be stored and resumed between any two trials. */
-#ifndef DML_COORDINATOR_LINESEARCH_H
-#define DML_COORDINATOR_LINESEARCH_H
+#ifndef DML_OPTIMIZER_LINESEARCH_H
+#define DML_OPTIMIZER_LINESEARCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

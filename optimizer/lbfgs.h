@@ -17,18 +17,18 @@
  * several stays.
  *
  * The struct is plain data: together with the registers it is the whole state of the run. */
-#ifndef DML_COORDINATOR_OPTIMIZER_H
-#define DML_COORDINATOR_OPTIMIZER_H
+#ifndef DML_OPTIMIZER_LBFGS_H
+#define DML_OPTIMIZER_LBFGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
 #include "base/limits.h"
-#include "coordinator/lbfgs.h"
-#include "coordinator/linesearch.h"
-#include "coordinator/preconditioner.h"
-#include "coordinator/reason.h"
+#include "optimizer/pairs.h"
+#include "optimizer/linesearch.h"
+#include "optimizer/preconditioner.h"
+#include "optimizer/reason.h"
 
 /* What kept a step from going wrong; counted, and named in the log. */
 #define SAFEGUARD_TABLE(X)                                                                         \

@@ -1,10 +1,10 @@
-#include "coordinator/programs.h"
+#include "optimizer/programs.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mutant.h"
-#include "coordinator/orthant.h"
+#include "optimizer/orthant.h"
 
 static void add(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
     program_add(program, &(struct operation){.code = code, .a = a, .b = b});

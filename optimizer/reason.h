@@ -1,6 +1,6 @@
 /* Why a run ended, and what follows from that. */
-#ifndef DML_COORDINATOR_REASON_H
-#define DML_COORDINATOR_REASON_H
+#ifndef DML_OPTIMIZER_REASON_H
+#define DML_OPTIMIZER_REASON_H
 
 #include <stdbool.h>
 

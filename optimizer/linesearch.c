@@ -1,4 +1,4 @@
-#include "coordinator/linesearch.h"
+#include "optimizer/linesearch.h"
 
 #include <math.h>
 

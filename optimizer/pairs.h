@@ -19,8 +19,8 @@
  * ill-conditioned the oldest pairs are dropped.
  *
  * The struct is plain data: it can be stored and resumed. */
-#ifndef DML_COORDINATOR_LBFGS_H
-#define DML_COORDINATOR_LBFGS_H
+#ifndef DML_OPTIMIZER_PAIRS_H
+#define DML_OPTIMIZER_PAIRS_H
 
 #include <stdbool.h>
 #include <stdint.h>

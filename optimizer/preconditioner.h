@@ -20,8 +20,8 @@
  *
  * The struct is plain data, and changes only where an accepted point, a refresh or a failure is
  * reported: it is stored and resumed with the optimizer. */
-#ifndef DML_COORDINATOR_PRECONDITIONER_H
-#define DML_COORDINATOR_PRECONDITIONER_H
+#ifndef DML_OPTIMIZER_PRECONDITIONER_H
+#define DML_OPTIMIZER_PRECONDITIONER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,14 +16,14 @@
  *
  * The struct is plain data: together with the registers x and a (and best) it is all that a run
  * needs to go on. */
-#ifndef DML_COORDINATOR_DOWNPOUR_H
-#define DML_COORDINATOR_DOWNPOUR_H
+#ifndef DML_OPTIMIZER_DOWNPOUR_H
+#define DML_OPTIMIZER_DOWNPOUR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 #include "wire/evaluation.h"
 
 struct downpour_settings {

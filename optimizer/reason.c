@@ -1,4 +1,4 @@
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "coordinator/lbfgs.h"
+#include "optimizer/pairs.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-#include "coordinator/downpour.h"
+#include "optimizer/downpour.h"
 
 #include <math.h>
 
 #include "base/mutant.h"
 #include "base/permutation.h"
-#include "coordinator/programs.h"
+#include "optimizer/programs.h"
 #include "wire/program.h"
 
 void downpour_init(struct downpour *d, const struct downpour_settings *settings) {

@@ -2,10 +2,10 @@
  *
  * With l1 (orthant.h) the pseudo-gradient takes the gradient's place: qg at x, which each direction
  * forms anew, and qh at t. */
-#ifndef DML_COORDINATOR_PROGRAMS_H
-#define DML_COORDINATOR_PROGRAMS_H
+#ifndef DML_OPTIMIZER_PROGRAMS_H
+#define DML_OPTIMIZER_PROGRAMS_H
 
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 #include "wire/program.h"
 
 /* a = 0. */

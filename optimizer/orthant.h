@@ -15,12 +15,12 @@
  * conditions to ask for, only a decrease.
  *
  * Biases, which are free of l1, take part in steps and pairs as ever. */
-#ifndef DML_COORDINATOR_ORTHANT_H
-#define DML_COORDINATOR_ORTHANT_H
+#ifndef DML_OPTIMIZER_ORTHANT_H
+#define DML_OPTIMIZER_ORTHANT_H
 
 #include <stdbool.h>
 
-#include "coordinator/linesearch.h"
+#include "optimizer/linesearch.h"
 
 /* A trial at t = x + s: F there, and the slopes of F along s at x and at t. */
 struct orthant_trial {

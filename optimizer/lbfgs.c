@@ -1,11 +1,11 @@
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/mutant.h"
-#include "coordinator/orthant.h"
-#include "coordinator/programs.h"
+#include "optimizer/orthant.h"
+#include "optimizer/programs.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
 #define CURVATURE_LEAST 1e-4

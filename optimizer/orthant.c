@@ -1,4 +1,4 @@
-#include "coordinator/orthant.h"
+#include "optimizer/orthant.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "coordinator/preconditioner.h"
+#include "optimizer/preconditioner.h"
 
 #include <math.h>
 
