@@ -1,10 +1,44 @@
-/* model.json: what a model is. Inside model/ only. */
+/* model.json: what a model is, how its data was read, and the checksums of both files of a model.
+ * Inside model/ only. */
 #ifndef DML_MODEL_DESCRIPTION_H
 #define DML_MODEL_DESCRIPTION_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "model/model.h"
+
+/* A walk over the features of a model's file, the run's and those that are kept besides, by rising
+ * original id. */
+
+/* The column of the run's feature that is at this place by rising original id. */
+static inline uint32_t merge_column(const struct model_layout *layout, uint64_t rank) {
+    return layout->original_order ? layout->original_order[rank] : (uint32_t)rank;
+}
+
+/* Start it zeroed, with a layout. */
+struct merge {
+    const struct model_layout *layout;
+    uint64_t own, kept; /* how many of each the walk has passed */
+};
+
+/* Takes the next feature. Returns true and its number in `kept` if it is a kept one, else false and
+ * its column in the run. */
+static inline bool merge_next_is_kept(struct merge *merge, uint64_t *number) {
+    const struct model_layout *layout = merge->layout;
+    const struct model_kept *kept = layout->kept;
+    bool none_left = !kept || merge->kept == kept->features;
+    *number = merge->own < layout->features ? merge_column(layout, merge->own) : 0;
+    if (none_left || (merge->own < layout->features &&
+                      layout->feature_id[*number] < kept->feature_id[merge->kept])) {
+        merge->own++;
+        return false;
+    }
+    *number = merge->kept++;
+    return true;
+}
 
 /* Names in the order of the file, which has so many features: by rising original id. A new
  * reference. */
@@ -14,5 +48,19 @@ json_t *description_feature_names(const struct model_layout *layout, uint64_t fe
  * reference. */
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
                          const json_t *details);
+
+/* ---- checksums: they show damage to anything that scoring reads ---- */
+
+/* Members of model.json: the SHA-256 of the whole model.safetensors, and that of model.json. */
+#define CHECKSUM_TENSORS "tensors_sha256"
+#define CHECKSUM_JSON "json_sha256"
+
+/* Puts both members into `all`; they replace members of these names. */
+void checksum_add(json_t *all, const void *tensors, size_t length);
+
+/* ERROR_DATA if a member is present and differs from the hash of what was read. The paths are for
+ * the message. */
+int checksum_check(const json_t *all, const char *json_path, const void *tensors, size_t length,
+                   const char *tensors_path);
 
 #endif

@@ -1,25 +1,20 @@
-/* A table for spreadsheets and scripts, and JSON. */
 #include "model/export.h"
 
+#include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/escape.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/number.h"
+#include "objective/objective.h"
 
 const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
-
-/* What stands in all formats is what a feature adds to the margins, and in a network no feature
- * adds the same to all rows. */
-int export_check(const struct model *model, enum export_format format) {
-    if (model->network)
-        return error_set(ERROR_DATA,
-                         "%s: a %s has no weights that say by themselves what a feature adds, "
-                         "so it cannot be exported: use `dml-coordinator predict`, or read its "
-                         "model.safetensors as dml-tasks(7) shows under \"In Python\"",
-                         model->folder, model->layout.plugin ? "plug-in" : "network");
-    return format == EXPORT_LIBLINEAR ? export_liblinear_check(model) : 0;
-}
 
 /* The name of a feature, or NULL if it has none. */
 static const char *name_of(const struct model_layout *layout, uint64_t feature) {
@@ -143,11 +138,162 @@ static void write_json(const struct model *model, const double *deviation, FILE 
     fputs("]}\n", file);
 }
 
+/* ---- LIBLINEAR's model file ----
+ *
+ * It is dense: a line for each index from 1 to the largest; the weight of
+ * the constant 1 (`bias 1`) comes last.
+ *
+ * With two labels each line has one weight. A margin above 0 means the first label, and the
+ * logistic function of the margin is the probability of the first label; so we write the positive
+ * class first. With more labels each line has a weight for each label, and the label with the
+ * largest margin wins: solver type MCSVM_CS predicts by this rule alone. With two labels MCSVM_CS
+ * follows another rule; so we write a softmax over two classes as what it is, the logistic function
+ * of the difference of the two margins. */
+
+#define NUMBER_BYTES_MAX 25 /* what "%.17g " may write */
+
+/* Weights a line. */
+static uint32_t columns_of(const struct model_layout *layout) {
+    return layout->outputs > 2 ? layout->outputs : 1;
+}
+
+static uint64_t lines_of(const struct model_layout *layout) {
+    return layout->features ? layout->feature_id[layout->features - 1] : 0;
+}
+
+static int check_indices(const struct model_layout *layout) {
+    uint64_t lines = lines_of(layout), columns = columns_of(layout);
+    if (layout->features && layout->feature_id[0] == 0)
+        return error_set(ERROR_DATA, "the model has a feature 0, but LIBLINEAR's features count "
+                                     "from 1; --format tsv and json have it");
+    if (lines >= FEATURE_HASHED)
+        return error_set(ERROR_DATA,
+                         "the ids of a table's texts, missing cells and bins are hashes, and "
+                         "LIBLINEAR's file has a line for every number up to the largest id; "
+                         "--format tsv and json name these features as the table does");
+    double bytes = (double)lines * (2 * (double)columns + 1) +
+                   (double)layout->features * (double)columns * (NUMBER_BYTES_MAX - 2);
+    if (lines >= INT_MAX || bytes > (double)EXPORT_LIBLINEAR_BYTES_MAX)
+        return error_set(ERROR_DATA,
+                         "LIBLINEAR's file has a line for every feature up to the largest, here "
+                         "%llu: it would have about %.1f GiB, and at most %.0f are written; "
+                         "--format tsv and json have only the %llu features of the model",
+                         (unsigned long long)lines, bytes / 0x1p30,
+                         (double)EXPORT_LIBLINEAR_BYTES_MAX / 0x1p30,
+                         (unsigned long long)layout->features);
+    return 0;
+}
+
+static bool is_integer(const char *text, int *value) {
+    double number;
+    if (!number_of_text(text, &number) || fabs(number) > INT_MAX || number != floor(number))
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+static bool labels_are_integers(const struct model_layout *layout) {
+    int value;
+    for (uint32_t k = 0; k < layout->classes; k++)
+        if (!is_integer(layout->class_names[k], &value))
+            return false;
+    return true;
+}
+
+/* The integer that stands for a class: the label itself if all labels are integers, else the number
+ * of the class, from 0. */
+static int label_of(const struct model_layout *layout, bool integers, uint32_t class) {
+    int value = (int)class;
+    if (integers)
+        is_integer(layout->class_names[class], &value);
+    return value;
+}
+
+/* The solver that predicts as the objective does; NULL if LIBLINEAR has none. */
+static const char *solver_of(const struct model_layout *layout) {
+    const struct objective *objective = objective_find(layout->objective);
+    return columns_of(layout) > 1 ? objective->liblinear_classes : objective->liblinear;
+}
+
+static int check_liblinear(const struct model *model) {
+    const struct model_layout *layout = &model->layout;
+    if (!solver_of(layout))
+        return error_set(ERROR_DATA,
+                         "LIBLINEAR has no model that predicts as one for the objective %s does; "
+                         "--format tsv and json have it",
+                         layout->objective);
+    int code = check_indices(layout);
+    if (code)
+        return code;
+    if (!labels_are_integers(layout))
+        for (uint32_t k = 0; k < layout->classes; k++)
+            log_warning("LIBLINEAR's labels are integers: %u stands for \"%s\"", k,
+                        layout->class_names[k]);
+    if (columns_of(layout) > 1)
+        log_info("with more than two classes LIBLINEAR's file predicts the class, but gives no "
+                 "probabilities");
+    return 0;
+}
+
+/* Writes one line: the weights of a feature, or the intercepts. `values` are K values, `stride`
+ * elements apart. */
+static void put_line(const struct model_layout *layout, const double *values, uint64_t stride,
+                     FILE *file) {
+    if (layout->outputs == 2) {
+        fprintf(file, "%.17g\n", values[stride] - values[0]);
+        return;
+    }
+    for (uint32_t k = 0; k < layout->outputs; k++)
+        fprintf(file, "%s%.17g", k ? " " : "", values[k * stride]);
+    putc('\n', file);
+}
+
+static void put_liblinear_head(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    fprintf(file, "solver_type %s\nnr_class %u\n", solver_of(layout),
+            layout->classes ? layout->classes : 2);
+    if (layout->classes) {
+        bool integers = labels_are_integers(layout);
+        fputs("label", file);
+        for (uint32_t i = 0; i < layout->classes; i++)
+            fprintf(file, " %d", label_of(layout, integers, layout->classes == 2 ? 1 - i : i));
+        putc('\n', file);
+    }
+    fprintf(file, "nr_feature %llu\nbias %d\nw\n", (unsigned long long)lines_of(layout),
+            model->bias ? 1 : -1);
+}
+
+static void write_liblinear(const struct model *model, FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    uint64_t next = 1;
+    put_liblinear_head(model, file);
+    for (uint64_t j = 0; j < layout->features; j++, next++) {
+        for (; next < layout->feature_id[j]; next++)
+            for (uint32_t k = 0; k < columns_of(layout); k++)
+                fputs(k + 1 < columns_of(layout) ? "0 " : "0\n", file);
+        put_line(layout, model->weight + j, layout->features, file);
+    }
+    if (model->bias)
+        put_line(layout, model->bias, 1, file);
+}
+
+/* What stands in all formats is what a feature adds to the margins, and in a network no feature
+ * adds the same to all rows. */
+int export_check(const struct model *model, enum export_format format) {
+    if (model->network)
+        return error_set(ERROR_DATA,
+                         "%s: a %s has no weights that say by themselves what a feature adds, "
+                         "so it cannot be exported: use `dml-coordinator predict`, or read its "
+                         "model.safetensors as dml-tasks(7) shows under \"In Python\"",
+                         model->folder, model->layout.plugin ? "plug-in" : "network");
+    return format == EXPORT_LIBLINEAR ? check_liblinear(model) : 0;
+}
+
 void export_write(const struct model *model, enum export_format format, const double *deviation,
                   FILE *file) {
     switch (format) {
     case EXPORT_LIBLINEAR:
-        export_liblinear_write(model, file);
+        write_liblinear(model, file);
         break;
     case EXPORT_TSV:
         write_tsv(model, deviation, file);
@@ -156,4 +302,142 @@ void export_write(const struct model *model, enum export_format format, const do
         write_json(model, deviation, file);
         break;
     }
+}
+
+/* ---- the heaviest weights ---- */
+
+struct heavy {
+    double size, weight; /* size: |weight| */
+    uint64_t feature;
+};
+
+static int compare(const void *a, const void *b) {
+    const struct heavy *x = a, *y = b;
+    if (x->size != y->size)
+        return x->size < y->size ? 1 : -1;
+    return (x->feature > y->feature) - (x->feature < y->feature);
+}
+
+/* Lists up to `count` weights of an output that are not 0, the heaviest first; free *heavy. Each
+ * time that twice as many are listed, the lighter half goes. Returns how many there are. */
+static size_t find_heavy(const struct model *model, uint32_t output, size_t count,
+                         struct heavy **heavy) {
+    uint64_t features = model->layout.features;
+    const double *weight = model->weight + output * features;
+    size_t found = 0, most = features < count ? (size_t)features : count;
+    *heavy = memory_new(2 * most + 1, sizeof **heavy);
+    for (uint64_t j = 0; j < features; j++) {
+        if (weight[j] == 0)
+            continue;
+        (*heavy)[found++] = (struct heavy){.size = fabs(weight[j]), .weight = weight[j], j};
+        if (found < 2 * most)
+            continue;
+        qsort(*heavy, found, sizeof **heavy, compare);
+        found = most;
+    }
+    qsort(*heavy, found, sizeof **heavy, compare);
+    return found < most ? found : most;
+}
+
+static void put_name(const struct model_layout *layout, uint64_t feature, FILE *file) {
+    const char *name = name_of(layout, feature);
+    if (name)
+        escape_put(name, file);
+    else
+        fprintf(file, "%llu", (unsigned long long)layout->feature_id[feature]);
+}
+
+/* Which way a weight speaks. */
+static void put_heading(const struct model_layout *layout, uint32_t output, FILE *file) {
+    if (model_rows(layout) > 1) {
+        fprintf(file, "%sclass ", output ? "\n" : "");
+        escape_put(layout->class_names[output], file);
+        putc('\n', file);
+    } else if (layout->classes > 1) {
+        fputs("towards class ", file);
+        escape_put(layout->class_names[layout->classes - 1], file);
+        fputs("; negative ones towards ", file);
+        escape_put(layout->class_names[0], file);
+        putc('\n', file);
+    }
+}
+
+static void put_weight(const struct heavy *heavy, const double *deviation, FILE *file) {
+    fprintf(file, "%14.6g  ", heavy->weight);
+    if (deviation && isfinite(deviation[heavy->feature]))
+        fprintf(file, "%12.4g  ", heavy->weight * deviation[heavy->feature]);
+    else if (deviation)
+        fprintf(file, "%12s  ", "");
+}
+
+/* That of ordered classes is of being in the class or in a higher one. */
+static void put_intercepts(const struct model *model, uint32_t output, const char *indent,
+                           FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    if (model->bias && !layout->shared)
+        fprintf(file, "%14.6g  %s(intercept)\n", model->bias[output], indent);
+    for (uint32_t k = 0; layout->shared && k < layout->outputs; k++) {
+        fprintf(file, "%14.6g  %s(intercept >= ", model->bias[k], indent);
+        escape_put(layout->class_names[k + 1], file);
+        fputs(")\n", file);
+    }
+}
+
+void export_write_top(const struct model *model, size_t count, const double *deviation,
+                      FILE *file) {
+    const struct model_layout *layout = &model->layout;
+    if (deviation)
+        fputs("        weight  of deviation  feature\n", file);
+    for (uint32_t k = 0; k < model_rows(layout); k++) {
+        struct heavy *heavy;
+        size_t found = find_heavy(model, k, count, &heavy);
+        put_heading(layout, k, file);
+        for (size_t i = 0; i < found; i++) {
+            put_weight(&heavy[i], deviation, file);
+            put_name(layout, heavy[i].feature, file);
+            putc('\n', file);
+        }
+        put_intercepts(model, k, deviation ? "              " : "", file);
+        free(heavy);
+    }
+}
+
+static json_t *name_json(const struct model_layout *layout, uint64_t feature) {
+    const char *name = name_of(layout, feature);
+    return name ? text_to_json(name) : json_integer((json_int_t)layout->feature_id[feature]);
+}
+
+static json_t *class_json(const struct model_layout *layout, uint32_t output) {
+    if (!layout->classes)
+        return json_null();
+    return text_to_json(layout->class_names[model_rows(layout) > 1 ? output : layout->classes - 1]);
+}
+
+static json_t *weights_json(const struct model *model, uint32_t output, size_t count) {
+    struct heavy *heavy;
+    size_t found = find_heavy(model, output, count, &heavy);
+    json_t *weights = json_array();
+    for (size_t i = 0; i < found; i++)
+        json_array_append_new(weights, json_pack("{s:o, s:f}", "feature",
+                                                 name_json(&model->layout, heavy[i].feature),
+                                                 "weight", heavy[i].weight));
+    free(heavy);
+    return weights;
+}
+
+/* Null for ordered classes, which have several. */
+static json_t *intercept_json(const struct model *model, uint32_t output) {
+    return model->bias && !model->layout.shared ? json_real(model->bias[output]) : json_null();
+}
+
+json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
+    const struct model_layout *layout = &model->layout;
+    if (model->network)
+        return NULL;
+    json_t *outputs = json_array();
+    for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++)
+        json_array_append_new(outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k),
+                                                 "intercept", intercept_json(model, k), "weights",
+                                                 weights_json(model, k, count)));
+    return outputs;
 }

@@ -18,8 +18,8 @@ enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
 extern const char *const export_format_names[];
 
 /* Whether the model can be written in this format, and its heaviest weights be listed: ERROR_DATA
- * says why not, as of networks. Logs what the file will
- * lack: probabilities, or labels that are not integers. */
+ * says why not, as of networks. Logs what the file will lack:
+ * probabilities, or labels that are not integers. */
 int export_check(const struct model *model, enum export_format format);
 
 /* Writes a model that export_check() accepted; numbers have 17 significant digits. `deviation` has
@@ -37,10 +37,5 @@ void export_write_top(const struct model *model, size_t count, const double *dev
  * weight}]}]. `class` is the one that positive weights speak for, null for numbers; `intercept` is
  * null without one. A new reference; NULL for networks. */
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most);
-
-/* ---- inside model/ only ---- */
-
-int export_liblinear_check(const struct model *model);
-void export_liblinear_write(const struct model *model, FILE *file);
 
 #endif

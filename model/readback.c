@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "model/gather.h"
+#include "model/terms.h"
 #include "model/margins.h"
 
 #define BY_FEATURE_MOST (UINT64_C(1) << 20) /* parameters of features that are noted, at most */
@@ -262,16 +262,16 @@ static int check_rows(const struct readback *readback, const struct model *model
     const struct source_rows rows = {
         .count = sample->count, .start = sample->start, .id = sample->id, .value = sample->value};
     struct margins *margins = margins_new(model);
-    struct gathering gathering;
+    struct term_mapper mapper;
     struct terms terms = {0};
     const double *values;
     int code = 0;
-    gathering_begin(&gathering, model);
+    term_mapper_init(&mapper, model);
     if (sample->table && model->layout.table)
-        code = preparation_find_absent(&gathering.preparation, sample->file, sample->table, false);
+        code = term_mapper_check_table(&mapper, sample->file, sample->table, false);
     for (uint32_t row = 0; row < sample->count && !code; row++) {
         terms.count = 0;
-        gather_row(&gathering, &rows, row, &terms);
+        term_mapper_row(&mapper, &rows, row, &terms);
         code = check_row(readback, model, row, &terms);
         terms_append(margins_terms(margins), &terms);
         margins_end_row(margins);
@@ -281,7 +281,7 @@ static int check_rows(const struct readback *readback, const struct model *model
     if (!code)
         code = margins_compute(margins, NULL, &values);
     terms_release(&terms);
-    gathering_end(&gathering);
+    term_mapper_release(&mapper);
     margins_free(margins);
     return code;
 }

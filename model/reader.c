@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "model/checksum.h"
+#include "model/description.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
 

@@ -9,9 +9,9 @@
 #include "base/memory.h"
 #include "data/holdout.h"
 #include "model/figures.h"
-#include "model/lines.h"
+#include "model/output.h"
 #include "model/margins.h"
-#include "model/gather.h"
+#include "model/terms.h"
 #include "base/text.h"
 
 struct scored_row {
@@ -34,12 +34,12 @@ struct scorer {
     struct scored_row row[MARGINS_ROWS_MAX]; /* the rows of the block */
     uint32_t rows;
     double label[MARGINS_ROWS_MAX]; /* of these, as losses take them */
-    struct gathering gathering;
+    struct term_mapper mapper;
 };
 
 /* Adds a row to the block. */
 static void gather(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
-    uint64_t known = gather_row(&scorer->gathering, rows, row, margins_terms(scorer->margins));
+    uint64_t known = term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
     margins_end_row(scorer->margins);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};
 }
@@ -151,8 +151,7 @@ static int check_columns(struct scorer *scorer) {
     uint64_t columns = 0;
     scorer->names_checked = true;
     if (layout->table && scorer->report.table)
-        return preparation_check(&scorer->gathering.preparation, scorer->path,
-                                 scorer->report.table);
+        return term_mapper_check_table(&scorer->mapper, scorer->path, scorer->report.table, true);
     while (names && names[columns])
         columns++;
     for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
@@ -293,22 +292,22 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
 static void begin(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = margins_new(model);
-    gathering_begin(&scorer->gathering, model);
+    term_mapper_init(&scorer->mapper, model);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
 static int finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
         figures_finish(scorer->figures, figures);
-        figures->unseen_features = scorer->gathering.unseen;
+        figures->unseen_features = scorer->mapper.unseen;
     }
-    if (!code && scorer->lines && scorer->gathering.unseen)
+    if (!code && scorer->lines && scorer->mapper.unseen)
         log_info("%llu values or texts that training did not have add nothing to the predictions",
-                 (unsigned long long)scorer->gathering.unseen);
+                 (unsigned long long)scorer->mapper.unseen);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     margins_free(scorer->margins);
-    gathering_end(&scorer->gathering);
+    term_mapper_release(&scorer->mapper);
     return code;
 }
 

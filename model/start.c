@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "model/labels.h"
-#include "model/merge.h"
+#include "model/classes.h"
+#include "model/description.h"
 #include "model/model.h"
 #include "base/text.h"
 
@@ -14,11 +14,11 @@
 /* For each class of the layout, the same class in the old layout, or LABEL_UNSEEN. Free the
  * result. */
 static uint32_t *match_classes(const struct model_layout *old, const struct model_layout *layout) {
-    struct labels *known = label_table_new(old);
+    struct class_table *known = class_table_new(old);
     uint32_t *match = memory_new(layout->classes, sizeof *match);
     for (uint32_t i = 0; i < layout->classes; i++)
-        match[i] = label_table_find_name(known, layout->class_names[i]);
-    label_table_free(known);
+        match[i] = class_table_find_name(known, layout->class_names[i]);
+    class_table_free(known);
     return match;
 }
 

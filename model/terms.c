@@ -1,7 +1,11 @@
 #include "model/terms.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #define ROOM_FIRST 256
@@ -28,4 +32,180 @@ void terms_release(struct terms *terms) {
     free(terms->feature);
     free(terms->value);
     *terms = (struct terms){0};
+}
+
+struct missing {
+    uint64_t id;   /* of the feature that says so */
+    uint64_t rank; /* of the number among the model's features; NO_FEATURE: training had none */
+    double mean;
+};
+#define NO_FEATURE UINT64_MAX
+
+/* The rank of a feature in the model, or NO_FEATURE. */
+static uint64_t rank_of(const struct model_layout *layout, uint64_t id) {
+    uint64_t rank = rank_from(layout, 0, id);
+    return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
+}
+
+static uint32_t columns_of(const struct model *model) {
+    return model->layout.table ? model->layout.table->columns : 0;
+}
+
+/* Of a role that has no text. */
+static uint64_t feature_of(const struct model *model, uint32_t column, enum feature_role role) {
+    return table_feature(model->layout.table->ids, column, role, NULL, 0);
+}
+
+static int compare_missing(const void *a, const void *b) {
+    const struct missing *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static struct missing missing_of(const struct model *model, uint32_t column) {
+    double mean = model->layout.table->column[column].mean;
+    uint64_t rank = rank_of(&model->layout, feature_of(model, column, ROLE_NUMBER));
+    return (struct missing){.id = feature_of(model, column, ROLE_MISSING),
+                            .rank = isnan(mean) ? NO_FEATURE : rank,
+                            .mean = mean};
+}
+
+void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
+    uint32_t columns = columns_of(model);
+    *mapper = (struct term_mapper){.model = model};
+    mapper->told = memory_new(columns, sizeof *mapper->told);
+    mapper->missing = memory_new(columns, sizeof *mapper->missing);
+    mapper->bins = memory_new(columns, sizeof *mapper->bins);
+    for (uint32_t i = 0; i < columns; i++) {
+        const struct table *table = model->layout.table;
+        const struct table_column *column = &table->column[i];
+        if (column->kind == COLUMN_NUMBER)
+            mapper->missing[mapper->missing_count++] = missing_of(model, i);
+        if (!column->edges)
+            continue;
+        mapper->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
+        for (uint32_t bin = 0; bin <= column->edges; bin++)
+            mapper->bins[i][bin] = rank_of(&model->layout, table_bin_feature(table->ids, i, bin));
+    }
+    qsort(mapper->missing, mapper->missing_count, sizeof *mapper->missing, compare_missing);
+}
+
+void term_mapper_release(struct term_mapper *mapper) {
+    for (uint32_t i = 0; i < columns_of(mapper->model); i++)
+        free(mapper->bins[i]);
+    free(mapper->bins);
+    free(mapper->missing);
+    free(mapper->told);
+    terms_release(&mapper->absent);
+}
+
+/* ---- what a value brings with it ---- */
+
+static void add_known_term(uint64_t rank, double value, struct terms *terms) {
+    if (rank != NO_FEATURE)
+        terms_add(terms, rank, value);
+}
+
+/* The mean of the number that the feature says is missing; false if it says something else. */
+static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
+    struct missing key = {.id = id};
+    const struct missing *missing =
+        bsearch(&key, mapper->missing, mapper->missing_count, sizeof key, compare_missing);
+    if (missing)
+        add_known_term(missing->rank, missing->mean, terms);
+    return missing;
+}
+
+/* The bin of a number, if it has bins. */
+static void add_bin(const struct term_mapper *mapper, uint64_t id, double value,
+                    struct terms *terms) {
+    const struct model *model = mapper->model;
+    if (!id || id > columns_of(model) || !mapper->bins[id - 1])
+        return;
+    uint32_t bin = table_bin(&model->layout.table->column[id - 1], value);
+    add_known_term(mapper->bins[id - 1][bin], 1, terms);
+}
+
+static int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* What stands for a text that training has too rarely; false if the feature is no such text. */
+static bool add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
+    const struct model *model = mapper->model;
+    for (uint32_t i = 0; i < columns_of(model); i++) {
+        const struct table_column *column = &model->layout.table->column[i];
+        if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
+            continue;
+        add_known_term(rank_of(&model->layout, feature_of(model, i, ROLE_RARE)), 1, terms);
+        return true;
+    }
+    return false;
+}
+
+/* ---- columns that the data lacks ---- */
+
+int term_mapper_check_table(struct term_mapper *mapper, const char *path, const struct table *table,
+                            bool warns) {
+    const struct table *own = mapper->model->layout.table;
+    char name[COLUMN_TEXT];
+    mapper->absent.count = 0;
+    for (uint32_t i = 0; i < own->columns; i++) {
+        const struct table_column *column = &own->column[i];
+        const struct table_column *here = i < table->columns ? &table->column[i] : NULL;
+        bool same_name =
+            column->name && (!here || (here->name && !strcmp(column->name, here->name)));
+        if (!table_uses(column) ||
+            (here && here->kind == column->kind && (!column->name || !here->name || same_name)))
+            continue;
+        table_describe(own, i, name);
+        if (!same_name)
+            return error_set(ERROR_DATA,
+                             "%s: %s is not what it was in the data that the model was trained on",
+                             path, name);
+        if (warns && !mapper->told[i])
+            log_warning("%s: %s is not there as it was in the data that the model was trained on: "
+                        "it counts as missing",
+                        path, name);
+        mapper->told[i] = true;
+        uint64_t missing = feature_of(mapper->model, i, ROLE_MISSING);
+        add_mean(mapper, missing, &mapper->absent);
+        add_known_term(rank_of(&mapper->model->layout, missing), 1, &mapper->absent);
+    }
+    return 0;
+}
+
+/* ---- rows ---- */
+
+/* Adds the terms of a value. Returns whether it belongs to a feature that the model has; *rank is
+ * where the last one was found. */
+static bool map_value(struct term_mapper *mapper, uint64_t id, double value, uint64_t *rank,
+                      struct terms *terms) {
+    const struct model_layout *layout = &mapper->model->layout;
+    bool missing = id >= FEATURE_HASHED && add_mean(mapper, id, terms);
+    if (layout->table)
+        add_bin(mapper, id, value, terms);
+    *rank = rank_from(layout, *rank, id);
+    if (*rank == layout->features || layout->feature_id[*rank] != id) {
+        mapper->unseen += !missing && !(id >= FEATURE_HASHED && add_rare(mapper, id, terms));
+        return false;
+    }
+    terms_add(terms, *rank, value);
+    return true;
+}
+
+/* Files are read as the model's table says, packs as that of the run: so of these a model of before
+ * takes the ids that it knows, which do not rise. */
+uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
+                         struct terms *terms) {
+    const struct table *table = mapper->model->layout.table;
+    bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
+    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
+    uint64_t rank = 0, known = 0;
+    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
+        rank = seeded ? 0 : rank;
+        known += map_value(mapper, *id, rows->value[i], &rank, terms);
+    }
+    terms_append(terms, &mapper->absent);
+    return known;
 }

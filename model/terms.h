@@ -1,10 +1,14 @@
-/* The terms of rows: features of a model, by their ranks, and what multiplies their weights. Inside
- * model/ only. */
+/* Turns rows as files have them into terms of a model: its features, by their ranks, and what
+ * multiplies their weights. Inside model/ only. */
 #ifndef DML_MODEL_TERMS_H
 #define DML_MODEL_TERMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "data/source.h"
+#include "model/model.h"
 
 /* Zeroed memory has none. Release with terms_release(). */
 struct terms {
@@ -16,5 +20,54 @@ struct terms {
 void terms_add(struct terms *terms, uint64_t feature, double value);
 void terms_append(struct terms *terms, const struct terms *others);
 void terms_release(struct terms *terms);
+
+/* The place of a feature among those of a model, if the model has it; else of the next. The steps
+ * from `from` double at first, then a binary search follows: what is near is found in a step or
+ * two. */
+static inline uint64_t rank_from(const struct model_layout *layout, uint64_t from, uint64_t id) {
+    const uint64_t *ids = layout->feature_id;
+    uint64_t step = 1, end = from, count = layout->features;
+    while (end < count && ids[end] < id) {
+        from = end + 1;
+        end = step < count - end ? end + step : count;
+        step *= 2;
+    }
+    while (from < end) {
+        uint64_t middle = from + (end - from) / 2;
+        if (ids[middle] < id)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return from;
+}
+
+struct missing; /* a number that a row may lack */
+
+/* How rows become terms. What the text of a row of a table says brings other features with it: the
+ * mean of a number that is missing, the bin of a number, what stands for a rare text. */
+struct term_mapper {
+    const struct model *model;
+    struct missing *missing; /* by the id of the feature that says so, rising; owned */
+    uint32_t missing_count;
+    uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
+    bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
+    struct terms absent; /* of columns that no row of the data has */
+    uint64_t unseen;     /* values of features that the model does not have, so far */
+};
+
+void term_mapper_init(struct term_mapper *mapper, const struct model *model);
+void term_mapper_release(struct term_mapper *mapper);
+
+/* Before rows of a file are scored that was read by another table than the model's: as packs of a
+ * run are. A column that is named there and is of another kind, or none, counts as missing in each
+ * row, which a warning says of the first such file if `warns`. ERROR_DATA if a column has another
+ * name, or if there are no names. */
+int term_mapper_check_table(struct term_mapper *mapper, const char *path, const struct table *table,
+                            bool warns);
+
+/* Adds the terms of a row. Answers how many of its values belong to features that the model has. */
+uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
+                         struct terms *terms);
 
 #endif

@@ -17,9 +17,7 @@
 #include "base/guard.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "model/checksum.h"
 #include "model/description.h"
-#include "model/merge.h"
 #include "model/tensors.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of

@@ -3,7 +3,7 @@
 
 #include "base/random.h"
 #include "model/figures.h"
-#include "model/labels.h"
+#include "model/classes.h"
 #include "objective/objective.h"
 
 /* ---- labels ---- */
@@ -12,39 +12,39 @@ static void labels_are_compared_as_numbers_if_both_are(void **state) {
     (void)state;
     static const char *const names[] = {"10", "-1.0", "a", "caf\xc3\xa9", "1e1x"};
     struct model_layout layout = {.classes = 5, .class_names = names};
-    struct labels *labels = label_table_new(&layout);
-    assert_int_equal(label_table_find(labels, 10, NULL), 0);
-    assert_int_equal(label_table_find(labels, -1, NULL), 1);
-    assert_int_equal(label_table_find(labels, 1, NULL), LABEL_UNSEEN);
-    assert_int_equal(label_table_find(labels, NAN, "a"), 2);
-    assert_int_equal(label_table_find(labels, NAN, "A"), LABEL_UNSEEN);
-    assert_int_equal(label_table_find(labels, NAN, "1e1x"), 4);
-    label_table_free(labels);
+    struct class_table *labels = class_table_new(&layout);
+    assert_int_equal(class_table_find(labels, 10, NULL), 0);
+    assert_int_equal(class_table_find(labels, -1, NULL), 1);
+    assert_int_equal(class_table_find(labels, 1, NULL), LABEL_UNSEEN);
+    assert_int_equal(class_table_find(labels, NAN, "a"), 2);
+    assert_int_equal(class_table_find(labels, NAN, "A"), LABEL_UNSEEN);
+    assert_int_equal(class_table_find(labels, NAN, "1e1x"), 4);
+    class_table_free(labels);
 }
 
 static void what_the_reader_of_data_takes_for_a_text_is_one_here(void **state) {
     (void)state;
     static const char *const names[] = {"1", "0x1", "inf", "1e999", " 1", "nan"};
     struct model_layout layout = {.classes = 6, .class_names = names};
-    struct labels *labels = label_table_new(&layout);
+    struct class_table *labels = class_table_new(&layout);
     for (uint32_t i = 1; i < 6; i++) {
-        assert_int_equal(label_table_find(labels, NAN, names[i]), i);
-        assert_int_equal(label_table_find_name(labels, names[i]), i);
+        assert_int_equal(class_table_find(labels, NAN, names[i]), i);
+        assert_int_equal(class_table_find_name(labels, names[i]), i);
     }
-    assert_int_equal(label_table_find(labels, 1, NULL), 0);
-    assert_int_equal(label_table_find_name(labels, "+1.0"), 0);
-    assert_int_equal(label_table_find(labels, INFINITY, NULL), LABEL_UNSEEN);
-    label_table_free(labels);
+    assert_int_equal(class_table_find(labels, 1, NULL), 0);
+    assert_int_equal(class_table_find_name(labels, "+1.0"), 0);
+    assert_int_equal(class_table_find(labels, INFINITY, NULL), LABEL_UNSEEN);
+    class_table_free(labels);
 }
 
 static void a_label_that_is_not_utf8_means_the_class_it_was_stored_as(void **state) {
     (void)state;
     static const char *const names[] = {"x", "caf\xc3\xa9"};
     struct model_layout layout = {.classes = 2, .class_names = names};
-    struct labels *labels = label_table_new(&layout);
-    assert_int_equal(label_table_find(labels, NAN, "caf\xe9"), 1);
-    assert_int_equal(label_table_find(labels, NAN, "caf\xc3\xa9"), 1);
-    label_table_free(labels);
+    struct class_table *labels = class_table_new(&layout);
+    assert_int_equal(class_table_find(labels, NAN, "caf\xe9"), 1);
+    assert_int_equal(class_table_find(labels, NAN, "caf\xc3\xa9"), 1);
+    class_table_free(labels);
 }
 
 static void an_unseen_label_counts_as_wrong_and_not_in_the_loss(void **state) {

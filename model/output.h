@@ -1,6 +1,6 @@
-/* One line an example: how predictions are written. Inside model/ only. */
-#ifndef DML_MODEL_LINES_H
-#define DML_MODEL_LINES_H
+/* How predictions are written: one line an example. Inside model/ only. */
+#ifndef DML_MODEL_OUTPUT_H
+#define DML_MODEL_OUTPUT_H
 
 #include "model/score.h"
 
