@@ -43,32 +43,19 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
 	coordinator/job/settings.c \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
-	coordinator/status/allowance.c coordinator/status/allowance.h \
-	coordinator/status/answers.c coordinator/status/answers.h \
+	coordinator/status/http_limits.c coordinator/status/http_limits.h \
 	coordinator/status/api.c coordinator/status/api.h \
-	coordinator/status/changes.c coordinator/status/changes.h \
-	coordinator/status/chunks.c coordinator/status/chunks.h \
-	coordinator/status/control.c coordinator/status/control.h \
-	coordinator/status/epochs.c coordinator/status/epochs.h \
-	coordinator/status/history.c coordinator/status/history.h \
-	coordinator/status/host_json.c coordinator/status/host_json.h \
-	coordinator/status/http.c coordinator/status/http.h \
-	coordinator/status/index.c coordinator/status/index.h \
-	coordinator/status/listening.c coordinator/status/listening.h \
-	coordinator/status/live.c coordinator/status/live.h \
-	coordinator/status/members.c coordinator/status/members.h \
-	coordinator/status/metrics.c coordinator/status/metrics.h \
-	coordinator/status/pace.c coordinator/status/pace.h \
-	coordinator/status/path_table.c coordinator/status/path_table.h \
-	coordinator/status/page.c coordinator/status/page.h \
-	coordinator/status/refusals.c coordinator/status/refusals.h \
 	coordinator/status/report.c coordinator/status/report.h \
-	coordinator/status/authority.c coordinator/status/authority.h \
-	coordinator/status/request.c coordinator/status/request.h \
-	coordinator/status/response.c coordinator/status/response.h \
+	coordinator/status/live.c coordinator/status/live.h \
+	coordinator/status/control.c coordinator/status/control.h \
+	coordinator/status/figures.c coordinator/status/figures.h \
+	coordinator/status/history.c coordinator/status/history.h \
+	coordinator/status/http.c coordinator/status/http.h \
+	coordinator/status/page.c coordinator/status/page.h \
+	coordinator/status/metrics.c coordinator/status/metrics.h \
+	coordinator/status/eta.c coordinator/status/eta.h \
 	coordinator/status/result.c coordinator/status/result.h \
-	coordinator/status/stage.c coordinator/status/stage.h \
-	coordinator/status/tally.c coordinator/status/tally.h \
+	coordinator/status/http_message.c coordinator/status/http_message.h \
 	coordinator/run/awaiting.c coordinator/run/awaiting.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \

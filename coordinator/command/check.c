@@ -10,7 +10,7 @@
 #include "coordinator/run/shape.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/network.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 #include "coordinator/sweep/sweep.h"
 

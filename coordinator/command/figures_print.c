@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/terminal.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 #define CLASSES_PRINTED_MAX 100
 #define MATRIX_PRINTED_MAX 16 /* classes; so many fit beside each other */

@@ -15,7 +15,7 @@
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/place.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 #include "model/score.h"
 

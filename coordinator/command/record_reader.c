@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "coordinator/run/lock.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 int record_reader_open(const char *state, struct record_reader *reader) {
     *reader = (struct record_reader){.state = state, .lock = -1};

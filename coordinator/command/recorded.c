@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/record_reader.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 #include "model/export.h"
 

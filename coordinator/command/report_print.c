@@ -6,8 +6,7 @@
 
 #include "base/memory.h"
 #include "base/terminal.h"
-#include "coordinator/status/epochs.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 
 #define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */

@@ -12,7 +12,7 @@
 #include "coordinator/command/place.h"
 #include "coordinator/command/recorded.h"
 #include "coordinator/run/loop.h"
-#include "coordinator/status/index.h"
+#include "coordinator/status/page.h"
 
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000

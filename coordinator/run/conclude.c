@@ -19,7 +19,7 @@
 #include "coordinator/run/shortfall.h"
 #include "coordinator/run/leftovers.h"
 #include "coordinator/run/training.h"
-#include "coordinator/status/host_json.h"
+#include "coordinator/status/live.h"
 #include "model/score.h"
 #include "numeric/setup.h"
 

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "coordinator/status/stage.h"
+#include "coordinator/status/live.h"
 
 struct event;
 struct event_base;

@@ -10,7 +10,7 @@
 /* Shows the line if standard error is a terminal and `wanted`. */
 void progress_open(bool wanted);
 
-/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/pace.h); NaN:
+/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/eta.h); NaN:
  * not known. */
 void progress_run(const struct coordinator_view *view, double rate, double seconds_left);
 

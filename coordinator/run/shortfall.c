@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 /* Scales of columns that differ by less are not mentioned. */
 #define DECADES_WORTH_SAYING 3

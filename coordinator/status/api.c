@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/epochs.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/page.h"
 

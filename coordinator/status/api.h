@@ -5,7 +5,7 @@
 
 #include "coordinator/status/http.h"
 #include "coordinator/status/live.h"
-#include "coordinator/status/tally.h"
+#include "coordinator/status/metrics.h"
 #include "store/store.h"
 
 /* What the answers are made from. Nothing is owned. */

@@ -1,14 +1,20 @@
+/* Where the status server listens, and how many connections it may have. */
+#define _GNU_SOURCE
+
 #include "coordinator/status/http.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/listener.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,9 +23,68 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/status/allowance.h"
-#include "coordinator/status/answers.h"
-#include "coordinator/status/listening.h"
+#include "coordinator/status/http_limits.h"
+#include "coordinator/status/http_message.h"
+#include "wire/peer.h"
+
+#define LISTENING_PLACES_MAX 256
+
+/* Listens on ADDRESS:PORT, with a warning if the address is not a loopback address. `bound`, to be
+ * freed, is the address with the port that was picked for port 0. ERROR_UNAVAILABLE,
+ * ERROR_PERMISSION. */
+int listening_open(const char *address, int *descriptor, char **bound);
+
+/* The names and addresses of the server that listens there. */
+void listening_own(const char *address, int descriptor, struct authority_own *own);
+
+/* How many connections there may be at once, at most LISTENING_PLACES_MAX. The limit leaves enough
+ * descriptors for workers, checkpoints and the store. */
+uint32_t listening_places(void);
+
+#define PLACES_LEAST 4
+/* Connections use at most this share, one in eight, of the process's descriptors. */
+#define DESCRIPTORS_SHARE 8
+
+int listening_open(const char *address, int *descriptor, char **bound) {
+    int code = address_listen(address, ADDRESS_PLAIN, descriptor, bound);
+    if (code == ERROR_PERMISSION) {
+        error_clear();
+        code = address_listen(address, ADDRESS_PUBLIC, descriptor, bound);
+        if (!code)
+            log_warning("status server: everyone who can reach %s can read the status; there is no "
+                        "password",
+                        *bound);
+    }
+    if (!code)
+        return 0;
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "key `http`: %s; set another ADDRESS:PORT, or port 0 to get a free port", text);
+    free(text);
+    return code;
+}
+
+void listening_own(const char *address, int descriptor, struct authority_own *own) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    char number[NI_MAXHOST] = "", machine[AUTHORITY_MAX] = "";
+    if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
+        (void)getnameinfo((struct sockaddr *)&bound, length, number, sizeof number, NULL, 0,
+                          NI_NUMERICHOST);
+    if (gethostname(machine, sizeof machine - 1))
+        machine[0] = '\0';
+    authority_own_init(own, address, number, machine);
+}
+
+uint32_t listening_places(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return PLACES_LEAST;
+    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
+    return share < PLACES_LEAST           ? PLACES_LEAST
+           : share > LISTENING_PLACES_MAX ? LISTENING_PLACES_MAX
+                                          : (uint32_t)share;
+}
 
 #define REQUESTS_PER_SECOND 500
 #define REQUESTS_AT_ONCE 100

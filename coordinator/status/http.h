@@ -15,9 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "coordinator/status/refusals.h"
-#include "coordinator/status/request.h"
-#include "coordinator/status/response.h"
+#include "coordinator/status/http_limits.h"
+#include "coordinator/status/http_message.h"
 
 struct event_base;
 struct http; /* opaque */

@@ -1,18 +1,71 @@
 #include "coordinator/status/live.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "config.h"
 #include "coordinator/job/network.h"
-#include "coordinator/status/chunks.h"
-#include "coordinator/status/epochs.h"
-#include "coordinator/status/host_json.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
+
+const char *stage_text(enum stage stage) {
+    static const char *const texts[STAGE_COUNT] = {
+#define X(name, text) [name] = text,
+        STAGES(X)
+#undef X
+    };
+    return texts[stage];
+}
+
+json_t *chunks_json(const struct coordinator *c) {
+    uint32_t count = coordinator_view(c).evaluation.chunks;
+    struct chunk_view *chunks = memory_new(count, sizeof *chunks);
+    json_t *list = json_array();
+    coordinator_chunks(c, chunks);
+    for (uint32_t i = 0, first = 0; i < count; i++) {
+        if (i + 1 < count && chunks[i + 1].state == chunks[i].state &&
+            chunks[i + 1].replica == chunks[i].replica)
+            continue;
+        json_array_append_new(list, json_pack("[i, i, i]", (int)(i + 1 - first),
+                                              (int)chunks[i].state, chunks[i].replica));
+        first = i + 1;
+    }
+    free(chunks);
+    return list;
+}
+
+struct store_host host_row(const struct hosts *hosts, uint32_t number) {
+    const struct hosts_entry *host = &hosts->items[number];
+    return (struct store_host){.position = number,
+                               .host = host->name,
+                               .threads = host->threads,
+                               .workers = host->up,
+                               .state = hosts_state_text(hosts_state(host)),
+                               .why = host->why,
+                               .failures = host->failed};
+}
+
+json_t *host_json(const struct store_host *host) {
+    return json_pack("{s:o, s:s, s:o, s:I, s:I, s:o}", "name", text_to_json(host->host), "state",
+                     host->state, "why", *host->why ? text_to_json(host->why) : json_null(),
+                     "workers", (json_int_t)host->workers, "failures", (json_int_t)host->failures,
+                     "threads", host->threads ? json_integer(host->threads) : json_null());
+}
+
+json_t *hosts_json(const struct hosts *hosts) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; hosts && i < hosts->count; i++) {
+        struct store_host row = host_row(hosts, i);
+        json_array_append_new(list, host_json(&row));
+    }
+    return list;
+}
 
 const char *live_phase(enum coordinator_phase phase) {
     switch (phase) {

@@ -1,4 +1,4 @@
-/* The live state of a run, for `status` and the status server: JSON made from the coordinator. */
+/* What a command does before and after a training. */
 #ifndef DML_COORDINATOR_STATUS_LIVE_H
 #define DML_COORDINATOR_STATUS_LIVE_H
 
@@ -8,7 +8,32 @@
 #include "coordinator/coordinator.h"
 #include "coordinator/hosts.h"
 #include "coordinator/job/job.h"
-#include "coordinator/status/stage.h"
+#include "store/store.h"
+
+/*    name             how it is shown */
+#define STAGES(X)                                                                                  \
+    X(STAGE_STARTING, "starting")                                                                  \
+    X(STAGE_PACKING, "packing")                                                                    \
+    X(STAGE_CHECKING, "checking the holdout and the test data")                                    \
+    X(STAGE_SCORING, "scoring")                                                                    \
+    X(STAGE_WRITING, "writing the model")                                                          \
+    X(STAGE_JUDGING, "judging")                                                                    \
+    X(STAGE_ANNOUNCING, "running on_publish")                                                      \
+    X(STAGE_ENDING, "ending")                                                                      \
+    X(STAGE_ENDED, "ended")
+
+enum stage {
+    STAGE_TRAINING, /* the coordinator's phase says more */
+#define X(name, text) name,
+    STAGES(X)
+#undef X
+        STAGE_COUNT
+};
+
+/* "packing"; NULL for STAGE_TRAINING. */
+const char *stage_text(enum stage stage);
+
+/* The live state of a run, for `status` and the status server: JSON made from the coordinator. */
 
 /* A run as its coordinator's process knows it. Nothing is owned. */
 struct live {
@@ -32,8 +57,8 @@ const char *live_phase(enum coordinator_phase phase);
 const char *live_state(const struct live *live);
 
 /* Members: job, run, pid, state, what report_add_end() says, step, loss, gradient_max, evaluation
- * {number, chunks, counted, map (coordinator/status/chunks.h), started_seconds_ago}, evaluations,
- * attempt, downpour (coordinator/status/epochs.h), waiting, started_ms, time_ms, seconds,
+ * {number, chunks, counted, map (coordinator/status/live.h), started_seconds_ago}, evaluations,
+ * attempt, downpour (coordinator/status/figures.h), waiting, started_ms, time_ms, seconds,
  * seconds_left, processes [{role, index, pid, host,
  * state, portions, chunks, rate, restarts, threads, device}], objective, examples, features,
  * parameters, history, backup_copies, safeguards {text: count}, gradient_tolerance, loss_tolerance,
@@ -46,5 +71,23 @@ json_t *live_json(const struct live *live);
 /* As report_runs(), but the run that a coordinator works on is "running", and its seconds are those
  * spent on it until now. */
 int live_runs(const struct live *live, struct store *store, json_t **runs);
+
+/* The state of each chunk of the running evaluation. */
+
+/* [[count, state, replica], …] over the chunks in order; chunks side by side with the same state
+ * and replica, as in struct chunk_view, are one entry. A new reference. */
+json_t *chunks_json(const struct coordinator *coordinator);
+
+/* Hosts as the status and the result show them. */
+
+/* What is recorded of a host, by its number; valid as long as the hosts are. */
+struct store_host host_row(const struct hosts *hosts, uint32_t number);
+
+/* {name, state, why (or null), workers, failures, threads (null: all that it has)}. A new
+ * reference. */
+json_t *host_json(const struct store_host *host);
+
+/* A list of all; empty if `hosts` is NULL. A new reference. */
+json_t *hosts_json(const struct hosts *hosts);
 
 #endif

@@ -2,7 +2,11 @@
 #ifndef DML_COORDINATOR_STATUS_PAGE_H
 #define DML_COORDINATOR_STATUS_PAGE_H
 
+#include <jansson.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/status/http_message.h"
 
 /* A field of the answer. The page may use only its own scripts and styles, and may connect only to
  * this server. */
@@ -13,5 +17,16 @@
 
 extern const unsigned char page_html[];
 extern const size_t page_html_length;
+
+/* The page of `serve` that lists several state folders. */
+
+struct index_entry {
+    const char *folder;
+    const json_t *status; /* of its newest run, or NULL */
+    char *trouble;        /* why there is none, or why it may be old; or NULL */
+};
+
+/* Entry i, from 0, is a link to the page at i + 1 and a slash. */
+void index_answer(const struct index_entry *entries, uint32_t count, struct http_answer *answer);
 
 #endif

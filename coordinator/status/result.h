@@ -61,4 +61,9 @@ void result_add_model(json_t *result, const char *folder, const char *sha256);
 /* Prints the result on standard output: as JSON, or as a table. With `cron` it prints no table. */
 void result_show(const json_t *result, bool json, bool cron);
 
+/* The table of a path of values, for people. */
+
+/* Prints a line for each value of "path" in a result; nothing if there is none. */
+void path_table_print(const json_t *result);
+
 #endif

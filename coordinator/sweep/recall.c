@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 char *sweep_judged_by(const struct dataset *data) {
     char *list = memory_copy_string("");

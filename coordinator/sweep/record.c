@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "optimizer/reason.h"
 #include "coordinator/status/members.h"
+#include "coordinator/reason.h"
+#include "coordinator/status/figures.h"
 
 /* ---- the sweep ---- */
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 /* Members that a row has from the result of the full fit. */
 static const char *const from_result[] = {"run",    "loss",        "steps",   "evaluations",

@@ -12,10 +12,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "coordinator/status/allowance.h"
-#include "coordinator/status/answers.h"
+#include "coordinator/status/http_limits.h"
 #include "coordinator/status/api.h"
-#include "coordinator/status/chunks.h"
+#include "coordinator/status/live.h"
 #include "coordinator/status/metrics.h"
 #include "tests/unit/coordinator_bench.h"
 

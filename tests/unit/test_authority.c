@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/status/authority.h"
+#include "coordinator/status/http_message.h"
 
 static struct authority_own own;
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "coordinator/status/api.h"
-#include "coordinator/status/epochs.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 #include "tests/unit/store_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/clock.h"
-#include "coordinator/status/pace.h"
+#include "coordinator/status/eta.h"
 
 static struct coordinator_view run;
 static struct pace pace;

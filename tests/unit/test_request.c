@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/status/request.h"
+#include "coordinator/status/http_message.h"
 
 #define HOST "Host: here\r\n"
 

@@ -2,6 +2,8 @@
 
 #include "optimizer/reason.h"
 #include "coordinator/status/members.h"
+#include "coordinator/reason.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/sweep/record.h"
 #include "coordinator/sweep/table.h"
 #include "tests/unit/store_fixture.h"

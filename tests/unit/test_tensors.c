@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "coordinator/state.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/result.h"
 #include "tests/unit/coordinator_bench.h"

@@ -1,4 +1,4 @@
-#include "coordinator/status/pace.h"
+#include "coordinator/status/eta.h"
 
 #include <math.h>
 

@@ -1,12 +1,23 @@
-/* Downpour in answers and on terminals: how far it is, and what its epochs were. */
-#ifndef DML_COORDINATOR_STATUS_EPOCHS_H
-#define DML_COORDINATOR_STATUS_EPOCHS_H
+/* Members of JSON objects for printing. */
+#ifndef DML_COORDINATOR_STATUS_FIGURES_H
+#define DML_COORDINATOR_STATUS_FIGURES_H
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "coordinator/coordinator.h"
 #include "store/store.h"
+
+/* "-" if there is no such text. */
+const char *member_text(const json_t *object, const char *member);
+
+/* 0 if there is no such whole number. */
+long long member_count(const json_t *object, const char *member);
+
+/* NaN if there is no such number. */
+double member_number(const json_t *object, const char *member);
+
+/* Downpour in answers and on terminals: how far it is, and what its epochs were. */
 
 /* {running, epochs, epoch (that are through), minibatches (of the epoch under way), minibatch (done
  * of it), done (of all epochs), redone, rate (the learning rate), loss, holdout_loss,

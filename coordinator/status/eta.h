@@ -1,8 +1,8 @@
 /* How fast a run goes: recent evaluations or minibatches a second, and an estimate of the time
  * left. Reads no clock.
  */
-#ifndef DML_COORDINATOR_STATUS_PACE_H
-#define DML_COORDINATOR_STATUS_PACE_H
+#ifndef DML_COORDINATOR_STATUS_ETA_H
+#define DML_COORDINATOR_STATUS_ETA_H
 
 #include <stdbool.h>
 #include <stdint.h>

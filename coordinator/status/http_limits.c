@@ -1,10 +1,22 @@
-#include "coordinator/status/answers.h"
+#include "coordinator/status/http_limits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
+
+bool allowance_take(struct allowance *allowance, int64_t now_ns) {
+    double gained = (double)(now_ns - allowance->counted_ns) / 1e9 * allowance->per_second;
+    allowance->left = fmin(allowance->left + gained, allowance->at_once_most);
+    allowance->counted_ns = now_ns;
+    if (allowance->left < 1)
+        return false;
+    allowance->left -= 1;
+    return true;
+}
 
 static bool is_for(const struct kept_answer *kept, const struct request *request) {
     return kept && strcmp(kept->path, request->path) == 0 &&
@@ -73,4 +85,32 @@ struct kept_answer *answers_keep(struct answers *answers, const struct request *
 void answers_release(struct answers *answers) {
     for (unsigned i = 0; i < ANSWERS_KEPT; i++)
         answers_drop(answers->kept[i]);
+}
+
+const char *http_refusal_text(enum http_refusal refusal) {
+    static const char *const texts[] = {
+#define X(name, text) text,
+        HTTP_REFUSAL_TABLE(X)
+#undef X
+    };
+    return texts[refusal];
+}
+
+void refusals_tell(struct refusals *refusals, int64_t now_ns) {
+    uint64_t all = 0;
+    for (unsigned i = 0; i < HTTP_REFUSALS; i++)
+        all += refusals->counts[i];
+    if (all == refusals->told || (refusals->told_ns && now_ns - refusals->told_ns < NS_PER_S))
+        return;
+    log_info("status server: refused %llu requests or connections, the last for %s",
+             (unsigned long long)(all - refusals->told), refusals->last);
+    refusals->told = all;
+    refusals->told_ns = now_ns;
+}
+
+void refusals_note(struct refusals *refusals, enum http_refusal refusal, const char *why,
+                   int64_t now_ns) {
+    refusals->counts[refusal]++;
+    refusals->last = why;
+    refusals_tell(refusals, now_ns);
 }

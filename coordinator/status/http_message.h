@@ -1,0 +1,84 @@
+/* Which server a request is for (RFC 9110, 7.2), and whether this is that server. A web page can
+ * let a name of its own point to this machine's address (DNS rebinding). A browser then lets the
+ * page read our answers, but the request's Host still has the page's name. So we answer only if
+ * Host is a name or address that we know to be ours. No sockets here. */
+#ifndef DML_COORDINATOR_STATUS_HTTP_MESSAGE_H
+#define DML_COORDINATOR_STATUS_HTTP_MESSAGE_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#define AUTHORITY_MAX 256
+
+/* Reads HOST or HOST:PORT, `length` bytes. `host` gets the name in lower case without a dot at its
+ * end, or the address without brackets. The port is ignored: through a tunnel it is another one.
+ * False if the text is malformed. */
+bool authority_read(const char *text, size_t length, char host[AUTHORITY_MAX]);
+
+/* The names and addresses of a server. */
+struct authority_own {
+    char said[AUTHORITY_MAX];    /* the name or address in the job file */
+    char machine[AUTHORITY_MAX]; /* the name of the machine; "" on loopback */
+    struct in6_addr bound;       /* the address it listens on; IPv4 as ::ffff:A.B.C.D */
+};
+
+/* `said` is the ADDRESS:PORT of the job file, `bound` the numeric address that the server listens
+ * on, `machine` the name of the machine. */
+void authority_own_init(struct authority_own *own, const char *said, const char *bound,
+                        const char *machine);
+
+/* Whether `host`, from authority_read(), is one of these: localhost or any loopback address; the
+ * address that the server listens on; the name or address in the job file; the machine's name, if
+ * the server does not listen on loopback; any numeric address, if it listens on all addresses. */
+bool authority_is_own(const struct authority_own *own, const char *host);
+
+/* Reads the head of an HTTP/1.1 request (RFC 9112) strictly: only GET and HEAD without a body, and
+ * nothing that two programs could read in different ways. No sockets here. */
+
+#define REQUEST_BYTES_MAX 8192 /* request line and fields together */
+#define REQUEST_TARGET_MAX 512
+
+struct request {
+    bool head;                       /* HEAD: the answer's body is left out */
+    bool keep_alive;                 /* the connection serves another request */
+    char host[AUTHORITY_MAX];        /* from authority_read(); "" if the request names no host */
+    char target[REQUEST_TARGET_MAX]; /* path, a NUL, query; the two pointers below point into it */
+    const char *path, *query;        /* as sent, not decoded; the query is "" if there is none */
+};
+
+/* The length of the head, its empty line included; 0 if the head is not complete yet. */
+size_t request_end(const char *text, size_t length);
+
+/* Reads a complete head. Answers 200, or the status of a refusal; then *why says in a few words
+ * what is wrong, a constant. */
+int request_read(const char *text, size_t length, struct request *request, const char **why);
+
+/* The whole number that the query has for `name`; `missing` if it has none. False if the value is
+ * not a whole number. */
+bool request_number(const struct request *request, const char *name, int64_t missing,
+                    int64_t *number);
+
+/* Whether the query has values only for these names; `names` ends with NULL. */
+bool request_has_only(const struct request *request, const char *const *names);
+
+/* An answer of the status server, and its head in HTTP/1.1. No sockets here. */
+
+struct http_answer {
+    int status;
+    const char *type;   /* of the body */
+    const char *fields; /* further fields, each with CR LF, or NULL */
+    const void *body;
+    size_t length;
+    void *owned; /* the body if it is to be freed, else NULL */
+};
+
+#define RESPONSE_HEAD_MAX 1024
+
+/* Writes the status line, the fields and the empty line. Returns their length. */
+size_t response_head(const struct http_answer *answer, bool keep_alive, time_t now,
+                     char head[RESPONSE_HEAD_MAX]);
+
+#endif
