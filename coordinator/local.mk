@@ -91,41 +91,25 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/run/workers.c coordinator/run/workers.h \
 	coordinator/sweep/plan.c coordinator/sweep/plan.h \
-	coordinator/sweep/recall.c coordinator/sweep/recall.h \
-	coordinator/sweep/record.c coordinator/sweep/record.h \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
-	coordinator/sweep/table.c coordinator/sweep/table.h \
-	coordinator/publish/judge.c coordinator/publish/judge.h \
-	coordinator/publish/needs.c coordinator/publish/needs.h \
-	coordinator/publish/notice.c coordinator/publish/notice.h \
-	coordinator/publish/outcome.c coordinator/publish/outcome.h \
-	coordinator/publish/prune.c coordinator/publish/prune.h \
+	coordinator/publish/gate.c coordinator/publish/gate.h \
+	coordinator/publish/needs.c coordinator/publish/prune.h \
+	coordinator/command/print.c coordinator/command/print.h \
+	coordinator/publish/prune.c \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
-	coordinator/publish/versions.c coordinator/publish/versions.h \
-	coordinator/command/about.c \
+	coordinator/command/help.c \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \
 	coordinator/command/command.h \
-	coordinator/command/complete.c \
-	coordinator/command/control_client.c coordinator/command/control_client.h \
 	coordinator/command/export.c \
-	coordinator/command/figures_print.c coordinator/command/figures_print.h \
 	coordinator/command/jobs.c \
-	coordinator/command/need_print.c coordinator/command/need_print.h \
-	coordinator/command/output_file.c coordinator/command/output_file.h \
-	coordinator/command/pack.c \
-	coordinator/command/past.c coordinator/command/past.h \
-	coordinator/command/place.c coordinator/command/place.h \
+	coordinator/command/last_run.c coordinator/command/last_run.h \
 	coordinator/command/predict.c \
-	coordinator/command/prune.c \
-	coordinator/command/record_reader.c coordinator/command/record_reader.h \
-	coordinator/command/recorded.c coordinator/command/recorded.h \
-	coordinator/command/report.c \
+	coordinator/command/serve.c \
 	coordinator/command/report_print.c \
 	coordinator/command/retrain.c \
 	coordinator/command/rollback.c \
 	coordinator/command/run.c \
-	coordinator/command/serve.c \
 	coordinator/command/status.c
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(OPTIMIZER_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS)

@@ -1,13 +1,247 @@
+#define _GNU_SOURCE
 #include "coordinator/command/ask.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <poll.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include "base/bytes.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/command/control_client.h"
-#include "coordinator/command/record_reader.h"
+#include "coordinator/job/job.h"
 #include "coordinator/run/lock.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
+
+/* ---- state folders ---- */
+
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int place_of_operand(const struct options *options, const char *operand, char **state) {
+    if (is_folder(operand)) {
+        *state = memory_copy_string(operand);
+        return 0;
+    }
+    if (access(operand, F_OK))
+        return error_set_errno(ERROR_UNAVAILABLE, "there is no job file or state folder %s",
+                               operand);
+    return job_read_state(operand, options->settings, options->settings_count, options->state,
+                          state);
+}
+
+static char **places_here(void) {
+    glob_t found;
+    size_t count = 0;
+    if (glob("*.state", GLOB_ONLYDIR, NULL, &found))
+        return memory_new(1, sizeof(char *));
+    char **states = memory_new(found.gl_pathc + 1, sizeof *states);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (is_folder(found.gl_pathv[i]))
+            states[count++] = memory_copy_string(found.gl_pathv[i]);
+    globfree(&found);
+    return states;
+}
+
+int places_of(const struct options *options, char ***states) {
+    int code = 0, count = options->operands_count;
+    char **found;
+    if (!count && !options->state) {
+        found = places_here();
+    } else {
+        found = memory_new((size_t)count + 2, sizeof *found);
+        for (int i = 0; !code && i < count; i++)
+            code = place_of_operand(options, options->operands[i], &found[i]);
+        if (!count)
+            found[0] = memory_copy_string(options->state);
+    }
+    for (char **state = found; !code && *state; state++)
+        if (!is_folder(*state))
+            code = error_set(ERROR_UNAVAILABLE,
+                             "%s: there is no such state folder; this job was not run yet", *state);
+    if (!code && !found[0])
+        code =
+            error_set(ERROR_USAGE, "there is no *.state folder in the current folder; name a job "
+                                   "file or a state folder");
+    if (code)
+        places_free(found);
+    else
+        *states = found;
+    return code;
+}
+
+void places_free(char **states) {
+    for (char **state = states; *state; state++)
+        free(*state);
+    free(states);
+}
+
+int place_of(const struct options *options, char **state) {
+    char **states;
+    int code = places_of(options, &states);
+    if (code)
+        return code;
+    if (states[1])
+        code = error_set(ERROR_USAGE,
+                         "there are several state folders in the current folder, such as %s and "
+                         "%s; name one",
+                         states[0], states[1]);
+    else
+        *state = memory_copy_string(states[0]);
+    places_free(states);
+    return code;
+}
+
+/* ---- the live coordinator ---- */
+
+#define ANSWER_BYTES_MAX (64u << 20)
+
+/* Connects through the folder's descriptor, because an address has no room for a long path. */
+static int connect_within(const char *state, int socket_descriptor) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int folder = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return -1;
+    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/control.sock", folder);
+    int result = connect(socket_descriptor, (struct sockaddr *)&address, sizeof address);
+    int number = errno;
+    close(folder);
+    errno = number;
+    return result;
+}
+
+static int mute(const char *state) {
+    return error_set(ERROR_AGAIN,
+                     "%s: the coordinator, %s, has not answered for %d s; the process may be "
+                     "stopped",
+                     state, state_lock_holder(state).text, CONTROL_ANSWER_MS / 1000);
+}
+
+/* A socket reaches the processes of its host only, even if others see its file. */
+static int absent(const char *state) {
+    struct state_holder holder = state_lock_holder(state);
+    if (!holder.elsewhere)
+        return error_set(ERROR_UNAVAILABLE, "%s: no coordinator runs there", state);
+    return error_set(ERROR_UNAVAILABLE,
+                     "%s: no coordinator runs there on this host; the last one was %s: ask on that "
+                     "host",
+                     state, holder.text);
+}
+
+static int wait_for(int descriptor, short events, int64_t deadline_ns) {
+    int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
+    struct pollfd entry = {.fd = descriptor, .events = events};
+    return left_ms > 0 && poll(&entry, 1, (int)left_ms) > 0;
+}
+
+static int receive(const char *state, int descriptor, int64_t deadline_ns, struct bytes *answer) {
+    for (;;) {
+        char part[4096];
+        if (!wait_for(descriptor, POLLIN, deadline_ns) || answer->length > ANSWER_BYTES_MAX)
+            return mute(state);
+        ssize_t got = recv(descriptor, part, sizeof part, MSG_DONTWAIT);
+        if (got == 0)
+            return 0;
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return error_set_errno(ERROR_UNAVAILABLE, "%s: the connection to the coordinator broke",
+                                   state);
+        if (got > 0)
+            bytes_append(answer, part, (size_t)got);
+    }
+}
+
+static int converse(const char *state, int descriptor, const char *question, struct bytes *answer) {
+    int64_t deadline_ns = clock_monotonic_ns() + CONTROL_ANSWER_MS * NS_PER_MS;
+    if (connect_within(state, descriptor)) {
+        if (errno == EAGAIN) /* its queue of connections is full */
+            return mute(state);
+        if (errno == EACCES || errno == EPERM)
+            return error_set_errno(ERROR_PERMISSION,
+                                   "only its owner may ask the coordinator of %s: %s/control.sock",
+                                   state, state);
+        return absent(state);
+    }
+    if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))
+        return mute(state);
+    return receive(state, descriptor, deadline_ns, answer);
+}
+
+int control_ask(const char *state, const char *question, char **answer) {
+    struct bytes bytes;
+    int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0)
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot open a socket");
+    bytes_init(&bytes);
+    int code = converse(state, descriptor, question, &bytes);
+    close(descriptor);
+    if (!code) {
+        bytes_put_u8(&bytes, 0);
+        *answer = memory_copy_string((const char *)bytes.data);
+    }
+    bytes_release(&bytes);
+    return code;
+}
+
+/* ---- the record of a folder ---- */
+
+int record_reader_open(const char *state, struct record_reader *reader) {
+    *reader = (struct record_reader){.state = state, .lock = -1};
+    if (state_may_write(state)) {
+        int code = state_lock(state, &reader->lock);
+        return code ? code : store_open_existing(state, &reader->store);
+    }
+    reader->copy = true;
+    reader->maybe_live = state_maybe_locked(state);
+    return store_read(state, &reader->store);
+}
+
+void record_reader_close(struct record_reader *reader) {
+    store_close(reader->store);
+    state_unlock(reader->lock);
+    *reader = (struct record_reader){.lock = -1};
+}
+
+/* The name of a folder's owner, or the number of one without a name. */
+static void name_owner(const char *folder, char *text, size_t size) {
+    struct stat status = {0};
+    (void)stat(folder, &status);
+    const struct passwd *owner = getpwuid(status.st_uid);
+    if (owner)
+        snprintf(text, size, "%s", owner->pw_name);
+    else
+        snprintf(text, size, "user %u", (unsigned)status.st_uid);
+}
+
+void record_reader_mark(const struct record_reader *reader, json_t *run) {
+    static bool warned;
+    char owner[64];
+    if (!reader->maybe_live || strcmp(member_text(run, "state"), "interrupted") != 0)
+        return;
+    json_object_set_new(run, "state", json_string("unknown"));
+    if (warned)
+        return;
+    warned = true; /* `serve` and `status --watch` look again and again */
+    name_owner(reader->state, owner, sizeof owner);
+    log_warning(
+        "%s: run %lld has not ended, and whether its coordinator still works cannot be told "
+        "without write access: this is what is recorded; for live figures ask as %s",
+        reader->state, member_count(run, "run"), owner);
+}
+
+/* ---- either of them ---- */
 
 /* Questions of the control socket. */
 #define STATUS "status\n"

@@ -1,8 +1,30 @@
-/* Asks about a state folder: the live coordinator, or the store if there is no coordinator. */
+/* The state folders that a command line means, and questions about one of them: its live coordinator
+ * is asked, or its store is read if there is none. */
 #ifndef DML_COORDINATOR_COMMAND_ASK_H
 #define DML_COORDINATOR_COMMAND_ASK_H
 
 #include <jansson.h>
+#include <stdbool.h>
+
+#include "coordinator/job/options.h"
+#include "store/store.h"
+
+/* The folders, NULL-terminated. Each operand is a state folder, or a job file whose state folder is
+ * taken. Without operands it is the folder of --state, else every *.state folder in the current
+ * folder. Release with places_free(). ERROR_USAGE if there is none. */
+int places_of(const struct options *options, char ***states);
+void places_free(char **states);
+
+/* The same for a command that takes one folder; free it. ERROR_USAGE if there are several. */
+int place_of(const struct options *options, char **state);
+
+/* How long the coordinator may take for its answer. */
+#define CONTROL_ANSWER_MS 2000
+
+/* Sends one line over STATE/control.sock, and reads the answer until the connection ends; free it.
+ * ERROR_UNAVAILABLE if nobody listens, ERROR_AGAIN, with the pid, if the coordinator does not
+ * answer. */
+int control_ask(const char *state, const char *question, char **answer);
 
 /* The answers are those of report_status() and report_runs(). ERROR_AGAIN if a coordinator holds
  * the folder and does not answer. */
@@ -12,5 +34,24 @@ int ask_runs(const char *state, json_t **runs);
 /* The same, but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
 int ask_live_status(const char *state, json_t **status);
 int ask_live_runs(const char *state, json_t **runs);
+
+/* The record of a state folder, for commands that only read it. Who may write to the folder takes
+ * its lock in the meantime; who may only read it works on a copy. */
+struct record_reader {
+    const char *state; /* the caller's */
+    struct store *store;
+    int lock;        /* −1: it is not held */
+    bool copy;       /* the folder may only be read: the store is a copy */
+    bool maybe_live; /* a coordinator may be at work there that this process cannot ask */
+};
+
+/* As state_lock() and store_open_existing(), or store_read(). Close it in any case. */
+int record_reader_open(const char *state, struct record_reader *reader);
+void record_reader_close(struct record_reader *reader);
+
+/* `run` is that of report_status(), or the newest of report_runs(). If a coordinator may be at
+ * work, it is not known that one was lost: an unfinished run's state becomes "unknown", and a
+ * warning says why. */
+void record_reader_mark(const struct record_reader *reader, json_t *run);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/nearest.h"
 #include "coordinator/command/command.h"
-#include "coordinator/command/output_file.h"
+#include "coordinator/command/print.h"
 #include "coordinator/run/sets.h"
 #include "data/moments.h"
 #include "model/export.h"

@@ -11,8 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
-#include "coordinator/command/figures_print.h"
-#include "coordinator/command/output_file.h"
+#include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
 #include "model/score.h"
 

@@ -1,3 +1,6 @@
+/* The tables of `status` and `jobs`. */
+#include "coordinator/command/print.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +10,6 @@
 #include "base/memory.h"
 #include "base/terminal.h"
 #include "coordinator/status/figures.h"
-#include "coordinator/status/report.h"
 
 #define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */
 

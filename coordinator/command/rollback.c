@@ -11,11 +11,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/lock.h"
-#include "coordinator/command/place.h"
+#include "coordinator/command/ask.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/status/report.h"
 #include "model/model.h"
 
 struct rollback {

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
-#include "coordinator/command/past.h"
+#include "coordinator/command/last_run.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/sets.h"
@@ -14,7 +14,6 @@
 #include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "coordinator/run/workers.h"
-#include "coordinator/sweep/recall.h"
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 

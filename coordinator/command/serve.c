@@ -1,18 +1,175 @@
-/* `serve`: the page of the status server over state folders in which no run needs to be alive. */
+/* What a state folder has recorded, for pages about runs that are not alive. The database is copied
+ * into memory and its lock let go, so that a run can begin at any time. */
+#define _GNU_SOURCE
+
+#include <jansson.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/escape.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
-#include "coordinator/command/place.h"
-#include "coordinator/command/recorded.h"
+#include "coordinator/command/print.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/status/api.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/page.h"
+#include "coordinator/status/report.h"
+#include "model/export.h"
+
+struct recorded {
+    const char *state;   /* the folder; the caller's */
+    struct store *store; /* a copy in memory; NULL: nothing could be read yet */
+    json_t *status;      /* of the newest run */
+    json_t *heaviest;    /* weights of its model, or NULL */
+    json_t *runs;        /* while a coordinator is alive: the runs as it tells them; else NULL */
+    int64_t stamp[4];    /* of the files that were copied */
+    int64_t again_ns;    /* once there is a status, the folder is not looked at before this */
+};
+
+/* Reads the record again if the folder's files have changed. While a coordinator is alive, it is
+ * asked for status and runs. ERROR_UNAVAILABLE if nothing was run there, ERROR_AGAIN if the
+ * coordinator does not answer; what was read before stays. */
+int recorded_refresh(struct recorded *record);
+void recorded_release(struct recorded *record);
+
+/* What the status server's answers are made from. */
+struct api recorded_api(const struct recorded *record, const struct http_counts *counts);
+
+#define WEIGHTS_MOST 20 /* of an output */
+#define OUTPUTS_MOST 30
+#define PAUSE_NS (NS_PER_S / 2)
+#define PAUSE_SHARE 10 /* a coordinator that answers slowly is asked a tenth of the time */
+
+static void note_file(const char *state, const char *name, int64_t stamp[2]) {
+    struct stat status = {0};
+    char *path = path_join(state, name);
+    (void)stat(path, &status);
+    free(path);
+    stamp[0] = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+    stamp[1] = status.st_size;
+}
+
+static void note_files(const char *state, int64_t stamp[4]) {
+    note_file(state, "dml.db", stamp);
+    note_file(state, "dml.db-wal", stamp + 2);
+}
+
+static void take_status(struct recorded *record, json_t *status, json_t *runs) {
+    json_decref(record->status);
+    json_decref(record->runs);
+    json_decref(record->heaviest);
+    record->heaviest = NULL;
+    record->status = status;
+    record->runs = runs;
+}
+
+static int ask_coordinator(struct recorded *record) {
+    json_t *status = NULL, *runs = NULL;
+    int code = ask_live_status(record->state, &status);
+    if (!code)
+        code = ask_live_runs(record->state, &runs);
+    if (code)
+        json_decref(status);
+    else
+        take_status(record, status, runs);
+    return code;
+}
+
+/* What is recorded, in memory, and the status of its newest run. */
+static int read_record(const char *state, struct store **made, json_t **status) {
+    struct record_reader reader;
+    int code = record_reader_open(state, &reader);
+    if (!code)
+        code = store_copy(reader.store, made);
+    if (!code)
+        code = report_status(*made, status);
+    if (!code)
+        record_reader_mark(&reader, *status);
+    record_reader_close(&reader);
+    return code;
+}
+
+/* Weights of the newest run's model. That there is none, that it is a network, or that it was
+ * damaged, shows no weights, and hides nothing else. */
+static json_t *find_heaviest(const char *state, const json_t *status) {
+    struct model *model;
+    if (!json_is_string(json_object_get(status, "model_sha256")))
+        return NULL;
+    char *path = memory_format("%s/models/%lld", state, member_count(status, "run"));
+    int code = model_open(path, &model);
+    free(path);
+    json_t *heaviest = code ? NULL : export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST);
+    if (!code)
+        model_close(model);
+    error_clear();
+    return heaviest;
+}
+
+static int read_store(struct recorded *record) {
+    struct store *made = NULL;
+    json_t *status = NULL;
+    int code = read_record(record->state, &made, &status);
+    if (code) {
+        store_close(made);
+        return code;
+    }
+    store_close(record->store);
+    record->store = made;
+    take_status(record, status, NULL);
+    record->heaviest = find_heaviest(record->state, status);
+    note_files(record->state, record->stamp);
+    return 0;
+}
+
+static int look(struct recorded *record) {
+    int64_t stamp[4];
+    note_files(record->state, stamp);
+    if (record->status && !record->runs && memcmp(stamp, record->stamp, sizeof stamp) == 0)
+        return 0;
+    int code = ask_coordinator(record);
+    if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
+        return code;
+    error_clear();
+    return read_store(record);
+}
+
+int recorded_refresh(struct recorded *record) {
+    int64_t begun_ns = clock_monotonic_ns();
+    if (record->status && begun_ns < record->again_ns)
+        return 0;
+    int code = look(record);
+    int64_t now_ns = clock_monotonic_ns(), slow_ns = PAUSE_SHARE * (now_ns - begun_ns);
+    record->again_ns = now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS);
+    return code;
+}
+
+void recorded_release(struct recorded *record) {
+    store_close(record->store);
+    take_status(record, NULL, NULL);
+    record->store = NULL;
+}
+
+struct api recorded_api(const struct recorded *record, const struct http_counts *counts) {
+    return (struct api){.live = {.run = (int64_t)member_count(record->status, "run"),
+                                 .started_ms = (int64_t)member_count(record->status, "started_ms")},
+                        .status = record->status,
+                        .heaviest = record->heaviest,
+                        .runs = record->runs,
+                        .store = record->store,
+                        .counts = counts};
+}
+
+/* `serve`: the page of the status server over state folders in which no run needs to be alive. */
 
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000
@@ -132,5 +289,107 @@ int command_serve(const struct options *options) {
         recorded_release(&serving.records[i]);
     free(serving.records);
     places_free(serving.states);
+    return code;
+}
+
+/* `report`: the status page of a state folder as one file that needs no server. The page finds in
+ * it the answers that a server would have given. */
+
+#define RUNS_MAX 20 /* the newest, whose steps are in the file */
+
+static const char policy[] =
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+    "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'\">\n";
+
+/* JSON within a script element: "<" is in its strings alone, and written as an escape it cannot end
+ * the element. */
+static void put_json(const char *text, size_t length, FILE *out) {
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '<')
+            fputs("\\u003c", out);
+        else
+            putc(text[i], out);
+}
+
+/* Writes `"path?query": answer`. Returns the answer as JSON. */
+static json_t *put_answer(const struct api *api, const char *path, const char *query, FILE *out) {
+    struct request request = {.path = path, .query = query};
+    struct http_answer answer = {0};
+    api_answer(api, &request, &answer);
+    fprintf(out, "\"%s%s%s\": ", path + 1, *query ? "?" : "", query);
+    put_json(answer.body, answer.length, out);
+    json_t *json = json_loadb(answer.body, answer.length, 0, NULL);
+    free(answer.owned);
+    return json;
+}
+
+/* Writes a list part by part, as the page asks for it. `more` goes behind the number in the query:
+ * "&run=3". */
+static void put_list(const struct api *api, const char *path, const char *more, FILE *out) {
+    json_int_t since = 0, next = -1;
+    while (next != since) {
+        char query[64];
+        since = next < 0 ? 0 : next;
+        snprintf(query, sizeof query, "since=%lld%s", (long long)since, more);
+        fputs(",\n", out);
+        json_t *answer = put_answer(api, path, query, out);
+        bool goes_on = json_is_true(json_object_get(answer, "more"));
+        next = goes_on ? json_integer_value(json_object_get(answer, "next")) : since;
+        json_decref(answer);
+    }
+}
+
+static void put_answers(const struct api *api, FILE *out) {
+    json_decref(put_answer(api, "/api/v1/status", "", out));
+    fputs(",\n", out);
+    json_t *answer = put_answer(api, "/api/v1/runs", "", out);
+    const json_t *runs = json_object_get(answer, "runs");
+    size_t count = json_array_size(runs);
+    if (api->heaviest) {
+        fputs(",\n", out);
+        json_decref(put_answer(api, "/api/v1/weights", "", out));
+    }
+    put_list(api, "/api/v1/steps", "", out);
+    put_list(api, "/api/v1/epochs", "", out);
+    put_list(api, "/api/v1/events", "", out);
+    for (size_t i = count > RUNS_MAX ? count - RUNS_MAX : 0; i < count; i++) {
+        char more[32];
+        snprintf(more, sizeof more, "&run=%lld",
+                 (long long)json_integer_value(json_object_get(json_array_get(runs, i), "run")));
+        put_list(api, "/api/v1/steps", more, out);
+    }
+    json_decref(answer);
+}
+
+/* The page, with the answers where it has the mark. */
+static int put_page(void *context, FILE *out) {
+    static const char mark[] = "<!--record-->";
+    struct api api = recorded_api(context, NULL);
+    const char *page = (const char *)page_html;
+    const char *at = memmem(page, page_html_length, mark, sizeof mark - 1);
+    if (!at)
+        return error_set(ERROR_INTERNAL, "the page has no place for a record");
+    fwrite(page, 1, (size_t)(at - page), out);
+    fputs(policy, out);
+    fputs("<script type=\"application/json\" id=\"record\">{\n", out);
+    put_answers(&api, out);
+    fputs("}</script>", out);
+    at += sizeof mark - 1;
+    fwrite(at, 1, (size_t)(page + page_html_length - at), out);
+    return 0;
+}
+
+int command_report(const struct options *options) {
+    char *state;
+    int code = place_of(options, &state);
+    if (code)
+        return code;
+    struct recorded record = {.state = state};
+    code = recorded_refresh(&record);
+    if (!code)
+        code = output_file_write(options->output, put_page, &record);
+    recorded_release(&record);
+    free(state);
     return code;
 }

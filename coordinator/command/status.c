@@ -11,9 +11,7 @@
 #include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
-#include "coordinator/command/control_client.h"
-#include "coordinator/command/place.h"
-#include "coordinator/status/report.h"
+#include "coordinator/command/print.h"
 
 static bool has_ended(const json_t *status) {
     const char *state = json_string_value(json_object_get(status, "state"));

@@ -15,8 +15,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "coordinator/publish/needs.h"
-#include "coordinator/publish/versions.h"
 #include "coordinator/run/leftovers.h"
 #include "data/pack.h"
 #include "data/set.h"

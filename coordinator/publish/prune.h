@@ -18,9 +18,11 @@
 #ifndef DML_COORDINATOR_PUBLISH_PRUNE_H
 #define DML_COORDINATOR_PUBLISH_PRUNE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "coordinator/run/loop.h"
 #include "store/store.h"
 
 struct prune_item {
@@ -43,5 +45,55 @@ void prune_release(struct prune_list *list);
 
 /* Removes what is listed. What cannot be removed stays, with a warning; then ERROR_IO. */
 int prune_remove(struct store *store, const struct prune_list *list);
+
+/* Which runs of a state folder something still needs: see coordinator/publish/prune.h. */
+
+struct need;      /* of one run; opaque */
+struct need_pack; /* of one source of one run; opaque */
+
+struct needs {
+    struct need *runs; /* oldest first */
+    size_t count;
+    struct need_pack *packs;
+    size_t pack_count;
+    bool unfinished;      /* some run or sweep can go on */
+    int64_t decided;      /* the run that was decided about last */
+    int64_t live, before; /* as the decisions have them; 0: none */
+    uint32_t keep_models; /* of the newest run */
+};
+
+/* Release the needs also after a failure. */
+int needs_read(struct store *store, struct needs *needs);
+void needs_release(struct needs *needs);
+
+bool needs_run(const struct needs *needs, int64_t run);             /* its checkpoints */
+bool needs_failed(const struct needs *needs, int64_t run);          /* a model read back wrongly */
+bool needs_model(const struct needs *needs, int64_t run);           /* besides versions */
+bool needs_set(const struct needs *needs, const char *fingerprint); /* of that data */
+
+/* What is known of the pack with this file name. Runs record the files that they were trained on,
+ * and not those of a holdout or of test data. */
+enum need_for_pack { PACK_UNKNOWN, PACK_NEEDED, PACK_NOT_NEEDED };
+enum need_for_pack needs_pack(const struct needs *needs, const char *name);
+
+/* Removes what a state folder needs no more, so that it does not grow night after night. Files are
+ * removed beside the loop; a file that cannot be removed stays. */
+
+/* Removes versions of the model. It keeps `keep` of them: the live one, the one that `rollback`
+ * would make live next, and the newest others; those two are kept even if `keep` is smaller. The
+ * last model that was refused is kept as well, so that somebody can look at it. So are the models
+ * of the newest sweep that another one was preferred to; those of earlier sweeps go. Neither
+ * count. */
+int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep);
+
+/* The runs whose models versions_prune() would remove: `count` of them; free *runs also after a
+ * failure. */
+int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
+                         size_t *count);
+
+/* Removes the checkpoints of all runs that have ended, except those of run `keep`. A run that ended
+ * at a limit can no longer go on then. */
+int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
+                               int64_t keep);
 
 #endif

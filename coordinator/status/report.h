@@ -3,8 +3,6 @@
 #define DML_COORDINATOR_STATUS_REPORT_H
 
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "store/store.h"
 
@@ -27,13 +25,6 @@ void report_add_end(json_t *status, const json_t *result);
  * "live", "pending" (it goes live with the next command), "published" (it was live), "refused" or
  * null. */
 int report_runs(struct store *store, json_t **runs);
-
-/* Prints tables of at most 80 columns; `colors` is from terminal_colors(). */
-void report_print_status(const json_t *status, FILE *out, bool colors);
-void report_print_runs(const json_t *runs, bool colors); /* on standard output */
-
-/* Prints one line of JSON on standard output. */
-void report_print_json(const json_t *value);
 
 /* How a run differs from the one before. */
 

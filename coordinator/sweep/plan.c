@@ -2,8 +2,13 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "coordinator/reason.h"
+#include "coordinator/status/figures.h"
 
 uint32_t sweep_members(const struct sweep_shape *shape) {
     return shape->values * (1 + shape->folds);
@@ -76,4 +81,264 @@ uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member
         }
     }
     return winner;
+}
+
+/* ---- the sweep ---- */
+
+struct search {
+    const char *identity;
+    struct sweep_record *record;
+};
+
+static char *copy(const char *text) {
+    return text ? memory_copy_string(text) : NULL;
+}
+
+static int take_sweep(void *context, const struct store_sweep *sweep) {
+    const struct search *search = context;
+    if (strcmp(sweep->identity, search->identity) != 0)
+        return 0;
+    sweep_record_release(search->record);
+    *search->record = (struct sweep_record){.sweep = sweep->sweep,
+                                            .settings = copy(sweep->settings),
+                                            .data = copy(sweep->data),
+                                            .judged = copy(sweep->judged),
+                                            .sources = copy(sweep->sources),
+                                            .start_model = copy(sweep->start_model),
+                                            .result = copy(sweep->result),
+                                            .ended_ms = sweep->ended_ms,
+                                            .winner = sweep->winner};
+    return 0;
+}
+
+int sweep_record_read(struct store *store, const char *identity, struct sweep_record *record) {
+    sweep_record_release(record);
+    return store_sweeps(store, take_sweep, &(struct search){identity, record});
+}
+
+void sweep_record_release(struct sweep_record *record) {
+    free(record->settings);
+    free(record->data);
+    free(record->judged);
+    free(record->sources);
+    free(record->start_model);
+    free(record->result);
+    *record = (struct sweep_record){0};
+}
+
+/* ---- its members ---- */
+
+struct reading {
+    int64_t sweep;
+    uint32_t values;                   /* the full fits */
+    const struct sweep_limits *limits; /* NULL: none was raised */
+    struct sweep_runs *runs;
+};
+
+static double limit_of(const json_t *settings, const char *key) {
+    const json_t *value = json_object_get(settings, key);
+    return json_is_number(value) ? json_number_value(value) : INFINITY;
+}
+
+/* Whether the run ended at a limit that is higher now. */
+static bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now) {
+    static const struct {
+        enum reason reason;
+        const char *key;
+    } limits[] = {{REASON_STEP_LIMIT, "max_steps"},
+                  {REASON_EPOCH_LIMIT, "downpour.epochs"},
+                  {REASON_TIME_LIMIT, "max_seconds"}};
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (limits[i].reason == reason)
+            return limit_of(now, limits[i].key) > limit_of(before, limits[i].key);
+    return false;
+}
+
+/* A command that makes room may have removed them. */
+static bool has_checkpoints(const char *state, int64_t run) {
+    char *folder = memory_format("%s/shards/%lld", state, (long long)run);
+    bool has = access(folder, F_OK) == 0;
+    free(folder);
+    return has;
+}
+
+static enum member_state state_of(const struct reading *reading, const struct store_run *run,
+                                  const json_t *settings) {
+    enum reason reason = reason_of(run->reason);
+    if (!reason_has_model(reason))
+        return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
+    const struct sweep_limits *limits = reading->limits;
+    bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
+                   has_checkpoints(limits->state, run->run);
+    return goes_on ? MEMBER_OPEN : MEMBER_DONE;
+}
+
+/* Runs come oldest first, so the newest run of a member counts. */
+static int take_run(void *context, const struct store_run *run) {
+    const struct reading *reading = context;
+    struct sweep_runs *runs = reading->runs;
+    if (run->sweep != reading->sweep || run->member >= runs->count)
+        return 0;
+    uint32_t at = run->member;
+    json_decref(runs->results[at]);
+    json_decref(runs->settings[at]);
+    runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
+    runs->settings[at] = json_loads(run->settings, 0, NULL);
+    const json_t *judged = json_object_get(runs->results[at], "holdout");
+    runs->members[at] = (struct sweep_member){.state = state_of(reading, run, runs->settings[at]),
+                                              .run = run->run,
+                                              .loss = member_number(judged, "loss")};
+    return 0;
+}
+
+/* Others cannot start from a full fit that was removed. Models come oldest first; a run that went
+ * on has another one. */
+static int take_model(void *context, const struct store_model_row *model) {
+    const struct reading *reading = context;
+    struct sweep_runs *runs = reading->runs;
+    for (uint32_t i = 0; i < runs->count; i++) {
+        if (runs->members[i].run != model->run)
+            continue;
+        runs->removed[i] = model->removed_ms != 0;
+        if (runs->removed[i] && i < reading->values)
+            runs->members[i].state = MEMBER_FAILED;
+    }
+    return 0;
+}
+
+int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
+                    const struct sweep_limits *limits, struct sweep_runs *runs) {
+    uint32_t count = sweep_members(shape);
+    *runs = (struct sweep_runs){.count = count,
+                                .members = memory_new(count, sizeof *runs->members),
+                                .results = memory_new(count, sizeof(json_t *)),
+                                .settings = memory_new(count, sizeof(json_t *)),
+                                .removed = memory_new(count, sizeof(bool))};
+    for (uint32_t i = 0; i < count; i++)
+        runs->members[i].loss = NAN;
+    struct reading reading = {
+        .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
+    int code = sweep ? store_runs(store, take_run, &reading) : 0;
+    if (!code && sweep)
+        code = store_models(store, take_model, &reading);
+    return code;
+}
+
+void sweep_runs_release(struct sweep_runs *runs) {
+    for (uint32_t i = 0; i < runs->count; i++) {
+        json_decref(runs->results[i]);
+        json_decref(runs->settings[i]);
+    }
+    free(runs->members);
+    free(runs->results);
+    free(runs->settings);
+    free(runs->removed);
+    *runs = (struct sweep_runs){0};
+}
+
+static bool any_failed(const struct sweep_runs *runs) {
+    for (uint32_t i = 0; i < runs->count; i++)
+        if (runs->members[i].state == MEMBER_FAILED)
+            return true;
+    return false;
+}
+
+bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
+                   const struct sweep_runs *runs) {
+    uint32_t member;
+    enum sweep_task next = sweep_next(shape, runs->members, &member);
+    if (!record->sweep || !runs->members[0].run || any_failed(runs))
+        return false;
+    return next == SWEEP_TRAIN || !record->ended_ms;
+}
+
+/* Members that a row has from the result of the full fit. */
+static const char *const from_result[] = {"run",    "loss",        "steps",   "evaluations",
+                                          "reason", "converged",   "nonzero", "holdout",
+                                          "test",   "model_sha256"};
+
+static void copy_member(json_t *row, const json_t *from, const char *name) {
+    json_t *value = json_object_get(from, name);
+    if (value)
+        json_object_set(row, name, value);
+}
+
+static json_t *spread_json(const double *numbers, uint32_t count) {
+    struct sweep_spread spread = sweep_spread(numbers, count);
+    return json_pack("{s:o, s:o}", "mean", number_json(spread.mean), "deviation",
+                     number_json(spread.deviation));
+}
+
+/* A figure over all folds, if each fold has it. */
+static void add_figure(json_t *figures, const struct sweep_shape *shape,
+                       const struct sweep_runs *runs, uint32_t value, const char *name) {
+    double *numbers = memory_new(shape->folds, sizeof *numbers);
+    bool all = true;
+    for (uint32_t i = 0; i < shape->folds; i++) {
+        const json_t *result = runs->results[sweep_member_at(shape, value, i + 1)];
+        const json_t *number = json_object_get(json_object_get(result, "holdout"), name);
+        numbers[i] = json_number_value(number);
+        all &= json_is_real(number);
+    }
+    if (all)
+        json_object_set_new(figures, name, spread_json(numbers, shape->folds));
+    free(numbers);
+}
+
+/* What the folds say of a value: its loss, and each other figure that is no count. */
+static json_t *folds_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
+                          uint32_t value) {
+    double *losses = memory_new(shape->folds, sizeof *losses);
+    sweep_fold_losses(shape, runs->members, value, losses);
+    json_t *folds = spread_json(losses, shape->folds);
+    json_t *list = json_array(), *figures = json_object();
+    for (uint32_t i = 0; i < shape->folds; i++)
+        json_array_append_new(list, number_json(losses[i]));
+    const char *name;
+    json_t *unused;
+    json_t *first = json_object_get(runs->results[sweep_member_at(shape, value, 1)], "holdout");
+    json_object_foreach(first, name, unused) if (strcmp(name, "loss") != 0)
+        add_figure(figures, shape, runs, value, name);
+    json_object_set_new(folds, "losses", list);
+    json_object_set_new(folds, "figures", figures);
+    free(losses);
+    return folds;
+}
+
+static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
+                        uint32_t value, bool chosen) {
+    json_t *row = json_object();
+    copy_member(row, runs->settings[value], "l2");
+    copy_member(row, runs->settings[value], "l1");
+    for (size_t i = 0; i < sizeof from_result / sizeof from_result[0]; i++)
+        copy_member(row, runs->results[value], from_result[i]);
+    const json_t *loss = json_object_get(json_object_get(row, "holdout"), "loss");
+    if (loss)
+        json_object_set(row, "holdout_loss", (json_t *)(uintptr_t)loss);
+    if (shape->folds)
+        json_object_set_new(row, "folds", folds_json(shape, runs, value));
+    json_object_set_new(row, "chosen", json_boolean(chosen));
+    return row;
+}
+
+static json_int_t evaluations_of(const struct sweep_runs *runs) {
+    json_int_t sum = 0;
+    for (uint32_t i = 0; i < runs->count; i++)
+        sum += member_count(runs->results[i], "evaluations");
+    return sum;
+}
+
+json_t *sweep_result(int64_t sweep, const struct sweep_shape *shape,
+                     const struct sweep_runs *runs) {
+    uint32_t winner = sweep_winner(shape, runs->members);
+    json_t *path = json_array();
+    for (uint32_t value = 0; value < shape->values; value++)
+        json_array_append_new(path, row_json(shape, runs, value, value == winner));
+    json_t *result = json_deep_copy(runs->results[winner]);
+    json_object_set_new(result, "sweep",
+                        json_pack("{s:I, s:i, s:i, s:I}", "number", (json_int_t)sweep, "runs",
+                                  (int)runs->count, "folds", (int)shape->folds, "evaluations",
+                                  evaluations_of(runs)));
+    json_object_set_new(result, "path", path);
+    return result;
 }

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "coordinator/command/ask.h"
-#include "coordinator/command/control_client.h"
+#include "coordinator/command/ask.h"
 #include "coordinator/run/lock.h"
 #include "store/store.h"
 

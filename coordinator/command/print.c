@@ -1,11 +1,58 @@
 #define _GNU_SOURCE
-#include "coordinator/command/figures_print.h"
 
+#include "coordinator/command/print.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <syslog.h> /* defines LOG_INFO and others, as base/log.h does: no file may include both */
+#include <unistd.h>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory_limit.h"
 #include "base/terminal.h"
 #include "coordinator/status/figures.h"
+
+static int write_stream(FILE *stream, const char *path, output_write *write, void *context) {
+    int code = write(context, stream);
+    if (!code && (fflush(stream) || ferror(stream)))
+        code = error_set_errno(ERROR_IO, "cannot write %s", path);
+    return code;
+}
+
+static int write_beside(const struct new_file *file, output_write *write, void *context) {
+    int descriptor = dup(file->descriptor);
+    FILE *stream = descriptor < 0 ? NULL : fdopen(descriptor, "w");
+    if (!stream) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return error_set_errno(ERROR_CREATE, "cannot create %s", file->path);
+    }
+    int code = write_stream(stream, file->path, write, context);
+    if (fclose(stream) && !code)
+        code = error_set_errno(ERROR_IO, "cannot write %s", file->path);
+    return code;
+}
+
+int output_file_write(const char *path, output_write *write, void *context) {
+    struct stat status;
+    struct new_file file;
+    if (!path || strcmp(path, "-") == 0)
+        return write_stream(stdout, "standard output", write, context);
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return error_set(ERROR_CREATE, "%s is no regular file; `-o -` is standard output", path);
+    int code = new_file_open(&file, path);
+    if (code)
+        return code;
+    code = write_beside(&file, write, context);
+    if (code) {
+        new_file_discard(&file);
+        return code;
+    }
+    return new_file_publish(&file);
+}
 
 #define CLASSES_PRINTED_MAX 100
 #define MATRIX_PRINTED_MAX 16 /* classes; so many fit beside each other */
@@ -114,4 +161,34 @@ void figures_print(json_t *figures, FILE *out) {
         print_classes(classes, out);
     if (matrix && count <= MATRIX_PRINTED_MAX)
         print_matrix(matrix, classes, out);
+}
+
+static void print_role(const char *role, uint32_t count, double bytes) {
+    printf(", %u %s%s of %s", count, role, count == 1 ? "" : "s", memory_words(bytes));
+}
+
+void need_print(const struct memory_need *need, const char *before) {
+    if (!(need->all > 0))
+        return;
+    printf("%sabout %s in all: the coordinator %s", before, memory_words(need->all),
+           memory_words(need->coordinator));
+    print_role("shard", need->shards, need->shard);
+    print_role("replica", need->replicas, need->replica);
+    char *why = memory_need_exceeds(need);
+    printf("%s%s\n", why ? "; it may not suffice: " : "", why ? why : "");
+    free(why);
+}
+
+void need_add(const struct memory_need *need, json_t *object) {
+    if (need->all > 0)
+        json_object_set_new(object, "memory_bytes",
+                            json_pack("{s:f, s:f, s:f, s:f}", "all", need->all, "coordinator",
+                                      need->coordinator, "shard", need->shard, "replica",
+                                      need->replica));
+}
+
+void notice_send(const char *job, bool wrong, const char *text) {
+    openlog("dml", LOG_PID, LOG_USER);
+    syslog(wrong ? LOG_ERR : LOG_INFO, "%s: %s", job, text);
+    closelog();
 }

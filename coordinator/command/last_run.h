@@ -1,6 +1,6 @@
 /* What was done in a state folder, and what retraining has to do next. */
-#ifndef DML_COORDINATOR_COMMAND_PAST_H
-#define DML_COORDINATOR_COMMAND_PAST_H
+#ifndef DML_COORDINATOR_COMMAND_LAST_RUN_H
+#define DML_COORDINATOR_COMMAND_LAST_RUN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "coordinator/command/past.h"
+#include "coordinator/command/last_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "coordinator/publish/publish.h"
 #include "optimizer/reason.h"
 #include "coordinator/status/history.h"
-#include "coordinator/sweep/record.h"
+#include "coordinator/sweep/plan.h"
 
 static bool has_model(const struct store_run *run) {
     return reason_has_model(reason_of(run->reason));
