@@ -14,7 +14,6 @@
 
 #include "base/error.h"
 #include "coordinator/command/ask.h"
-#include "coordinator/command/ask.h"
 #include "coordinator/run/lock.h"
 #include "store/store.h"
 
