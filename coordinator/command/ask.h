@@ -1,5 +1,5 @@
-/* The state folders that a command line means, and questions about one of them: its live coordinator
- * is asked, or its store is read if there is none. */
+/* The state folders that a command line means, and questions about one of them: its live
+ * coordinator is asked, or its store is read if there is none. */
 #ifndef DML_COORDINATOR_COMMAND_ASK_H
 #define DML_COORDINATOR_COMMAND_ASK_H
 
