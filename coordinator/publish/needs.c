@@ -12,7 +12,6 @@
 #include "optimizer/reason.h"
 #include "coordinator/publish/prune.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/reason.h"
 #include "coordinator/run/leftovers.h"
 #include "coordinator/status/history.h"
 

@@ -1,8 +1,6 @@
 #include <math.h>
 
 #include "optimizer/reason.h"
-#include "coordinator/status/members.h"
-#include "coordinator/reason.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/sweep/plan.h"
 #include "tests/unit/store_fixture.h"
