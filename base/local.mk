@@ -3,6 +3,7 @@ libbase_a_SOURCES = \
 	base/bounds.c base/bounds.h \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
+	base/codec.h \
 	base/coordinates.c base/coordinates.h \
 	base/cpus.c base/cpus.h \
 	base/device_choice.c base/device_choice.h \

@@ -1,33 +1,30 @@
 # The state machine, then what is around it, in the order in which one may include another.
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
-	coordinator/coder.h \
-	coordinator/coordinator.c coordinator/coordinator.h \
-	coordinator/durability.c \
-	coordinator/evaluating.c \
-	coordinator/flushes.c \
-	coordinator/handing.c coordinator/copying.c \
-	coordinator/hosts.c coordinator/hosts.h \
-	coordinator/machine.h \
-	coordinator/membership.c coordinator/membership.h \
-	coordinator/output.c coordinator/output.h \
-	coordinator/plan.c coordinator/plan.h \
-	coordinator/shares.c coordinator/shares.h \
+
 	coordinator/pouring.c \
 	coordinator/reading.c \
 	coordinator/refreshing.c \
 	coordinator/recording.c \
-	coordinator/recovery.c coordinator/recovery.h \
-	coordinator/rejoining.c \
-	coordinator/rounds.c coordinator/rounds.h \
-	coordinator/setup.c \
 	coordinator/starting.c \
-	coordinator/state.c coordinator/state.h \
 	coordinator/steering.c coordinator/steering.h \
 	coordinator/steering_parts.h \
 	coordinator/steering_state.c \
-	coordinator/verdicts.c coordinator/verdicts.h \
-	coordinator/view.c \
+	coordinator/dispatch/backup.c \
+	coordinator/dispatch/commit.c coordinator/dispatch/commit.h \
+	coordinator/dispatch/evaluation.c \
+	coordinator/dispatch/output.c coordinator/dispatch/output.h \
+	coordinator/dispatch/plan.c coordinator/dispatch/plan.h \
+	coordinator/dispatch/portions.c \
+	coordinator/dispatch/round.c coordinator/dispatch/round.h \
+	coordinator/machine/coordinator.h \
+	coordinator/machine/hosts.c coordinator/machine/hosts.h \
+	coordinator/machine/machine.h \
+	coordinator/machine/membership.c \
+	coordinator/machine/recovery.c \
+	coordinator/machine/setup.c \
+	coordinator/machine/state.c \
+	coordinator/machine/step.c \
 	coordinator/job/downpour.c coordinator/job/downpour.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \

@@ -11,9 +11,11 @@
 
 #include "coordinator/membership.h"
 #include "optimizer/lbfgs.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/optimizer.h"
 
 struct coordinator_settings;
-struct coder;
+struct codec;
 
 struct steering;
 struct steering *steering_new(const struct coordinator_settings *settings);
@@ -55,7 +57,7 @@ bool steering_fits(const struct coordinator *c, const struct message_holding *ho
 void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* Its part of the machine's record (state.h). */
-void steering_code(struct coder *coder, struct coordinator *c);
+void steering_code(struct codec *codec, struct coordinator *c);
 
 /* ---- durable steps ---- */
 

@@ -13,6 +13,12 @@
 #include "coordinator/plan.h"
 #include "coordinator/rounds.h"
 #include "coordinator/verdicts.h"
+#include "coordinator/dispatch/commit.h"
+#include "coordinator/dispatch/plan.h"
+#include "coordinator/dispatch/round.h"
+#include "coordinator/downpour.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/steering.h"
 #include "numeric/totals.h"
 
 /* Chunks that a replica was handed and that are not all counted. */

@@ -1,237 +1,237 @@
 /* Steering's part of the machine's record. */
+#include "base/codec.h"
 #include "base/mutant.h"
-#include "coordinator/coder.h"
 #include "coordinator/steering_parts.h"
 
-static void code_history(struct coder *coder, struct lbfgs *history) {
-    code_u32(coder, &history->memory);
-    code_u32(coder, &history->pairs);
-    code_u16(coder, &history->candidate);
-    code_bool(coder, &history->preconditioned);
-    code_f64(coder, &history->gamma);
-    code_fails_if(coder, history->memory > HISTORY_MAX || history->pairs > history->memory ||
-                             history->candidate >= SLOTS_MAX);
-    for (uint32_t i = 0; i < history->pairs && !coder->in.failed; i++) {
-        code_u16(coder, &history->slot[i]);
+static void serialize_history(struct codec *codec, struct lbfgs *history) {
+    serialize_u32(codec, &history->memory);
+    serialize_u32(codec, &history->pairs);
+    serialize_u16(codec, &history->candidate);
+    serialize_bool(codec, &history->preconditioned);
+    serialize_f64(codec, &history->gamma);
+    serialize_fails_if(codec, history->memory > HISTORY_MAX || history->pairs > history->memory ||
+                                  history->candidate >= SLOTS_MAX);
+    for (uint32_t i = 0; i < history->pairs && !codec->in.failed; i++) {
+        serialize_u16(codec, &history->slot[i]);
         uint16_t slot = history->slot[i];
-        code_fails_if(coder, slot >= SLOTS_MAX);
-        if (coder->in.failed)
+        serialize_fails_if(codec, slot >= SLOTS_MAX);
+        if (codec->in.failed)
             return;
-        code_u64(coder, &history->serial[slot]);
-        code_f64(coder, &history->sg[slot]);
-        code_f64(coder, &history->yg[slot]);
+        serialize_u64(codec, &history->serial[slot]);
+        serialize_f64(codec, &history->sg[slot]);
+        serialize_f64(codec, &history->yg[slot]);
         for (uint32_t j = 0; j <= i; j++) {
             uint16_t older = history->slot[j];
-            code_f64(coder, &history->sy[older][slot]);
-            code_f64(coder, &history->yy[older][slot]);
+            serialize_f64(codec, &history->sy[older][slot]);
+            serialize_f64(codec, &history->yy[older][slot]);
             history->yy[slot][older] = history->yy[older][slot];
         }
     }
 }
 
-static void code_point(struct coder *coder, struct linesearch_point *point) {
-    code_f64(coder, &point->step);
-    code_f64(coder, &point->value);
-    code_f64(coder, &point->slope);
-    code_bool(coder, &point->rounded);
+static void serialize_point(struct codec *codec, struct linesearch_point *point) {
+    serialize_f64(codec, &point->step);
+    serialize_f64(codec, &point->value);
+    serialize_f64(codec, &point->slope);
+    serialize_bool(codec, &point->rounded);
 }
 
-static void code_search(struct coder *coder, struct linesearch *search) {
-    code_f64(coder, &search->step);
-    code_f64(coder, &search->value0);
-    code_f64(coder, &search->slope0);
-    code_f64(coder, &search->noise);
-    code_f64(coder, &search->step_max);
-    code_point(coder, &search->best);
-    code_point(coder, &search->other);
-    code_f64(coder, &search->lower);
-    code_f64(coder, &search->upper);
-    code_f64(coder, &search->width);
-    code_f64(coder, &search->width_before);
-    code_bool(coder, &search->bracketed);
-    code_bool(coder, &search->decreasing);
-    code_bool(coder, &search->unscaled);
-    code_bool(coder, &search->last_chance);
-    code_u32(coder, &search->trials);
+static void serialize_search(struct codec *codec, struct linesearch *search) {
+    serialize_f64(codec, &search->step);
+    serialize_f64(codec, &search->value0);
+    serialize_f64(codec, &search->slope0);
+    serialize_f64(codec, &search->noise);
+    serialize_f64(codec, &search->step_max);
+    serialize_point(codec, &search->best);
+    serialize_point(codec, &search->other);
+    serialize_f64(codec, &search->lower);
+    serialize_f64(codec, &search->upper);
+    serialize_f64(codec, &search->width);
+    serialize_f64(codec, &search->width_before);
+    serialize_bool(codec, &search->bracketed);
+    serialize_bool(codec, &search->decreasing);
+    serialize_bool(codec, &search->unscaled);
+    serialize_bool(codec, &search->last_chance);
+    serialize_u32(codec, &search->trials);
 }
 
-static void code_held(struct coder *coder, struct held *held) {
-    code_f64(coder, &held->loss);
-    code_f64(coder, &held->accuracy);
+static void serialize_held(struct codec *codec, struct held *held) {
+    serialize_f64(codec, &held->loss);
+    serialize_f64(codec, &held->accuracy);
 }
 
 /* They are of all tensors, or of none. */
-static void code_norms(struct coder *coder, struct tensor_norms *norms, uint32_t tensors) {
-    code_u64(coder, &norms->count);
-    code_fails_if(coder, norms->count && norms->count != tensors);
-    for (uint64_t i = 0; i < norms->count && !coder->in.failed; i++) {
-        code_f64(coder, &norms->point[i]);
-        code_f64(coder, &norms->gradient[i]);
+static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uint32_t tensors) {
+    serialize_u64(codec, &norms->count);
+    serialize_fails_if(codec, norms->count && norms->count != tensors);
+    for (uint64_t i = 0; i < norms->count && !codec->in.failed; i++) {
+        serialize_f64(codec, &norms->point[i]);
+        serialize_f64(codec, &norms->gradient[i]);
     }
 }
 
-static void code_drawn(struct coder *coder, struct drawn *drawn) {
-    code_f64(coder, &drawn->rows);
-    code_f64(coder, &drawn->terms);
-    code_f64(coder, &drawn->score);
+static void serialize_drawn(struct codec *codec, struct drawn *drawn) {
+    serialize_f64(codec, &drawn->rows);
+    serialize_f64(codec, &drawn->terms);
+    serialize_f64(codec, &drawn->score);
 }
 
-static void code_preconditioner(struct coder *coder, struct preconditioner *p) {
-    code_bool(coder, &p->in_force);
-    code_u64(coder, &p->refreshes);
-    code_u64(coder, &p->evaluations);
-    code_u64(coder, &p->sample);
-    code_drawn(coder, &p->drawn);
-    code_f64(coder, &p->loss);
-    code_u64(coder, &p->steps);
-    code_u64(coder, &p->passes);
-    code_f64(coder, &p->price_total);
-    code_u32(coder, &p->failures);
+static void serialize_preconditioner(struct codec *codec, struct preconditioner *p) {
+    serialize_bool(codec, &p->in_force);
+    serialize_u64(codec, &p->refreshes);
+    serialize_u64(codec, &p->evaluations);
+    serialize_u64(codec, &p->sample);
+    serialize_drawn(codec, &p->drawn);
+    serialize_f64(codec, &p->loss);
+    serialize_u64(codec, &p->steps);
+    serialize_u64(codec, &p->passes);
+    serialize_f64(codec, &p->price_total);
+    serialize_u32(codec, &p->failures);
 }
 
-static void code_optimizer(struct coder *coder, struct optimizer *o) {
+static void serialize_optimizer(struct codec *codec, struct optimizer *o) {
     uint32_t reason = o->reason, measuring = o->measuring;
-    code_history(coder, &o->history);
-    code_search(coder, &o->search);
-    code_u32(coder, &reason);
-    code_fails_if(coder, reason >= REASONS);
+    serialize_history(codec, &o->history);
+    serialize_search(codec, &o->search);
+    serialize_u32(codec, &reason);
+    serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
-    code_u32(coder, &measuring);
-    code_fails_if(coder, measuring > MEASURING_FACTOR);
+    serialize_u32(codec, &measuring);
+    serialize_fails_if(codec, measuring > MEASURING_FACTOR);
     o->measuring = measuring;
     uint32_t closes = o->closes;
-    code_u32(coder, &closes);
-    code_fails_if(coder, closes >= REASONS);
+    serialize_u32(codec, &closes);
+    serialize_fails_if(codec, closes >= REASONS);
     o->closes = closes;
-    code_bool(coder, &o->started);
-    code_bool(coder, &o->accepted);
-    code_bool(coder, &o->steepest);
-    code_bool(coder, &o->refreshing);
-    code_bool(coder, &o->unconditioned);
-    code_bool(coder, &o->leaves_best);
+    serialize_bool(codec, &o->started);
+    serialize_bool(codec, &o->accepted);
+    serialize_bool(codec, &o->steepest);
+    serialize_bool(codec, &o->refreshing);
+    serialize_bool(codec, &o->unconditioned);
+    serialize_bool(codec, &o->leaves_best);
     if (!mutant(DIAGONAL_FORGOTTEN))
-        code_bool(coder, &o->scaled);
-    code_u64(coder, &o->step);
-    code_u64(coder, &o->evaluations);
-    code_u64(coder, &o->rounds);
-    code_u64(coder, &o->retries);
-    code_f64(coder, &o->mean_loss);
-    code_held(coder, &o->trial_holdout);
-    code_f64(coder, &o->loss);
-    code_f64(coder, &o->gradient_max);
-    code_f64(coder, &o->gradient_square);
-    code_f64(coder, &o->slope);
-    code_u64(coder, &o->nonzero);
-    code_f64(coder, &o->gap_bound);
-    code_f64(coder, &o->last_step_length);
-    code_u32(coder, &o->last_trials);
-    code_f64(coder, &o->trial_loss);
-    code_f64(coder, &o->trial_slope);
+        serialize_bool(codec, &o->scaled);
+    serialize_u64(codec, &o->step);
+    serialize_u64(codec, &o->evaluations);
+    serialize_u64(codec, &o->rounds);
+    serialize_u64(codec, &o->retries);
+    serialize_f64(codec, &o->mean_loss);
+    serialize_held(codec, &o->trial_holdout);
+    serialize_f64(codec, &o->loss);
+    serialize_f64(codec, &o->gradient_max);
+    serialize_f64(codec, &o->gradient_square);
+    serialize_f64(codec, &o->slope);
+    serialize_u64(codec, &o->nonzero);
+    serialize_f64(codec, &o->gap_bound);
+    serialize_f64(codec, &o->last_step_length);
+    serialize_u32(codec, &o->last_trials);
+    serialize_f64(codec, &o->trial_loss);
+    serialize_f64(codec, &o->trial_slope);
     for (unsigned i = 0; i <= LOSSES_KEPT; i++)
-        code_f64(coder, &o->losses[i]);
-    code_held(coder, &o->holdout);
-    code_norms(coder, &o->norms, o->settings.tensors);
-    code_u64(coder, &o->best.step);
-    code_f64(coder, &o->best.loss);
-    code_f64(coder, &o->best.gradient_max);
-    code_held(coder, &o->best.holdout);
-    code_u64(coder, &o->best.nonzero);
-    code_f64(coder, &o->best.gap_bound);
-    code_norms(coder, &o->best.norms, o->settings.tensors);
-    code_preconditioner(coder, &o->preconditioner);
-    code_drawn(coder, &o->drawn);
+        serialize_f64(codec, &o->losses[i]);
+    serialize_held(codec, &o->holdout);
+    serialize_norms(codec, &o->norms, o->settings.tensors);
+    serialize_u64(codec, &o->best.step);
+    serialize_f64(codec, &o->best.loss);
+    serialize_f64(codec, &o->best.gradient_max);
+    serialize_held(codec, &o->best.holdout);
+    serialize_u64(codec, &o->best.nonzero);
+    serialize_f64(codec, &o->best.gap_bound);
+    serialize_norms(codec, &o->best.norms, o->settings.tensors);
+    serialize_preconditioner(codec, &o->preconditioner);
+    serialize_drawn(codec, &o->drawn);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
-        code_u64(coder, &o->safeguards[i]);
-    code_u32(coder, &o->fired);
+        serialize_u64(codec, &o->safeguards[i]);
+    serialize_u32(codec, &o->fired);
 }
 
-static void code_downpour(struct coder *coder, struct downpour *d) {
+static void serialize_downpour(struct codec *codec, struct downpour *d) {
     uint32_t stage = d->stage;
-    code_u32(coder, &stage);
-    code_fails_if(coder, stage >= DOWNPOUR_STAGES);
+    serialize_u32(codec, &stage);
+    serialize_fails_if(codec, stage >= DOWNPOUR_STAGES);
     d->stage = stage;
-    code_bool(coder, &d->closing);
-    code_u64(coder, &d->epoch);
-    code_u64(coder, &d->minibatch);
-    code_u64(coder, &d->done);
-    code_u64(coder, &d->redone);
-    code_u64(coder, &d->rows);
-    code_f64(coder, &d->loss_sum);
-    code_held(coder, &d->holdout);
+    serialize_bool(codec, &d->closing);
+    serialize_u64(codec, &d->epoch);
+    serialize_u64(codec, &d->minibatch);
+    serialize_u64(codec, &d->done);
+    serialize_u64(codec, &d->redone);
+    serialize_u64(codec, &d->rows);
+    serialize_f64(codec, &d->loss_sum);
+    serialize_held(codec, &d->holdout);
     if (!mutant(BEST_EPOCH_FORGOTTEN))
-        code_u64(coder, &d->best_epoch);
-    code_held(coder, &d->best);
-    code_bool(coder, &d->at_best);
+        serialize_u64(codec, &d->best_epoch);
+    serialize_held(codec, &d->best);
+    serialize_bool(codec, &d->at_best);
 }
 
-static void code_program(struct coder *coder, struct bytes *program) {
+static void serialize_program(struct codec *codec, struct bytes *program) {
     uint32_t length = (uint32_t)program->length;
-    code_u32(coder, &length);
-    if (coder->out) {
-        bytes_append(coder->out, program->data, length);
+    serialize_u32(codec, &length);
+    if (codec->out) {
+        bytes_append(codec->out, program->data, length);
         return;
     }
-    const void *start = cursor_take(&coder->in, length);
+    const void *start = cursor_take(&codec->in, length);
     bytes_clear(program);
     if (start)
         bytes_append(program, start, length);
 }
 
 /* Refuses parts that are malformed, or go beyond the data. */
-static void code_parts(struct coder *coder, struct evaluation_parts *parts, uint32_t chunks) {
-    code_u32(coder, &parts->count);
-    code_fails_if(coder, parts->count > EVALUATION_PARTS_MAX);
-    for (uint32_t i = 0; i < parts->count && !coder->in.failed; i++) {
+static void serialize_parts(struct codec *codec, struct evaluation_parts *parts, uint32_t chunks) {
+    serialize_u32(codec, &parts->count);
+    serialize_fails_if(codec, parts->count > EVALUATION_PARTS_MAX);
+    for (uint32_t i = 0; i < parts->count && !codec->in.failed; i++) {
         struct evaluation_part *part = &parts->items[i];
-        code_u32(coder, &part->kind);
-        code_u32(coder, &part->first);
-        code_u32(coder, &part->count);
-        code_fails_if(coder, part->first > chunks || part->count > chunks - part->first);
+        serialize_u32(codec, &part->kind);
+        serialize_u32(codec, &part->first);
+        serialize_u32(codec, &part->count);
+        serialize_fails_if(codec, part->first > chunks || part->count > chunks - part->first);
     }
     if (parts->count > EVALUATION_PARTS_MAX)
         parts->count = 0;
     const struct part_list list = evaluation_list(parts);
-    code_fails_if(coder, parts->count && evaluation_fault(&list));
+    serialize_fails_if(codec, parts->count && evaluation_fault(&list));
 }
 
 /* No evaluation has been made if there are none. */
-static void code_bounds(struct coder *coder, struct bounds *bounds) {
-    if (coder->out)
-        bounds_encode(bounds, coder->out);
+static void serialize_bounds(struct codec *codec, struct bounds *bounds) {
+    if (codec->out)
+        bounds_encode(bounds, codec->out);
     else
-        *bounds = bounds_decode(&coder->in);
-    code_fails_if(coder, bounds->count && bounds_fault(bounds));
+        *bounds = bounds_decode(&codec->in);
+    serialize_fails_if(codec, bounds->count && bounds_fault(bounds));
 }
 
-static void code_maxima(struct coder *coder, struct maxima *maxima) {
-    if (coder->out)
-        maxima_encode(maxima, coder->out);
+static void serialize_maxima(struct codec *codec, struct maxima *maxima) {
+    if (codec->out)
+        maxima_encode(maxima, codec->out);
     else
-        *maxima = maxima_decode(&coder->in);
-    code_fails_if(coder, maxima_fault(maxima) != NULL);
+        *maxima = maxima_decode(&codec->in);
+    serialize_fails_if(codec, maxima_fault(maxima) != NULL);
 }
 
-void steering_code(struct coder *coder, struct coordinator *c) {
+void steering_code(struct codec *codec, struct coordinator *c) {
     struct steering *s = c->steering;
     uint32_t want = s->want;
-    code_downpour(coder, &s->downpour);
-    code_optimizer(coder, &s->optimizer);
-    code_fails_if(coder, s->optimizer.history.memory != s->optimizer.settings.memory);
-    code_u32(coder, &s->evaluation.number);
-    code_parts(coder, &s->evaluation.parts, s->plan.chunks);
-    code_bounds(coder, &s->evaluation.bounds);
-    code_f64(coder, &s->evaluation.drawing.rate);
-    code_f64(coder, &s->evaluation.drawing.floor);
-    code_u64(coder, &s->evaluation.drawing.dice);
-    code_bool(coder, &s->evaluation.exceeded);
-    code_maxima(coder, &s->evaluation.maxima);
-    code_u64(coder, &s->evaluations);
+    serialize_downpour(codec, &s->downpour);
+    serialize_optimizer(codec, &s->optimizer);
+    serialize_fails_if(codec, s->optimizer.history.memory != s->optimizer.settings.memory);
+    serialize_u32(codec, &s->evaluation.number);
+    serialize_parts(codec, &s->evaluation.parts, s->plan.chunks);
+    serialize_bounds(codec, &s->evaluation.bounds);
+    serialize_f64(codec, &s->evaluation.drawing.rate);
+    serialize_f64(codec, &s->evaluation.drawing.floor);
+    serialize_u64(codec, &s->evaluation.drawing.dice);
+    serialize_bool(codec, &s->evaluation.exceeded);
+    serialize_maxima(codec, &s->evaluation.maxima);
+    serialize_u64(codec, &s->evaluations);
     if (!mutant(BOUND_FORGOTTEN))
-        code_maxima(coder, &s->maxima_at_x);
-    code_u64(coder, &s->round.number);
-    code_u32(coder, &want);
-    code_bool(coder, &s->finishing);
-    code_program(coder, &s->program);
-    code_fails_if(coder, want > OPTIMIZER_FINISH);
+        serialize_maxima(codec, &s->maxima_at_x);
+    serialize_u64(codec, &s->round.number);
+    serialize_u32(codec, &want);
+    serialize_bool(codec, &s->finishing);
+    serialize_program(codec, &s->program);
+    serialize_fails_if(codec, want > OPTIMIZER_FINISH);
     s->want = want;
 }

@@ -37,15 +37,13 @@ AROUND_THE_MACHINE = ['job', 'status', 'run', 'sweep', 'publish', 'command']
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
 # them: its parts, of which few see the inside of steering, and the bench of their tests.
-STEERING = (r'coordinator/(copying|evaluating|flushes|handing|pouring|reading|recording|rejoining|starting|steering'
-            r'|refreshing|steering_state|view)\.c|coordinator/steering_parts\.h')
+MACHINE = r'coordinator/(machine/)?\w+\.[ch]'
+STEERING = (r'coordinator/(pouring|reading|recording|starting|steering|refreshing|steering_state)\.c'
+            r'|coordinator/dispatch/(backup|commit|evaluation|portions)\.c|coordinator/machine/step\.c'
+            r'|coordinator/steering_parts\.h')
 PRIVATE = {
-    'coordinator/machine.h': r'coordinator/\w+\.[ch]',
-    'coordinator/membership.h': r'coordinator/\w+\.[ch]',
-    'coordinator/recovery.h': r'coordinator/\w+\.[ch]',
-    'coordinator/steering.h': r'coordinator/\w+\.[ch]',
-    'coordinator/coder.h': r'coordinator/\w+\.[ch]',
-    'coordinator/state.h': r'coordinator/\w+\.[ch]|tests/unit/test_(takeover|tensors)\.c',
+    'coordinator/machine/machine.h': rf'{MACHINE}|tests/unit/test_(takeover|tensors)\.c',
+    'coordinator/steering.h': MACHINE,
     'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c|bench/efficiency\.c',
 }
 
@@ -112,7 +110,8 @@ def upward_includes(path, text):
 def rank_in_coordinator(path):
     """−1 for the state machine, else the place of the folder around it."""
     parts = path.split('/')
-    return AROUND_THE_MACHINE.index(parts[1]) if len(parts) > 2 else -1
+    inside = len(parts) == 2 or parts[1] in ('optimizer', 'dispatch', 'machine')
+    return -1 if inside else AROUND_THE_MACHINE.index(parts[1])
 
 
 def inward_includes(path, text):
@@ -199,19 +198,19 @@ def planted(names):
         'a role that includes another': upward_includes('shard/a.c', '#include "replica/b.h"\n'),
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
         'a state machine that includes its rim':
-            inward_includes('coordinator/plan.c', '#include "coordinator/run/cluster.h"\n'),
+            inward_includes('coordinator/dispatch/plan.c', '#include "coordinator/run/cluster.h"\n'),
         'a status that includes a run':
             inward_includes('coordinator/status/a.c', '#include "coordinator/run/b.h"\n'),
         'a rim that looks into the machine':
-            looks_inside('coordinator/run/a.c', '#include "coordinator/machine.h"\n'),
+            looks_inside('coordinator/run/a.c', '#include "coordinator/machine/machine.h"\n'),
         'a simulator that looks into the machine':
-            looks_inside('tests/sim/a.c', '#include "coordinator/recovery.h"\n'),
+            looks_inside('tests/sim/a.c', '#include "coordinator/machine/machine.h"\n'),
         'recovery that looks into steering':
-            looks_inside('coordinator/recovery.c', '#include "coordinator/steering_parts.h"\n'),
+            looks_inside('coordinator/machine/recovery.c', '#include "coordinator/steering_parts.h"\n'),
         'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
         'SQLite outside the store': strange_libraries('data/a.c', '#include <sqlite3.h>\n'),
         'libevent in a state machine':
-            strange_libraries('coordinator/plan.c', '#include <event2/event.h>\n'),
+            strange_libraries('coordinator/dispatch/plan.c', '#include <event2/event.h>\n'),
         'a kernel in the coordinator':
             vector_calls('coordinator/a.c', 'x = vector_dot(n, a, b);\n', names),
         'a failpoint that is passed twice': repeated_failpoints(

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 #include "coordinator/job/job.h"
 
 /* Commands that start a worker on a host. No one answers a password; a host that does not answer

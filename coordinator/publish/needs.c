@@ -13,6 +13,8 @@
 #include "coordinator/publish/prune.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/leftovers.h"
+#include "coordinator/machine/coordinator.h"
+#include "coordinator/reason.h"
 #include "coordinator/status/history.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */

@@ -3,7 +3,7 @@
 #ifndef DML_COORDINATOR_RUN_CLUSTER_H
 #define DML_COORDINATOR_RUN_CLUSTER_H
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/job/need.h"
 #include "coordinator/run/launch.h"
 

@@ -1,8 +1,8 @@
-/* The hosts of a run, between their state machine (coordinator/hosts.h) and the loop. */
+/* The hosts of a run, between their state machine (coordinator/machine/hosts.h) and the loop. */
 #ifndef DML_COORDINATOR_RUN_HOSTING_H
 #define DML_COORDINATOR_RUN_HOSTING_H
 
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/loop.h"
 

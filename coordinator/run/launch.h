@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 #include "wire/message.h"
 
 struct event;

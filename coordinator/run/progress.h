@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 
 /* Shows the line if standard error is a terminal and `wanted`. */
 void progress_open(bool wanted);

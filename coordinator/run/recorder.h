@@ -4,8 +4,8 @@
 #define DML_COORDINATOR_RUN_RECORDER_H
 
 #include "base/coordinates.h"
-#include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
+#include "coordinator/machine/coordinator.h"
+#include "coordinator/machine/hosts.h"
 #include "coordinator/run/curvature.h"
 #include "coordinator/run/gap.h"
 #include "coordinator/run/mixture.h"

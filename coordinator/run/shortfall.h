@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/training.h"
 

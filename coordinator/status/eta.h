@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 
 /* Starts as zeros. */
 struct pace {

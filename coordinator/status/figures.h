@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "store/store.h"
 
 /* "-" if there is no such text. */

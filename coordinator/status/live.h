@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
+#include "coordinator/machine/coordinator.h"
+#include "coordinator/machine/hosts.h"
 #include "coordinator/job/job.h"
 #include "store/store.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/job/job.h"
 
 struct result_seconds {

@@ -4,7 +4,7 @@
 #ifndef DML_TESTS_FUZZ_SMALL_CLUSTER_H
 #define DML_TESTS_FUZZ_SMALL_CLUSTER_H
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "replica/replica.h"
 #include "shard/shard.h"
 #include "tests/sim/disk.h"

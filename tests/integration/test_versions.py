@@ -27,7 +27,7 @@ def version_of(header, name):
     return int(re.search(rf'{name} (\d+)', (SOURCE / header).read_text())[1])
 
 
-STATE = version_of('coordinator/state.h', 'STATE_VERSION')
+STATE = version_of('coordinator/machine/machine.h', 'STATE_VERSION')
 CHECKPOINT = version_of('shard/checkpoint.h', 'CHECKPOINT_VERSION')
 
 

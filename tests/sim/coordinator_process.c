@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
+#include "coordinator/machine/coordinator.h"
+#include "coordinator/machine/hosts.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/network.h"
 #include "tests/sim/outcome.h"

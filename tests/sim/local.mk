@@ -1,17 +1,15 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
-	coordinator/coordinator.c coordinator/copying.c optimizer/downpour.c \
-	coordinator/durability.c coordinator/evaluating.c coordinator/flushes.c \
-	coordinator/handing.c coordinator/hosts.c optimizer/pairs.c coordinator/shares.c \
-	optimizer/linesearch.c \
-	coordinator/membership.c optimizer/lbfgs.c optimizer/orthant.c coordinator/output.c \
-	coordinator/plan.c coordinator/pouring.c optimizer/programs.c \
-	optimizer/preconditioner.c coordinator/reading.c optimizer/reason.c \
-	coordinator/recording.c coordinator/refreshing.c \
-	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
-	coordinator/starting.c coordinator/state.c coordinator/steering.c \
-	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \
+	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c optimizer/orthant.c \
+	optimizer/pairs.c optimizer/preconditioner.c optimizer/programs.c optimizer/reason.c \
+	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
+	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
+	coordinator/dispatch/round.c \
+	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
+	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
+	coordinator/pouring.c coordinator/reading.c coordinator/recording.c coordinator/refreshing.c \
+	coordinator/starting.c coordinator/steering.c coordinator/steering_state.c \
 	shard/backend_host.c shard/checkpoint.c shard/evaluation.c shard/factor.c shard/folder.c shard/frame.c \
 	shard/interpreter.c shard/orthant.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \

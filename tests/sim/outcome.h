@@ -2,7 +2,7 @@
 #ifndef DML_TESTS_SIM_OUTCOME_H
 #define DML_TESTS_SIM_OUTCOME_H
 
-#include "coordinator/output.h"
+#include "coordinator/dispatch/output.h"
 #include "tests/sim/world.h"
 
 /* Takes a step, an epoch, a slice of the model, or what is only shown or checked. */

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "base/random.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 
 enum store_kind { STORE_EPOCH, STORE_ATTEMPT, STORE_JOURNAL, STORE_DURABLE, STORE_ROLL_BACK };
 

@@ -3,7 +3,7 @@
 #ifndef DML_TESTS_COORDINATOR_BENCH_H
 #define DML_TESTS_COORDINATOR_BENCH_H
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 
 enum { SHARD_0, SHARD_1, REPLICA_0, REPLICA_1, LINKS };
 

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 
 /* Hosts a, b, c, …, and workers on them. */
 static void make(struct hosts *hosts, uint32_t count, uint32_t shards, uint32_t replicas) {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 
 /* Hosts a, b, c, …, and workers on them. */
 static void make(struct hosts *hosts, uint32_t count, uint32_t shards, uint32_t replicas) {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/plan.h"
+#include "coordinator/dispatch/plan.h"
 
 static struct run_list list(const struct run *runs, uint32_t length) {
     return (struct run_list){.items = runs, .length = length};

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/shares.h"
+#include "coordinator/dispatch/plan.h"
 
 #define US 1e3
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/state.h"
+#include "coordinator/machine/machine.h"
 #include "tests/unit/coordinator_bench.h"
 
 static void a_state_survives_being_stored(void **state) {

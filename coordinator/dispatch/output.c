@@ -1,4 +1,4 @@
-#include "coordinator/output.h"
+#include "coordinator/dispatch/output.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,41 +1,40 @@
-#include "coordinator/state.h"
-
 #include <string.h>
 
+#include "base/codec.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "coordinator/coder.h"
-#include "coordinator/machine.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/steering.h"
 
 #define STATE_MAGIC 0x53544d44u /* "DMTS", little-endian */
 
-static void code_members(struct coder *coder, struct coordinator *c) {
+static void serialize_members(struct codec *codec, struct coordinator *c) {
     uint32_t links = coordinator_links(c), shards = c->settings.shards;
-    code_u32(coder, &shards);
-    code_fails_if(coder, shards != c->settings.shards);
-    code_u32(coder, &links);
-    for (uint32_t i = 0; i < links && !coder->in.failed; i++) {
+    serialize_u32(codec, &shards);
+    serialize_fails_if(codec, shards != c->settings.shards);
+    serialize_u32(codec, &links);
+    for (uint32_t i = 0; i < links && !codec->in.failed; i++) {
         bool known = i < coordinator_links(c);
         uint64_t incarnation = known ? c->membership.members[i].incarnation : 0;
-        code_u64(coder, &incarnation);
+        serialize_u64(codec, &incarnation);
         if (known)
             c->membership.members[i].incarnation = incarnation;
     }
-    code_u64(coder, &c->membership.incarnations);
+    serialize_u64(codec, &c->membership.incarnations);
 }
 
-static void code_machine(struct coder *coder, struct coordinator *c) {
-    code_members(coder, c);
-    code_u32(coder, &c->recovery.attempt);
-    steering_code(coder, c);
+static void serialize_machine(struct codec *codec, struct coordinator *c) {
+    serialize_members(codec, c);
+    serialize_u32(codec, &c->recovery.attempt);
+    steering_code(codec, c);
 }
 
 void state_encode(const struct coordinator *c, struct bytes *out) {
-    struct coder coder = {.out = out};
+    struct codec codec = {.out = out};
     size_t start = out->length;
     bytes_put_u32(out, STATE_MAGIC);
     bytes_put_u32(out, STATE_VERSION);
-    code_machine(&coder, (struct coordinator *)c); /* appending changes nothing */
+    serialize_machine(&codec, (struct coordinator *)c); /* appending changes nothing */
     bytes_put_u64(out, hash64(out->data + start, out->length - start));
 }
 
@@ -52,9 +51,9 @@ static uint32_t read_head(const void *data, size_t length, struct cursor *cursor
 
 /* Reads into `c`, which is left in part changed if that fails. */
 static bool read_record(struct coordinator *c, struct cursor cursor) {
-    struct coder coder = {.in = cursor};
-    code_machine(&coder, c);
-    return !coder.in.failed && cursor_left(&coder.in) == 0;
+    struct codec codec = {.in = cursor};
+    serialize_machine(&codec, c);
+    return !codec.in.failed && cursor_left(&codec.in) == 0;
 }
 
 bool state_decode(struct coordinator *c, const void *data, size_t length) {

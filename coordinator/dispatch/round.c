@@ -1,4 +1,4 @@
-#include "coordinator/rounds.h"
+#include "coordinator/dispatch/round.h"
 
 #include <assert.h>
 #include <math.h>

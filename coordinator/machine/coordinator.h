@@ -11,8 +11,8 @@
  * The machine goes through the phases in order, and back to PHASE_SETTING_UP when a shard is lost;
  * it stays in PHASE_READ until the caller has put the model where it belongs and calls
  * coordinator_dismiss(). */
-#ifndef DML_COORDINATOR_COORDINATOR_H
-#define DML_COORDINATOR_COORDINATOR_H
+#ifndef DML_COORDINATOR_MACHINE_COORDINATOR_H
+#define DML_COORDINATOR_MACHINE_COORDINATOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +21,9 @@
 #include "optimizer/downpour.h"
 #include "optimizer/lbfgs.h"
 #include "coordinator/output.h"
+#include "coordinator/dispatch/output.h"
+#include "coordinator/downpour.h"
+#include "coordinator/optimizer.h"
 #include "data/set.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"

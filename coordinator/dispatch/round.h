@@ -1,7 +1,7 @@
 /* The program that the shards run: collects their results and merges the scalars exactly, so
  * that they are the same whatever the number of shards. */
-#ifndef DML_COORDINATOR_ROUNDS_H
-#define DML_COORDINATOR_ROUNDS_H
+#ifndef DML_COORDINATOR_DISPATCH_ROUND_H
+#define DML_COORDINATOR_DISPATCH_ROUND_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * it computed last time is still in its cache. It is given what the evaluation asks for of its home
  * range, in sequence; when that is handed out, it takes from the end of the range that is furthest
  * behind. */
-#ifndef DML_COORDINATOR_PLAN_H
-#define DML_COORDINATOR_PLAN_H
+#ifndef DML_COORDINATOR_DISPATCH_PLAN_H
+#define DML_COORDINATOR_DISPATCH_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,5 +58,19 @@ void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica
 bool plan_is_counted(const struct plan *plan, struct run run);
 
 bool plan_complete(const struct plan *plan);
+
+/* How many chunks of a short evaluation one replica is given at once, so that it ends as early as
+ * can be expected. */
+struct share {
+    double chunks_per_ns; /* of the replica; more than 0 */
+    uint32_t chunks;      /* found: how many it should be given */
+};
+
+/* Shares `chunks` out among `count` > 0 replicas, and returns after how many nanoseconds they end.
+ *
+ * Each flush costs `flush_ns`, one behind the other: so few chunks go to few replicas, the first of
+ * the list. A replica that is so slow that it would end after the others have done all gets none.
+ */
+double shares_divide(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns);
 
 #endif

@@ -1,7 +1,7 @@
 /* The flushes of one evaluation and the verdicts on them: one verdict a flush id, the same
  * whenever it is asked for again, and which shards have confirmed the fold. */
-#ifndef DML_COORDINATOR_VERDICTS_H
-#define DML_COORDINATOR_VERDICTS_H
+#ifndef DML_COORDINATOR_DISPATCH_COMMIT_H
+#define DML_COORDINATOR_DISPATCH_COMMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "coordinator/hosts.h"
+#include "coordinator/machine/hosts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

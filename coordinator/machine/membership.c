@@ -1,6 +1,4 @@
 /* Greeting workers, noticing that they are silent, and losing them. */
-#include "coordinator/membership.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,7 +7,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "coordinator/machine.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/steering.h"
 
 #define PING_NS INT64_C(1000000000)
 

@@ -9,8 +9,8 @@
  * may be due to the coordinator's own network: they are tried again for HOSTS_LOST_SECONDS.
  *
  * Workers are numbered as links are: shards first. */
-#ifndef DML_COORDINATOR_HOSTS_H
-#define DML_COORDINATOR_HOSTS_H
+#ifndef DML_COORDINATOR_MACHINE_HOSTS_H
+#define DML_COORDINATOR_MACHINE_HOSTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* What a call of the coordinator's state machine leaves for its caller: records, to be carried out
  * in order, and then messages to send. */
-#ifndef DML_COORDINATOR_OUTPUT_H
-#define DML_COORDINATOR_OUTPUT_H
+#ifndef DML_COORDINATOR_DISPATCH_OUTPUT_H
+#define DML_COORDINATOR_DISPATCH_OUTPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "coordinator/shares.h"
+#include "coordinator/dispatch/plan.h"
 #include "coordinator/steering_parts.h"
 
 /* A portion should be worth its messages, and short enough that the replicas end together. A flush

@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "coordinator/machine.h"
+#include "coordinator/machine/machine.h"
+#include "coordinator/steering.h"
 #include "wire/program.h"
 
 static const int16_t *exponents_of(const struct coordinator *c) {
