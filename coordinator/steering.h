@@ -9,10 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/membership.h"
-#include "optimizer/lbfgs.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/optimizer.h"
+#include "optimizer/lbfgs.h"
 
 struct coordinator_settings;
 struct codec;

@@ -14,7 +14,7 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/leftovers.h"
 #include "coordinator/machine/coordinator.h"
-#include "coordinator/reason.h"
+#include "optimizer/reason.h"
 #include "coordinator/status/history.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */
