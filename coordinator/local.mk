@@ -1,7 +1,6 @@
 # The state machine, then what is around it, in the order in which one may include another.
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
-
 	coordinator/pouring.c \
 	coordinator/reading.c \
 	coordinator/refreshing.c \
