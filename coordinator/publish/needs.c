@@ -8,13 +8,11 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "optimizer/reason.h"
 #include "coordinator/publish/prune.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/leftovers.h"
-#include "coordinator/machine/coordinator.h"
-#include "optimizer/reason.h"
 #include "coordinator/status/history.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/status/http.h"
 #include "coordinator/status/live.h"
 

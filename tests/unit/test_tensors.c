@@ -9,10 +9,8 @@
 
 #include <cmocka.h>
 
-#include "coordinator/state.h"
-#include "coordinator/status/figures.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/result.h"
 #include "tests/unit/coordinator_bench.h"
