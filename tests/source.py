@@ -23,16 +23,18 @@ def fragments():
             *sorted((ROOT / 'tests').glob('*/*.mk'))]
 
 
-def tests_on_a_device():
-    """The unit tests that DML_TEST_DEVICE sends to a device: those that include the fixture for it,
-    themselves or by another fixture."""
+def suites_on_a_device():
+    """(unit program, suite) of the tests that DML_TEST_DEVICE sends to a device: those that include
+    the fixture for it, themselves or by another fixture."""
     texts = {path.name: path.read_text() for path in (ROOT / 'tests/unit').glob('*.[ch]')}
     fixtures = {'device_fixture.h'}
     while more := {name for name, text in texts.items() if name.endswith('.h')
                    and any(f'tests/unit/{fixture}"' in text for fixture in fixtures)} - fixtures:
         fixtures |= more
-    return sorted(f'tests/unit/{name[:-2]}' for name, text in texts.items()
-                  if name.startswith('test_') and name.endswith('.c')
+    programs = {path.stem: path.read_text() for path in (ROOT / 'tests/unit').glob('*.mk')}
+    return sorted((f'tests/unit/{folder}_tests', name[len('test_'):-2])
+                  for name, text in texts.items() for folder, files in programs.items()
+                  if name.startswith('test_') and name.endswith('.c') and f'tests/unit/{name}' in files
                   and any(f'tests/unit/{fixture}"' in text for fixture in fixtures))
 
 

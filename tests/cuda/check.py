@@ -33,8 +33,8 @@ def run(what, command, **environment):
 
 
 def on_the_device():
-    for test in source.tests_on_a_device():
-        yield run(test, [BUILD / test])
+    for program, suite in source.suites_on_a_device():
+        yield run(suite, [BUILD / program, suite])
 
 
 def under_the_sanitizer():
@@ -43,10 +43,10 @@ def under_the_sanitizer():
     if not sanitizer:
         print('ok - kernels under compute-sanitizer # SKIP it is not installed', flush=True)
         return
-    for test in source.tests_on_a_device():
+    for program, suite in source.suites_on_a_device():
         for tool in TOOLS:
-            yield run(f'{test} under {tool}',
-                      [sanitizer, '--tool', tool, '--error-exitcode', '9', BUILD / test])
+            yield run(f'{suite} under {tool}', [sanitizer, '--tool', tool, '--target-processes', 'all',
+                                                '--error-exitcode', '9', BUILD / program, suite])
 
 
 def the_same_bits():

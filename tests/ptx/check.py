@@ -30,12 +30,14 @@ def link(tests):
 
 
 def run(test):
-    """Prints how a test ended, with what it said if it failed; answers whether it passed."""
-    run = subprocess.run([BUILD / test], cwd=BUILD, text=True, stdout=subprocess.PIPE,
+    """Prints how a program, or one suite of it, ended, with what it said if it failed; answers whether
+    it passed."""
+    program, *suite = test
+    run = subprocess.run([BUILD / program, *suite], cwd=BUILD, text=True, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT,
                          env={**os.environ, 'DML_TEST_DEVICE': 'cuda', 'DML_PTX': str(BUILD)})
     said = [f'# {line}' for line in run.stdout.splitlines()[-60:]] if run.returncode else []
-    print('\n'.join([f'{"not ok" if run.returncode else "ok"} - {test}', *said]), flush=True)
+    print('\n'.join([f'{"not ok" if run.returncode else "ok"} - {" ".join(test)}', *said]), flush=True)
     return run.returncode == 0
 
 
@@ -67,8 +69,9 @@ def compare(job, *settings):
 def main():
     if '#define HAVE_CUDA' not in (BUILD / 'config.h').read_text():
         sys.exit('check-ptx: this build is without CUDA: install nvcc and configure again')
-    tests = [f'{test}.ptx' for test in ['tests/ptx/test_ptx', *source.tests_on_a_device()]]
-    link([*tests, *(f'{program}.ptx' for program in PROGRAMS)])
+    tests = [('tests/ptx/test_ptx.ptx',),
+             *((f'{program}.ptx', suite) for program, suite in source.suites_on_a_device())]
+    link([*sorted({program for program, *_ in tests}), *(f'{program}.ptx' for program in PROGRAMS)])
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         passed = [*pool.map(run, tests), *pool.map(lambda chosen: compare(*chosen), RUNS)]
     print(f'{passed.count(True)} passed, {passed.count(False)} failed')

@@ -1,36 +1,21 @@
-# unit tests of model/
+# unit tests of model/: a file is a suite of the program model_tests
 if HAVE_CMOCKA
-MODEL_TESTS = tests/unit/test_model tests/unit/test_model_damage \
-	tests/unit/test_model_network tests/unit/test_score tests/unit/test_score_network \
-	tests/unit/test_figures tests/unit/test_sample_figures tests/unit/test_holdout
-check_PROGRAMS += $(MODEL_TESTS)
-TESTS += $(MODEL_TESTS)
-MODEL_TEST_LIBS = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
+check_PROGRAMS += tests/unit/model_tests
+TESTS += tests/unit/model_tests
+tests_unit_model_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
+	tests/unit/test_holdout.c tests/unit/test_model.c tests/unit/test_model_damage.c \
+	tests/unit/test_model_network.c tests/unit/folder_fixture.h tests/unit/model_fixture.h
+tests_unit_model_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_model_tests_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) \
 	$(CMOCKA_LIBS)
-MODEL_TEST_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CMOCKA_CFLAGS)
-MODEL_FIXTURE = tests/unit/model_fixture.h tests/unit/folder_fixture.h
-tests_unit_test_model_SOURCES = tests/unit/test_model.c $(MODEL_FIXTURE)
-tests_unit_test_model_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_model_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_model_damage_SOURCES = tests/unit/test_model_damage.c $(MODEL_FIXTURE)
-tests_unit_test_model_damage_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_model_damage_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_model_network_SOURCES = tests/unit/test_model_network.c $(MODEL_FIXTURE)
-tests_unit_test_model_network_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_model_network_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_score_SOURCES = tests/unit/test_score.c tests/unit/score_fixture.h
-tests_unit_test_score_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_score_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_score_network_SOURCES = tests/unit/test_score_network.c tests/unit/score_fixture.h
-tests_unit_test_score_network_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_score_network_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_holdout_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_holdout_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_figures_SOURCES = tests/unit/test_figures.c tests/unit/score_fixture.h
-tests_unit_test_figures_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_figures_LDADD = $(MODEL_TEST_LIBS)
-tests_unit_test_sample_figures_SOURCES = tests/unit/test_sample_figures.c \
-	tests/unit/score_fixture.h
-tests_unit_test_sample_figures_CFLAGS = $(MODEL_TEST_CFLAGS)
-tests_unit_test_sample_figures_LDADD = $(MODEL_TEST_LIBS)
+
+# Its rows are made by the test: it has a source_read() of its own.
+check_PROGRAMS += tests/unit/score_tests
+TESTS += tests/unit/score_tests
+tests_unit_score_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
+	tests/unit/test_figures.c tests/unit/test_sample_figures.c tests/unit/test_score.c \
+	tests/unit/test_score_network.c tests/unit/folder_fixture.h tests/unit/score_fixture.c tests/unit/score_fixture.h
+tests_unit_score_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_score_tests_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) \
+	$(BASE_LIBS) $(CMOCKA_LIBS)
 endif

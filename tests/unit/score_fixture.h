@@ -21,7 +21,8 @@
 #define ROWS_MAX 400
 #define VALUES_MAX 4000
 
-static struct scored {
+/* What source_read() hands out here, whatever the path. */
+extern struct scored {
     enum source_format format;
     uint32_t count;
     uint64_t start[ROWS_MAX + 1], id[VALUES_MAX];
@@ -50,58 +51,15 @@ __attribute__((unused)) static void add_value(uint64_t id, double value) {
     table.value[at] = value;
 }
 
-/* Hands the table out in two parts; the first comes without texts if it has none. */
-int source_read(const char *path, const struct source_options *options, unsigned threads,
-                source_take *take, void *context, struct source_report *report) {
-    (void)options;
-    (void)threads;
-    report->format = table.format;
-    if (strcmp(path, "missing") == 0)
-        return error_set(ERROR_IO, "cannot open %s", path);
-    uint32_t half = table.count / 2;
-    bool texts = false;
-    for (uint32_t i = 0; i < half; i++)
-        texts |= table.text[i] != NULL;
-    struct source_rows rows = {.count = half,
-                               .first_line = 1,
-                               .line = table.line,
-                               .start = table.start,
-                               .id = table.id,
-                               .value = table.value,
-                               .label = table.label,
-                               .label_text = texts ? table.text : NULL};
-    int code = half ? take(context, &rows) : 0;
-    if (code)
-        return code;
-    rows.count = table.count - half;
-    rows.first_line += half;
-    rows.start += half;
-    rows.label += half;
-    rows.line += half;
-    rows.label_text = table.text + half;
-    return take(context, &rows);
-}
-
-/* Packing is linked, but not called here. */
-int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
-                         const struct source_parts *parts, void *context,
-                         struct source_report *report) {
-    return source_read(path, options, threads, parts->take, context, report);
-}
-
-void source_report_release(struct source_report *report) {
-    (void)report;
-}
-
 /* ---- models ---- */
 
 static const uint64_t ids[] = {2, 5, 9};
 static const double weights[] = {1, -2, 0.5, /* output 0 */ 3, 0, -1, /* 1 */ 0, 0, 0 /* 2 */};
 static const double biases[] = {0.25, -1, 2};
 static const char *const binary_names[] = {"-1", "+1"};
-static const char *const class_names[] = {"1", "2.0", "say \"three\""};
+__attribute__((unused)) static const char *const class_names[] = {"1", "2.0", "say \"three\""};
 
-static const struct model binary = {
+__attribute__((unused)) static const struct model binary = {
     .layout = {.objective = "logistic",
                .outputs = 1,
                .intercept = true,
@@ -112,7 +70,7 @@ static const struct model binary = {
     .weight = weights,
     .bias = biases,
 };
-static const struct model softmax = {
+__attribute__((unused)) static const struct model softmax = {
     .layout = {.objective = "softmax",
                .outputs = 3,
                .intercept = true,
@@ -124,7 +82,7 @@ static const struct model softmax = {
     .bias = biases,
 };
 /* Of ordered classes; its thresholds do not rise. */
-static const struct model ordinal = {
+__attribute__((unused)) static const struct model ordinal = {
     .layout = {.objective = "ordinal",
                .outputs = 2,
                .shared = true,
@@ -137,7 +95,7 @@ static const struct model ordinal = {
     .bias = biases + 1,
 };
 /* Of any number of classes a row. */
-static const struct model multilabel = {
+__attribute__((unused)) static const struct model multilabel = {
     .layout = {.objective = "multilabel",
                .outputs = 3,
                .intercept = true,
@@ -149,7 +107,7 @@ static const struct model multilabel = {
     .weight = weights,
     .bias = biases,
 };
-static const struct model squared = {
+__attribute__((unused)) static const struct model squared = {
     .layout = {.objective = "squared", .outputs = 1, .features = 3, .feature_id = ids},
     .weight = weights,
 };

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/activation.h"
 
@@ -269,7 +270,7 @@ static void the_bits_do_not_depend_on_the_place(void **state) {
         }
 }
 
-int main(void) {
+SUITE(activation) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tanh_is_right_to_the_last_places),
         cmocka_unit_test(tanh_holds_at_the_ends),

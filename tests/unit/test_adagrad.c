@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/adagrad.h"
 #include "numeric/adagrad_element.h"
@@ -166,7 +167,7 @@ static void the_largest_gradient_that_has_a_square_makes_a_step_of_the_rate(void
     assert_true(isfinite(sum));
 }
 
-int main(void) {
+SUITE(adagrad) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_step_goes_against_the_gradient_by_the_root_of_all_squares, fill),
         cmocka_unit_test_setup(a_proximal_step_ends_at_zero_or_nearer_to_it, fill),

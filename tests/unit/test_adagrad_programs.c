@@ -1,4 +1,5 @@
 /* Programs with steps of Adagrad, on shards that hold one vector between them. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_cluster.h"
 
 #define RATE 0.125
@@ -196,7 +197,7 @@ static void a_program_reads_its_sum_before_it_begins_the_next_evaluation(void **
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(adagrad_programs) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_the_same_on_any_number_of_shards),
         cmocka_unit_test(l1_leaves_zeros_among_what_is_regularised_alone),

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "tests/unit/connect_fixture.h"
@@ -103,7 +104,7 @@ static void any_stands_for_all_addresses_of_this_machine(void **state) {
     free(bound);
 }
 
-int main(void) {
+SUITE(address) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_a_live_one_refused),
         cmocka_unit_test(a_file_in_the_way_of_a_socket_is_left_alone),

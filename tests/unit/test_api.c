@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "coordinator/status/http_limits.h"
@@ -468,7 +469,7 @@ static void more_than_is_allowed_waits_for_time_to_pass(void **state) {
     assert_false(allowance_take(&allowance, now_ns + 102 * NS_PER_MS));
 }
 
-int main(void) {
+SUITE(api) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(steps_are_given_from_a_number_on),

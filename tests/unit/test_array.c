@@ -1,4 +1,5 @@
 /* Arrays as data: IDX and .npy are read as they are, and what is wrong with them is named. */
+#include "tests/unit/suites.h"
 #include "data/pack_file.h"
 #include "data/set.h"
 #include "tests/unit/data_fixture.h"
@@ -450,7 +451,7 @@ static void only_bytes_are_packed_as_bytes(void **state) {
     }
 }
 
-int main(void) {
+SUITE(array) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_dimensions_beyond_the_first_of_idx_are_flattened),
         cmocka_unit_test(every_type_of_idx_is_read),

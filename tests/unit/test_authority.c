@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "coordinator/status/http_message.h"
+#include "tests/unit/suites.h"
+#include "coordinator/status/authority.h"
 
 static struct authority_own own;
 
@@ -84,7 +86,7 @@ static void the_name_in_the_job_file_is_its_own(void **state) {
     assert_int_equal(judged("[fe80::1]:80"), 1);
 }
 
-int main(void) {
+SUITE(authority) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_on_loopback_is_localhost_and_loopback_addresses),
         cmocka_unit_test(a_host_that_is_none_is_malformed),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "coordinator/run/awaiting.h"
@@ -117,7 +118,7 @@ static void many_are_shortened(void **state) {
     awaiting_release(&awaiting);
 }
 
-int main(void) {
+SUITE(awaiting) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shard_that_never_comes_ends_the_run_with_what_to_start),
         cmocka_unit_test(a_replica_that_never_comes_is_done_without_if_another_is_there),

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/data_fixture.h"
 
 static int take_nothing(void *context, const struct source_rows *rows) {
@@ -148,7 +149,7 @@ static void the_first_error_of_the_file_is_reported_whatever_the_threads(void **
     free(rows);
 }
 
-int main(void) {
+SUITE(bad_input) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_libsvm_lines_are_refused),
         cmocka_unit_test(indices_out_of_range_are_refused),

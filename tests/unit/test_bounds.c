@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/bounds.h"
 #include "base/layout.h"
 
@@ -95,7 +96,7 @@ static void linear_models_have_one_bound_and_others_one_a_tensor(void **state) {
     assert_int_equal(layout_bounds(&bare), 2);
 }
 
-int main(void) {
+SUITE(bounds) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(maxima_merge_in_any_order),
         cmocka_unit_test(nothing_found_changes_no_maxima),

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "tests/unit/tls_fixture.h"
@@ -439,7 +440,7 @@ static void a_handshake_waits_for_bytes_that_come_one_by_one(void **state) {
     tls_pair_release(&right);
 }
 
-int main(void) {
+SUITE(channel) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_as_they_were_sent),
         cmocka_unit_test(keys_change_on_the_way),

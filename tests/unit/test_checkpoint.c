@@ -1,4 +1,5 @@
 /* Checkpoints on disk: what is written, what is found damaged, what is deleted. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_saving.h"
 
 #include <fcntl.h>
@@ -455,7 +456,7 @@ static void an_empty_shard_has_checkpoints_too(void **state) {
     saved_release(&saved);
 }
 
-int main(void) {
+SUITE(checkpoint) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restored_checkpoint_has_the_same_bits_after_slots_were_used_again),
         cmocka_unit_test(a_living_shard_goes_back_in_a_new_attempt_and_on_from_there),

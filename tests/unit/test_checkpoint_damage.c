@@ -1,4 +1,5 @@
 /* Checkpoints that are damaged, or of another shard or run: named and refused. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_saving.h"
 
 /* Two checkpoints, the later one needs the earlier; digest of the later. */
@@ -136,7 +137,7 @@ static void checkpoints_of_another_run_shard_range_or_history_are_refused(void *
     saved_release(&saved);
 }
 
-int main(void) {
+SUITE(checkpoint_damage) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_flipped_byte_of_a_header_is_found),
         cmocka_unit_test(flipped_bytes_of_a_body_are_found),

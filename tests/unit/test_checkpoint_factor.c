@@ -1,4 +1,5 @@
 /* Checkpoints of a shard with a preconditioner. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_factor.h"
 
 #include <math.h>
@@ -212,7 +213,7 @@ static void a_shard_without_parameters_keeps_its_serial_number(void **state) {
     saved_release(&saved);
 }
 
-int main(void) {
+SUITE(checkpoint_factor) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_restored_preconditioner_has_the_same_bits),
         cmocka_unit_test(going_back_brings_the_preconditioner_of_the_step_or_none),

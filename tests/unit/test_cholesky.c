@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/cholesky.h"
@@ -189,7 +190,7 @@ static void nothing_is_factored_and_solved(void **state) {
     cholesky_solve(0, &none, &none);
 }
 
-int main(void) {
+SUITE(cholesky) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_follow_each_other_in_whole_lanes),
         cmocka_unit_test(random_matrices_are_factored_and_solved_as_lapack_does),

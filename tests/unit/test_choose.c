@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "device/choose.h"
 
@@ -172,7 +173,7 @@ static void a_choice_is_free_if_it_is_auto(void **state) {
     assert_false(device_wish_is_free(&(struct device_wish){.asked = "tpu"}));
 }
 
-int main(void) {
+SUITE(choose) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_asked_for_is_taken_however_small_the_work),
         cmocka_unit_test(a_worker_s_own_choice_goes_before_that_of_the_job),

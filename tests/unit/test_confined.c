@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "shard/confined.h"
 #include "shard/files.h"
@@ -111,7 +112,7 @@ static void without_a_folder_nothing_is_touched_and_the_error_says_what_to_do(vo
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(confined) {
     const struct CMUnitTest tests[] = {
         TEST(below_the_folder_everything_is_as_without_it),
         TEST(what_lies_beside_the_folder_is_refused),

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
@@ -239,7 +240,7 @@ static void what_is_no_address_is_said_to_be_none(void **state) {
     }
 }
 
-int main(void) {
+SUITE(connecting) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loop_turns_while_a_full_queue_is_waited_for),
         cmocka_unit_test(who_does_not_answer_is_given_up_at_the_deadline),

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/coordinates.h"
 #include "base/random.h"
 
@@ -162,7 +163,7 @@ static void the_first_layer_of_a_network_is_shifted_as_a_linear_model_is(void **
         assert_true(fabs(back[i] - in[i]) <= 1e-12 * (1 + fabs(in[i])));
 }
 
-int main(void) {
+SUITE(coordinates) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
         cmocka_unit_test(outputs_that_share_their_weights_share_the_shift),

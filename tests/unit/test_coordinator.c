@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "numeric/fixed.h"
 #include "tests/unit/coordinator_bench.h"
@@ -417,7 +418,7 @@ static void a_worker_of_a_host_without_memory_is_started_elsewhere(void **state)
         coordinator_starved(f->coordinator, REPLICA_1, "ended for want", true, 0, &f->out), 0);
 }
 
-int main(void) {
+SUITE(coordinator) {
     const struct CMUnitTest tests[] = {
         TEST(workers_are_greeted_with_incarnations_of_their_own),
         TEST(ranges_fall_on_blocks_and_cover_everything),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/cpus.h"
 #include "base/file.h"
 #include "base/memory_limit.h"
@@ -114,7 +115,7 @@ static void sizes_of_memory_are_said_in_words(void **state) {
 
 #define IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(cpus) {
     const struct CMUnitTest tests[] = {
         IN_FOLDER(the_least_quota_of_a_group_and_those_above_it_counts),
         IN_FOLDER(the_quota_of_version_1_is_that_of_the_cpu_controller),

@@ -1,4 +1,5 @@
 /* The column of the rows' weights in CSV files. */
+#include "tests/unit/suites.h"
 #include "data/holdout.h"
 #include "data/pack_file.h"
 #include "tests/unit/data_fixture.h"
@@ -137,7 +138,7 @@ static void a_row_is_held_out_whatever_it_weighs(void **state) {
     assert_memory_equal(one, other, sizeof one);
 }
 
-int main(void) {
+SUITE(csv_weight) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_column_is_given_by_name_or_by_number),
         cmocka_unit_test(a_cell_that_is_no_weight_is_a_bad_line),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
@@ -395,7 +396,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(curvature) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_triangle_of_all_rows_is_that_of_the_definitions),
         cmocka_unit_test(the_triangle_of_weighted_rows_is_that_of_the_definitions),

@@ -7,6 +7,7 @@
 #include <lapacke.h>
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/dense.h"
 #include "numeric/setup.h"
@@ -129,7 +130,7 @@ static void the_proof_repeats(void **state) {
     assert_true(numeric_description()[0] != 0);
 }
 
-int main(void) {
+SUITE(dense) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(solving_undoes_the_product),
         cmocka_unit_test(random_triangles_are_solved_as_lapack_does),

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "tests/unit/device_fixture.h"
@@ -258,7 +259,7 @@ static void a_device_that_is_not_there_is_an_error_that_says_why(void **state) {
     }
 }
 
-int main(void) {
+SUITE(device) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_see_in_a_phase_what_others_wrote_in_the_one_before),
         cmocka_unit_test(a_queue_sees_what_another_did_only_if_it_was_told_to_wait),

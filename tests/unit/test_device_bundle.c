@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "objective/device_bundle.h"
 #include "tests/unit/device_fixture.h"
@@ -101,7 +102,7 @@ static void large_arrays_come_between_small_ones(void **state) {
     end(&bench);
 }
 
-int main(void) {
+SUITE(device_bundle) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_behind_each_other_come_in_one_copy),
         cmocka_unit_test(what_lies_elsewhere_is_left_alone),

@@ -1,4 +1,5 @@
 /* How users say what is to be computed on. */
+#include "tests/unit/suites.h"
 #include "base/device_choice.h"
 
 #include <setjmp.h>
@@ -47,7 +48,7 @@ static void anything_else_is_refused_and_changes_nothing(void **state) {
     }
 }
 
-int main(void) {
+SUITE(device_choice) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_choice_is_read),
         cmocka_unit_test(nothing_said_is_auto),

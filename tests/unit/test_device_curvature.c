@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "objective/on_device.h"
 #include "tests/unit/curvature_fixture.h"
 #include "tests/unit/device_fixture.h"
@@ -193,7 +194,7 @@ static void a_device_that_fails_at_any_call_is_an_error(void **state) {
     }
 }
 
-int main(void) {
+SUITE(device_curvature) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_objective_on_any_rows_is_as_on_the_processor),
         cmocka_unit_test(the_same_rows_are_drawn_as_on_the_processor),

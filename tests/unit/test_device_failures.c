@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "tests/unit/coordinator_bench.h"
 
@@ -86,7 +87,7 @@ static void the_workers_of_a_host_are_numbered_to_share_out_its_devices(void **s
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
-int main(void) {
+SUITE(device_failures) {
     const struct CMUnitTest tests[] = {
         TEST(a_worker_whose_device_failed_is_set_up_with_the_cpu_if_the_choice_is_its_own),
         TEST(a_worker_whose_device_failed_is_set_up_with_it_again_if_the_job_says_so),

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "objective/device_arranged.h"
 #include "objective/device_chunks.h"
@@ -286,7 +287,7 @@ static void dense_rows_of_many_lengths_and_batches_have_the_bits_of_the_processo
     assert_bits(&tall_one, 4);
 }
 
-int main(void) {
+SUITE(device_linear) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_rows_of_any_shape_have_the_bits_of_the_processor),
         cmocka_unit_test(dense_rows_of_any_shape_have_the_bits_of_the_processor),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "objective/on_device.h"
@@ -421,7 +422,7 @@ static int close_it(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(device_network) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_loss_activation_precision_and_format_has_the_bits_of_the_processor),
         cmocka_unit_test(

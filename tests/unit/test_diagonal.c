@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 60 };
@@ -181,7 +182,7 @@ static void a_preconditioner_takes_its_place_while_it_is_in_force(void **state) 
     free(result.x);
 }
 
-int main(void) {
+SUITE(diagonal) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_direction_is_by_the_diagonal_and_its_step_is_1),
         cmocka_unit_test(later_directions_are_by_it_too),

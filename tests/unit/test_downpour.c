@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "optimizer/downpour.h"
@@ -335,7 +336,7 @@ static void one_that_was_stopped_between_epochs_makes_no_more_than_are_allowed_n
     bytes_release(&program);
 }
 
-int main(void) {
+SUITE(downpour) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_in_one_minibatch_of_an_epoch),
         cmocka_unit_test(the_order_is_the_one_that_is_documented),

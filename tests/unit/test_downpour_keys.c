@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "coordinator/job/downpour.h"
 #include "tests/unit/job_fixture.h"
 
@@ -137,7 +138,7 @@ static void a_job_without_minibatches_keeps_its_identity(void **state) {
     job_free(job);
 }
 
-int main(void) {
+SUITE(downpour_keys) {
     const struct CMUnitTest tests[] = {
         JOB_TEST(defaults_are_three_epochs_of_small_minibatches),
         JOB_TEST(a_job_that_says_nothing_trains_by_lbfgs_alone),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "numeric/setup.h"
 #include "tests/unit/curvature_fixture.h"
@@ -199,7 +200,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(drawing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_draw_depends_on_dice_chunk_and_row_alone),
         cmocka_unit_test(chances_rise_with_leverage_and_weights_undo_them),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/memory_backend.h"
 #include "wire/program.h"
 
@@ -199,7 +200,7 @@ static void without_patience_the_holdout_changes_nothing(void **state) {
     free(plain.x);
 }
 
-int main(void) {
+SUITE(early_stopping) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_run_ends_when_patience_is_over_with_the_best_point),
         cmocka_unit_test(equal_losses_are_not_better),

@@ -1,6 +1,7 @@
 /* Epochs of training on minibatches in answers, on terminals and in metrics. */
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "coordinator/status/api.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
@@ -103,7 +104,7 @@ static void a_run_that_was_lost_is_told_by_its_epochs(void **state) {
     store_close(store);
 }
 
-int main(void) {
+SUITE(epochs) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_says_how_far_an_epoch_is),
         cmocka_unit_test(a_line_says_what_there_was_in_all),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 
 static void too_many_open_files_are_told_with_the_limit(void **state) {
@@ -36,7 +37,7 @@ static void the_first_error_stays_until_it_is_cleared(void **state) {
     assert_string_equal(error_text(), "");
 }
 
-int main(void) {
+SUITE(error) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(too_many_open_files_are_told_with_the_limit),
         cmocka_unit_test(the_first_error_stays_until_it_is_cleared),

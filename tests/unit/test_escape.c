@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "base/escape.h"
 
 #include <setjmp.h>
@@ -65,7 +66,7 @@ static void errors_are_escaped(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(escape) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_are_written_out),
         cmocka_unit_test(what_does_not_fit_is_cut_off_between_characters),

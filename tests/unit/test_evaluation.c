@@ -5,6 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "wire/evaluation.h"
 
 static const char *why(const struct evaluation_part *items, uint32_t length) {
@@ -101,7 +102,7 @@ static void there_is_no_triangle_of_many_parameters(void **state) {
     assert_true(evaluation_sums_range(SUMS_TRIANGLE, PARAMETERS_MAX, 0, most).count == 0);
 }
 
-int main(void) {
+SUITE(evaluation) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_that_rise_are_an_evaluation),
         cmocka_unit_test(what_is_no_evaluation_is_refused_with_a_reason),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/exact.h"
 
@@ -285,7 +286,7 @@ static void garbage_is_refused_or_canonical(void **state) {
     }
 }
 
-int main(void) {
+SUITE(exact) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_term_is_its_own_sum),
         cmocka_unit_test(limbs_of_split_terms_are_the_sum),

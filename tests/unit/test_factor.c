@@ -1,4 +1,5 @@
 /* The preconditioner: made of sums, applied, and what odd columns make of it. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 
 #include <lapacke.h>
@@ -285,7 +286,7 @@ static void what_is_not_finite_is_passed_on(void **state) {
     problem_release(&problem);
 }
 
-int main(void) {
+SUITE(factor) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_inverse_of_the_sums_is_applied),
         cmocka_unit_test(columns_of_very_different_size_cost_no_precision),

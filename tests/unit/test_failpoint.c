@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -206,7 +207,7 @@ static void what_is_to_happen_once_happens_in_the_first_process_that_comes_there
     free(second);
 }
 
-int main(void) {
+SUITE(failpoint) {
 #define T(test) cmocka_unit_test_setup(test, disarm)
     const struct CMUnitTest tests[] = {
         T(nothing_is_armed_without_the_environment),

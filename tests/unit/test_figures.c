@@ -1,4 +1,5 @@
 /* Labels, and the figures of a model on labelled data. */
+#include "tests/unit/suites.h"
 #include "tests/unit/score_fixture.h"
 
 #include "base/random.h"
@@ -264,7 +265,7 @@ static void very_many_classes_are_counted_and_not_listed(void **state) {
     score_figures_release(&result);
 }
 
-int main(void) {
+SUITE(figures) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_are_compared_as_numbers_if_both_are),
         cmocka_unit_test(what_the_reader_of_data_takes_for_a_text_is_one_here),

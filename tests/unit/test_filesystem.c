@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/file.h"
 #include "base/filesystem.h"
 #include "base/guard.h"
@@ -85,7 +86,7 @@ static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
     assert_true(guard_holds());
 }
 
-int main(void) {
+SUITE(filesystem) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_decides_if_it_says_a_word_that_is_known),
         cmocka_unit_test_setup_teardown(a_process_writes_while_the_lock_file_names_it, make_folder,

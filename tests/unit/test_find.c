@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "device/find.h"
 
@@ -78,7 +79,7 @@ static void the_list_has_a_line_a_gpu_or_says_why_there_is_none(void **state) {
     free(text);
 }
 
-int main(void) {
+SUITE(find) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cpu_and_the_emulated_device_are_everywhere),
         cmocka_unit_test(auto_is_the_cpu_where_there_is_no_gpu),

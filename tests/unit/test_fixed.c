@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tests/unit/suites.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -136,7 +137,7 @@ static void lanes_round_as_single_contributions_do(void **state) {
     }
 }
 
-int main(void) {
+SUITE(fixed) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_sum_stays_below_two_to_62),
         cmocka_unit_test(exponents_hold_at_the_ends_of_the_range),

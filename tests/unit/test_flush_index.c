@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "wire/flush_index.h"
 
 /* As many replicas send flushes, a few each: ids differ in two of their parts. */
@@ -48,7 +49,7 @@ static void a_cleared_index_has_no_flush_and_takes_others(void **state) {
     flush_index_release(&index);
 }
 
-int main(void) {
+SUITE(flush_index) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_of_many_flushes_is_found_by_its_id),
         cmocka_unit_test(a_cleared_index_has_no_flush_and_takes_others),

@@ -1,6 +1,7 @@
 /* Frames that are damaged, cut short or from strangers: the peer is dropped with a counted reason.
  */
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "tests/unit/peer_fixture.h"
 
 #include <sys/mman.h>
@@ -218,7 +219,7 @@ static void segments_that_can_shrink_or_are_too_short_drop_the_peer(void **state
     segment_free(segment);
 }
 
-int main(void) {
+SUITE(frame) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_headers_and_bodies_drop_the_peer_with_a_counted_reason),
         cmocka_unit_test(a_message_that_cannot_be_drops_the_peer),

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "coordinator/run/gap.h"
 
 enum { COLUMNS = 2 };
@@ -119,7 +120,7 @@ static void networks_and_plug_ins_have_none(void **state) {
     assert_false(gap_is_known(&shape));
 }
 
-int main(void) {
+SUITE(gap) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_column_counts_in_its_own_scale),
         cmocka_unit_test(an_intercept_takes_out_what_columns_share_with_it),

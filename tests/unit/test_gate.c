@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "coordinator/job/gate.h"
 
 static struct score_figures with_loss(double loss) {
@@ -180,7 +181,7 @@ static void an_outcome_is_written_as_json(void **state) {
     json_decref(json);
 }
 
-int main(void) {
+SUITE(gate) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conditions_are_read),
         cmocka_unit_test(a_condition_is_taken_apart),

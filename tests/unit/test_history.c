@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "coordinator/status/history.h"
 
 #define P(number)                                                                                  \
@@ -69,7 +70,7 @@ static void one_that_was_made_live_by_other_means_is_gone_back_from(void **state
     assert_int_equal(history_before(HISTORY(P(1), P(2)), 7), 2);
 }
 
-int main(void) {
+SUITE(history) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_that_was_not_refused_is_live),
         cmocka_unit_test(the_last_decision_about_a_run_counts),

@@ -1,4 +1,5 @@
 /* Which rows are held out, rows read back from packs, and figures over them. */
+#include "tests/unit/suites.h"
 #include "data/holdout.h"
 
 #include "data/pack.h"
@@ -346,7 +347,7 @@ static void a_pack_with_other_columns_than_the_model_is_named(void **state) {
     pack_close(pack);
 }
 
-int main(void) {
+SUITE(holdout) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_hash_of_a_row_is_the_one_that_is_documented),
         cmocka_unit_test(the_fold_of_a_row_is_the_one_that_is_documented),

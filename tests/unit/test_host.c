@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/heartbeat.h"
 #include "base/limits.h"
@@ -471,7 +472,7 @@ static void options_that_are_wrong_are_named(void **state) {
     }
 }
 
-int main(void) {
+SUITE(host) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_ends_with_0_on_bye),
         cmocka_unit_test(a_worker_ends_with_0_on_sigterm),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "coordinator/job/host_list.h"
 
 static void hosts_have_names_and_perhaps_threads(void **state) {
@@ -74,7 +75,7 @@ static void a_launch_command_that_means_nothing_is_refused(void **state) {
     assert_true(launch_fits(LAUNCH_SLURM));
 }
 
-int main(void) {
+SUITE(host_list) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_have_names_and_perhaps_threads),
         cmocka_unit_test(a_launch_command_is_split_as_a_shell_would_without_a_shell),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "coordinator/machine/hosts.h"
@@ -445,7 +446,7 @@ static void each_change_of_a_host_is_named_once(void **state) {
     hosts_release(&hosts);
 }
 
-int main(void) {
+SUITE(hosts) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_and_replicas_are_spread_over_hosts_in_order),
         cmocka_unit_test(replicas_of_one_host_share_its_threads),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "coordinator/machine/hosts.h"
 
@@ -60,7 +61,7 @@ static void a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first(
     hosts_release(&hosts);
 }
 
-int main(void) {
+SUITE(hosts_again) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_known_of_hosts_holds_for_the_next_run),
         cmocka_unit_test(a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_cluster.h"
 
 enum {
@@ -321,7 +322,7 @@ static void without_a_place_for_the_best_point_there_is_none(void **state) {
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(interpreter) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_compute_what_plain_loops_do),
         cmocka_unit_test(scalars_of_1_2_and_4_shards_merge_to_the_same_bits),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/key.h"
@@ -461,7 +462,7 @@ static void what_is_printed_gives_the_same_job(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(job) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_not_said_has_its_default),
         TEST(every_kind_of_value_is_read),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "coordinator/job/job_text.h"
 
 #include <setjmp.h>
@@ -58,7 +59,7 @@ static void exponents_may_have_a_plus(void **state) {
     becomes("l2 = 1e+", "l2 = 1e+");
 }
 
-int main(void) {
+SUITE(job_text) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comments_become_blanks_and_keep_their_lines),
         cmocka_unit_test(what_is_not_closed_is_named_by_the_line_where_it_begins),

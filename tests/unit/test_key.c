@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "tests/unit/folder_fixture.h"
@@ -112,7 +113,7 @@ static void a_file_that_holds_no_key_is_refused(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(key) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(processes_that_make_it_together_get_the_same_key,
                                         make_folder, remove_folder),

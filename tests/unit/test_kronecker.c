@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/eigen.h"
@@ -288,7 +289,7 @@ static void eigenvalues_are_those_of_the_matrix(void **state) {
     matrix_scratch_free(scratch);
 }
 
-int main(void) {
+SUITE(kronecker) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_entered_and_turned_is_what_it_was),
         cmocka_unit_test(the_turn_is_symmetric),

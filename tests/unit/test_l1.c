@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "optimizer/orthant.h"
+#include "tests/unit/suites.h"
+#include "coordinator/orthant.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 41 }; /* the last is a bias */
@@ -203,7 +205,7 @@ static void searches_shrink_by_the_quadratic_and_give_up_after_thirty_trials(voi
     assert_int_equal(trials + 1, 30);
 }
 
-int main(void) {
+SUITE(l1) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_separable_minimum_is_the_centre_shrunk),
         cmocka_unit_test(a_dense_start_loses_what_belongs_to_zero),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/layout.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -232,7 +233,7 @@ static void tensors_that_cannot_be_are_not_added(void **state) {
         layout_add(&layout, &(struct layout_tensor){.name = "last", .rows = 1, .columns = 1}));
 }
 
-int main(void) {
+SUITE(layout) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_linear_model_is_a_weight_a_feature_and_output_and_a_bias_an_output),
         cmocka_unit_test(a_model_beyond_the_limits_has_no_layout),

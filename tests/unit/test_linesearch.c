@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "optimizer/linesearch.h"
+#include "tests/unit/suites.h"
+#include "coordinator/linesearch.h"
 
 struct value {
     double phi, slope;
@@ -189,7 +191,7 @@ static void a_trial_above_the_start_is_refused_by_its_value(void **state) {
         }
 }
 
-int main(void) {
+SUITE(linesearch) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trial_above_the_start_is_refused_by_its_value),
         cmocka_unit_test(a_minimiser_far_beyond_the_first_trial_is_reached),

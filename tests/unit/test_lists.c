@@ -1,4 +1,5 @@
 /* Labels that are lists: how they are taken apart, read, and stored in sets. */
+#include "tests/unit/suites.h"
 #include "data/list.h"
 
 #include "data/set.h"
@@ -170,7 +171,7 @@ static void rows_without_any_class_are_refused_only_together(void **state) {
     pack_close(pack);
 }
 
-int main(void) {
+SUITE(lists) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blanks_and_empty_parts_do_not_count),
         cmocka_unit_test(every_label_is_a_text_and_may_be_empty),

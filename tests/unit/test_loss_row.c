@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "objective/judge.h"
 #include "objective/loss_row.h"
@@ -162,7 +163,7 @@ static void parameters_are_numbered_as_in_the_list(void **state) {
     assert_string_equal(objective_parameter(OBJECTIVE_QUANTILE, QUANTILE_EPSILON)->name, "epsilon");
 }
 
-int main(void) {
+SUITE(loss_row) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_of_a_row_are_those_of_the_table),
         cmocka_unit_test(parameters_of_losses_are_those_of_the_table),

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "numeric/setup.h"
 #include "tests/unit/canned.h"
 
@@ -199,7 +200,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(losses) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_and_derivatives_are_those_of_the_definitions),
         cmocka_unit_test(a_deviance_keeps_its_digits_where_it_is_tiny),

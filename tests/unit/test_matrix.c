@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/matrix.h"
@@ -299,7 +300,7 @@ static void rows_with_few_values_give_the_bits_of_those_written_out(void **state
     matrix_scratch_free(scratch);
 }
 
-int main(void) {
+SUITE(matrix) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_is_the_loop_with_fma_on_every_processor),
         cmocka_unit_test(a_product_by_a_transposed_matrix_is_the_loop_with_fma),

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
 
@@ -184,7 +185,7 @@ static void flush_ids_that_differ_in_one_part_hash_apart(void **state) {
     assert_true(flush_id_equal(&id, &id));
 }
 
-int main(void) {
+SUITE(message) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_message_reads_back_as_written),
         cmocka_unit_test(a_body_with_bytes_missing_or_added_is_refused),

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "tests/unit/model_fixture.h"
 
@@ -280,7 +281,7 @@ static void a_model_too_large_for_the_disk_is_an_error_at_the_start(void **state
     assert_int_equal(entries(folder), 0);
 }
 
-int main(void) {
+SUITE(model) {
     const struct CMUnitTest tests[] = {
         HOLDS(a_model_is_read_as_it_was_written),
         HOLDS(parameters_are_permuted_to_the_order_of_original_ids),

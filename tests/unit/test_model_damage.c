@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -222,7 +223,7 @@ static void a_model_without_checksums_opens_and_may_be_edited(void **state) {
     model_close(model);
 }
 
-int main(void) {
+SUITE(model_damage) {
     const struct CMUnitTest tests[] = {
         HOLDS(damaged_tensors_are_refused_by_name),
         HOLDS(a_damaged_description_is_refused_by_name),

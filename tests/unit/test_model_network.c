@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/file.h"
 #include "tests/unit/model_fixture.h"
 
@@ -363,7 +364,7 @@ static void a_network_can_go_on_in_another_precision(void **state) {
     model_close(model);
 }
 
-int main(void) {
+SUITE(model_network) {
     const struct CMUnitTest tests[] = {
         HOLDS(a_network_is_read_as_it_was_written),
         HOLDS(float_and_every_activation_are_read_back),

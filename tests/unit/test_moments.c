@@ -1,4 +1,5 @@
 /* Mean and variance of columns: zeros that are not stored count, held-out rows do not. */
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "data/moments.h"
 #include "tests/unit/data_fixture.h"
@@ -171,7 +172,7 @@ static void columns_of_one_unit_are_nearly_alike(void **state) {
     assert_false(moments_share_unit(&moments, PIXELS));
 }
 
-int main(void) {
+SUITE(moments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
         cmocka_unit_test(rows_count_with_their_weights),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/nearest.h"
 
 static const char *asked(const char *text) {
@@ -36,7 +37,7 @@ static void what_is_near_to_none_is_taken_for_none(void **state) {
     assert_string_equal(asked("a_word_that_is_much_longer_than_any_word_of_the_table"), "");
 }
 
-int main(void) {
+SUITE(nearest) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_misspelt_word_is_taken_for_the_nearest),
         cmocka_unit_test(what_is_near_to_none_is_taken_for_none),

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "numeric/matrix.h"
@@ -465,7 +466,7 @@ static void margins_are_those_of_the_loss_and_of_correct_rows(void **state) {
             }
 }
 
-int main(void) {
+SUITE(network) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_central_differences_of_every_loss_activation_and_format),
         cmocka_unit_test(gradients_in_float_are_those_to_its_precision),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "coordinator/job/network.h"
 #include "tests/unit/job_fixture.h"
 
@@ -91,7 +92,7 @@ static void each_key_makes_another_run(void **state) {
     makes_other_runs("objective = network", "network", keys, 5);
 }
 
-int main(void) {
+SUITE(network_keys) {
     const struct CMUnitTest tests[] = {
         JOB_TEST(a_network_has_defaults_of_its_own),
         JOB_TEST(what_a_job_says_comes_before_them),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "objective/objective.h"
 
 static struct objective_shape two_layers(enum activation activation) {
@@ -199,7 +200,7 @@ static void activations_are_found_by_their_names(void **state) {
     assert_int_equal(activation_from_name("sigmoid"), -1);
 }
 
-int main(void) {
+SUITE(network_layout) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_is_a_weight_a_layer_and_then_a_bias_a_layer),
         cmocka_unit_test(weights_start_within_the_bound_of_their_activation_and_biases_at_rest),

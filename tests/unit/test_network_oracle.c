@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/network_fixture.h"
 
 enum { ROWS = 9, FEATURES = 5, GRADIENT_MAX = 51 };
@@ -87,7 +88,7 @@ static void in_float_they_agree_to_5_digits(void **state) {
     assert_true(worst >= 1e-9); /* else it was not computed in float */
 }
 
-int main(void) {
+SUITE(network_oracle) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_double_they_agree_to_12_digits),
         cmocka_unit_test(in_float_they_agree_to_5_digits),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "data/number.h"
 
 #include "base/random.h"
@@ -232,7 +233,7 @@ static void a_number_is_written_as_short_as_it_can_be(void **state) {
     assert_string_equal(text, "0.30000000000000004");
 }
 
-int main(void) {
+SUITE(number) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_correctly_rounded),
         cmocka_unit_test(an_exponent_makes_up_for_any_number_of_zeros),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
@@ -326,7 +327,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(objective) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_definitions),
         cmocka_unit_test(weighted_gradients_are_those_of_the_definitions),

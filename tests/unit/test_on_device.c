@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/on_device_bench.h"
@@ -184,7 +185,7 @@ static void a_device_that_fails_does_not_pass_the_proof(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(on_device) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_objective_on_any_rows_is_as_on_the_processor),
         cmocka_unit_test(values_of_any_size_are_as_on_the_processor),

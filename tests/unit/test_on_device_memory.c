@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/on_device_bench.h"
 
@@ -138,7 +139,7 @@ static void a_device_that_fails_at_any_call_is_told(void **state) {
     }
 }
 
-int main(void) {
+SUITE(on_device_memory) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_that_fit_are_copied_once),
         cmocka_unit_test(chunks_that_do_not_fit_are_copied_each_time),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/memory_backend.h"
 
 #define PI 3.14159265358979323846
@@ -362,7 +363,7 @@ static void a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end(void *
     assert_false(reason_text_can_resume("step"));
 }
 
-int main(void) {
+SUITE(optimizer) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end),
         cmocka_unit_test(rosenbrock_reaches_its_minimum),

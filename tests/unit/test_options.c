@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/job/options.h"
 
@@ -133,7 +134,7 @@ static void the_usage_of_a_command_lists_what_it_takes(void **state) {
 
 #define TEST(name) cmocka_unit_test_teardown(name, release)
 
-int main(void) {
+SUITE(options) {
     const struct CMUnitTest tests[] = {
         TEST(options_and_operands_come_in_any_order),
         TEST(operands_are_kept_in_order),

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/orthant.h"
 
@@ -176,7 +177,7 @@ static void norms_have_the_same_bits_on_every_instruction_set(void **state) {
     }
 }
 
-int main(void) {
+SUITE(orthant) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_pseudo_gradient_is_the_least_subgradient),
         cmocka_unit_test(a_gradient_that_is_not_a_number_shows_in_the_pseudo_gradient),

@@ -1,4 +1,5 @@
 /* Operations with l1 on several shards, against plain loops over the whole vector. */
+#include "tests/unit/suites.h"
 #include "shard/state.h"
 #include "tests/unit/shard_cluster.h"
 
@@ -182,7 +183,7 @@ static void what_is_masked_is_masked_in_the_history(void **state) {
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(orthant_programs) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_with_l1_compute_what_plain_loops_do),
         cmocka_unit_test(their_scalars_merge_to_the_same_bits_from_1_2_and_4_shards),

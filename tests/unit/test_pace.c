@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "coordinator/status/eta.h"
 
@@ -165,7 +166,7 @@ static void a_long_run_still_shows_that_it_lives(void **state) {
     assert_int_equal(pace_log_pause_ns(INT64_MAX), 600 * NS_PER_S);
 }
 
-int main(void) {
+SUITE(pace) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_logged_the_more_seldom_the_longer_a_run_takes),
         cmocka_unit_test(a_long_run_still_shows_that_it_lives),

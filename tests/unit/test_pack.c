@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "data/pack.h"
 
 #include <dirent.h>
@@ -351,7 +352,7 @@ static void bad_data_leaves_no_file_behind(void **state) {
     free(rows);
 }
 
-int main(void) {
+SUITE(pack) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_numbered_as_the_text_shows_them),
         cmocka_unit_test(the_narrowest_exact_value_type_is_chosen),

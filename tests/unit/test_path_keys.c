@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/key.h"
@@ -133,7 +134,7 @@ static void an_empty_list_is_no_value(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_file, remove_file)
 
-int main(void) {
+SUITE(path_keys) {
     const struct CMUnitTest tests[] = {
         TEST(a_list_is_kept_from_strong_to_weak),
         TEST(one_value_is_no_path),

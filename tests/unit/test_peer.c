@@ -1,5 +1,6 @@
 /* Messages and their bulk over a connection. */
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "tests/unit/connect_fixture.h"
 #include "tests/unit/peer_fixture.h"
 
@@ -225,7 +226,7 @@ static void a_failure_to_send_is_told_by_the_loop_after_the_last_words(void **st
     pair_release(&pair);
 }
 
-int main(void) {
+SUITE(peer) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_messages_arrive_in_one_go),
         cmocka_unit_test(copied_bulk_larger_than_the_socket_arrives_whole_and_aligned),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/permutation.h"
 
@@ -66,7 +67,7 @@ static void neighbours_are_torn_apart(void **state) {
     assert_true(followed < 10); /* 1 is to be expected */
 }
 
-int main(void) {
+SUITE(permutation) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_is_reached_once_and_found_again),
         cmocka_unit_test(the_order_is_the_one_that_is_documented),

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "coordinator/dispatch/plan.h"
+#include "tests/unit/suites.h"
+#include "coordinator/plan.h"
 
 static struct run_list list(const struct run *runs, uint32_t length) {
     return (struct run_list){.items = runs, .length = length};
@@ -214,7 +216,7 @@ static void chunks_that_no_part_asks_for_may_not_count(void **state) {
     plan_release(&plan);
 }
 
-int main(void) {
+SUITE(plan) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_home_range_is_handed_out_in_sequence),
         cmocka_unit_test(who_is_done_takes_from_the_end_of_the_range_furthest_behind),

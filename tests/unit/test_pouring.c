@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "numeric/totals.h"
 #include "tests/unit/coordinator_bench.h"
@@ -401,7 +402,7 @@ static void a_time_limit_ends_it_at_the_best_epoch(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, bench_tear_down)
 
-int main(void) {
+SUITE(pouring) {
     const struct CMUnitTest tests[] = {
         TEST(a_step_goes_out_with_the_minibatch_after_it),
         TEST(a_minibatch_beyond_its_bound_is_evaluated_again_without_a_step),

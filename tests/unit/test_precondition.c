@@ -1,4 +1,5 @@
 /* A shard with a preconditioner: programs that make and apply it, sweeps, empty ranges. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_factor.h"
 
 #include <math.h>
@@ -168,7 +169,7 @@ static void a_shard_without_parameters_does_everything_with_nothing(void **state
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(precondition) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_makes_the_preconditioner_and_later_ones_apply_it),
         cmocka_unit_test(a_program_is_swept_on_both_sides_of_the_preconditioner),

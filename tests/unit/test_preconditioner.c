@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/memory_backend.h"
 
 /* ---- the rule ---- */
@@ -239,7 +240,7 @@ static void a_misleading_preconditioner_keeps_no_one_from_the_minimum(void **sta
     free(result.x);
 }
 
-int main(void) {
+SUITE(preconditioner) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say),

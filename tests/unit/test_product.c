@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/product.h"
@@ -85,7 +86,7 @@ static void a_transposed_product_adds_over_the_rows_in_order_and_then_to_the_res
     for_all_shapes(check_transposed, true);
 }
 
-int main(void) {
+SUITE(product) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_adds_over_the_columns_in_order_from_zero),
         cmocka_unit_test(a_transposed_product_adds_over_the_rows_in_order_and_then_to_the_result),

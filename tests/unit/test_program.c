@@ -5,6 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "wire/program.h"
 
 static struct operation sample(enum operation_code code) {
@@ -230,7 +231,7 @@ static void biases_are_not_scaled_beside_a_diagonal(void **state) {
     }
 }
 
-int main(void) {
+SUITE(program) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_needs_one_weight),
         cmocka_unit_test(a_step_of_adagrad_is_of_three_registers_and_sound_numbers),

@@ -1,4 +1,5 @@
 /* Records of several lines: where they end, in a text and in its blocks. */
+#include "tests/unit/suites.h"
 #include "data/records.h"
 
 #include <stdlib.h>
@@ -164,7 +165,7 @@ static void a_stray_quote_costs_its_row_and_is_named(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(records) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_end_in_a_quoted_cell_ends_no_record),
         cmocka_unit_test(a_quote_inside_of_a_cell_opens_nothing),

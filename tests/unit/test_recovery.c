@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "tests/unit/coordinator_bench.h"
@@ -426,7 +427,7 @@ static void a_failed_checkpoint_is_over_when_all_shards_have_answered(void **sta
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
-int main(void) {
+SUITE(recovery) {
     const struct CMUnitTest tests[] = {
         TEST(a_lost_replicas_chunks_go_back_and_it_is_started_anew),
         TEST(counted_chunks_of_a_lost_replica_stay_counted),

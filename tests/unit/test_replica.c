@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
@@ -243,7 +244,7 @@ static void another_activation_or_precision_is_another_set_up(void **state) {
     bench_free(&bench);
 }
 
-int main(void) {
+SUITE(replica) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_older_coordinator_is_refused),
         cmocka_unit_test(a_replica_is_ready_when_the_set_is_open_and_every_shard_has_greeted),

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/coordinates.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
@@ -132,7 +133,7 @@ static void coordinates_of_columns_that_are_not_there_are_an_error(void **state)
     bench_free(&bench);
 }
 
-int main(void) {
+SUITE(replica_coordinates) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 
@@ -161,7 +162,7 @@ static void curvature_without_the_set_up_for_it_is_refused(void **state) {
     bench_free(&bench);
 }
 
-int main(void) {
+SUITE(replica_curvature) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_whole_triangle_goes_to_the_first_shard),
         cmocka_unit_test(a_triangle_of_mostly_zeros_travels_sparse),

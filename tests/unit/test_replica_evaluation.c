@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "tests/unit/replica_bench.h"
 
@@ -417,7 +418,7 @@ static void another_incarnations_acknowledgement_does_not_count(void **state) {
     bench_free(&bench);
 }
 
-int main(void) {
+SUITE(replica_evaluation) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_shards_parts_meet_in_one_point),
         cmocka_unit_test(the_next_portion_is_wanted_when_the_last_one_held_starts),

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/suites.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -418,7 +419,7 @@ static void a_device_stages_the_same_gradient(void **state) {
     world_release(&world);
 }
 
-int main(void) {
+SUITE(replica_program) {
     alarm(600); /* a test that hangs has failed; sanitizers are slow */
     numeric_setup();
     const struct CMUnitTest tests[] = {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "tests/unit/replica_bench.h"
 
@@ -264,7 +265,7 @@ static void a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_ag
 
 #define TEST(name, begin) cmocka_unit_test_setup_teardown(name, begin, tear_down)
 
-int main(void) {
+SUITE(replica_return) {
     const struct CMUnitTest tests[] = {
         TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
         TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),

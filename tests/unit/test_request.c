@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "coordinator/status/http_message.h"
+#include "tests/unit/suites.h"
+#include "coordinator/status/request.h"
 
 #define HOST "Host: here\r\n"
 
@@ -181,7 +183,7 @@ static void a_query_gives_whole_numbers(void **state) {
     }
 }
 
-int main(void) {
+SUITE(request) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_has_a_path_and_a_query),
         cmocka_unit_test(a_connection_is_kept_as_version_and_fields_ask),

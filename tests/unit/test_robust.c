@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "tests/unit/canned.h"
@@ -180,7 +181,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-int main(void) {
+SUITE(robust) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(badly_scaled_columns_keep_their_precision),
         cmocka_unit_test(logistic_losses_keep_their_digits_at_any_margin),

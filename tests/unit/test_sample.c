@@ -1,4 +1,5 @@
 /* Rows of a set as their file has them and as the set stores them: both say the same. */
+#include "tests/unit/suites.h"
 #include "data/sample.h"
 
 #include "tests/unit/data_fixture.h"
@@ -97,7 +98,7 @@ static void without_the_pack_there_are_no_rows(void **state) {
     set_close(set);
 }
 
-int main(void) {
+SUITE(sample) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_the_file_are_those_of_the_set),
         cmocka_unit_test(rows_that_are_held_out_or_of_the_fold_are_left_out),

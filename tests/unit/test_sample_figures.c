@@ -1,4 +1,5 @@
 /* Figures of a sample of examples, as scikit-learn 1.9 computes them. */
+#include "tests/unit/suites.h"
 #include "tests/unit/score_fixture.h"
 
 #include "model/figures.h"
@@ -231,7 +232,7 @@ static void the_order_of_examples_changes_no_bit(void **state) {
     }
 }
 
-int main(void) {
+SUITE(sample_figures) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_of_two_classes_are_those_of_scikit_learn),
         cmocka_unit_test(figures_of_several_classes_are_those_of_scikit_learn),

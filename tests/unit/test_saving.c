@@ -1,4 +1,5 @@
 /* What waits for the disk, and what a coordinator that comes after another is told. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_saving.h"
 
 #include <fcntl.h>
@@ -453,7 +454,7 @@ static void a_thread_writes_beside_the_shard_and_tells_what_went_wrong(void **st
     saved_release(&saved);
 }
 
-int main(void) {
+SUITE(saving) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_waits_only_while_the_slot_of_its_pair_is_being_written),
         cmocka_unit_test(a_slot_is_free_once_it_was_read_though_the_file_is_not_yet_safe),

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/activation.h"
 #include "numeric/scalar.h"
@@ -131,7 +132,7 @@ static void arrays_number_by_number_are_those_of_lanes(void **state) {
         assert_true(same(x[i], lanes[i]));
 }
 
-int main(void) {
+SUITE(scalar) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponentials_and_logarithms_of_one_are_those_of_lanes),
         cmocka_unit_test(activations_of_one_are_those_of_lanes),

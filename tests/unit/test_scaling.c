@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/job/scaling.h"
 
@@ -184,7 +185,7 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     }
 }
 
-int main(void) {
+SUITE(scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standardised_columns_have_deviation_1_and_are_regularised_alike),
         cmocka_unit_test(bytes_are_0_to_1_for_networks_alone),

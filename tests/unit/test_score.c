@@ -1,5 +1,6 @@
 /* Scoring: predictions, and how the data is read. */
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "tests/unit/score_fixture.h"
 
 #include "base/memory.h"
@@ -366,7 +367,7 @@ static void unknown_reading_options_are_refused(void **state) {
     json_decref(model.details);
 }
 
-int main(void) {
+SUITE(score) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_value_is_the_sum_over_the_features_training_saw),
         cmocka_unit_test(a_binary_prediction_is_the_probability_of_the_second_class),

@@ -1,5 +1,6 @@
 /* Margins of networks: those of their layers, one after the other, whatever rows come together. */
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "tests/unit/score_fixture.h"
 
 #define FEATURES 3
@@ -173,7 +174,7 @@ static void thresholds_of_ordered_classes_share_the_last_weights(void **state) {
     free(text);
 }
 
-int main(void) {
+SUITE(score_network) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(margins_of_a_network_are_those_of_its_layers),
         cmocka_unit_test(margins_do_not_depend_on_the_rows_beside),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/file.h"
 #include "data/scratch.h"
 #include "tests/unit/folder_fixture.h"
@@ -73,7 +74,7 @@ static void a_folder_that_cannot_be_made_is_an_error(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(scratch) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_one_replica_puts_another_finds_and_the_rest_are_holes,
                                         make_folder, remove_folder),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "data/set.h"
 
 #include <jansson.h>
@@ -440,7 +441,7 @@ static void inspect_says_what_a_set_and_its_packs_hold(void **state) {
     set_close(set);
 }
 
-int main(void) {
+SUITE(set) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
         cmocka_unit_test(rows_with_two_fifths_of_their_values_become_dense),

@@ -1,4 +1,5 @@
 /* Sets with held-out rows: training gives the same as if the files did not have these rows. */
+#include "tests/unit/suites.h"
 #include "base/hash.h"
 #include "data/holdout.h"
 #include "data/set.h"
@@ -379,7 +380,7 @@ static void a_share_that_leaves_a_side_empty_is_refused(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(set_holdout) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_unsorted_text_leave_no_trace),
         cmocka_unit_test(the_value_type_follows_from_training_alone),

@@ -1,4 +1,5 @@
 /* Shuffled sets: the rows of the ordinary set, once each, in the documented order, 64 a chunk. */
+#include "tests/unit/suites.h"
 #include "base/limits.h"
 #include "data/set.h"
 #include "tests/unit/data_fixture.h"
@@ -346,7 +347,7 @@ static void another_seed_is_another_set(void **state) {
     set_close(plain);
 }
 
-int main(void) {
+SUITE(set_shuffled) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_rows_are_shuffled),
         cmocka_unit_test(tables_with_what_their_rows_bring_are_shuffled),

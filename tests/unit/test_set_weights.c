@@ -1,6 +1,7 @@
 /* Weights of rows and classes in sets. */
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "data/pack_file.h"
 #include "data/set.h"
 #include "data/set_file.h"
@@ -351,7 +352,7 @@ static void other_weights_are_another_set(void **state) {
     set_close(three);
 }
 
-int main(void) {
+SUITE(set_weights) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_are_weighted_by_rows),
         cmocka_unit_test(weights_are_stored_scaled),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 
 #include <math.h>
@@ -382,7 +383,7 @@ static void elements_outside_of_the_range_cannot_be_read(void **state) {
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(shard) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hello_is_refused_for_old_epochs_other_runs_and_other_versions),
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),

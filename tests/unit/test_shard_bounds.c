@@ -2,6 +2,7 @@
  * whichever shard and in whichever block it lies. */
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 
 /* A network's tensors: a first one with an exponent a row, that ends within a block, and others. */
@@ -109,7 +110,7 @@ static void a_linear_model_has_one_bound(void **state) {
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(shard_bounds) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_are_read_under_the_bound_of_their_tensor),
         cmocka_unit_test(bounds_of_another_number_than_the_tensors_are_refused),

@@ -1,4 +1,5 @@
 /* Shards on a device against shards on the CPU: the same bits, whatever programs do. */
+#include "tests/unit/suites.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/shard_bench.h"
 
@@ -418,7 +419,7 @@ static void the_proof_holds_on_a_sound_device(void **state) {
     device_close(device);
 }
 
-int main(void) {
+SUITE(shard_device) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_leave_and_yield_what_they_do_on_the_cpu),
         cmocka_unit_test(slices_of_several_parts_are_added_whole),

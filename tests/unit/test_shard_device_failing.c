@@ -1,4 +1,5 @@
 /* Shards on a device that fails, or lacks memory, and checkpoints of the one kind for the other. */
+#include "tests/unit/suites.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/shard_saving.h"
 
@@ -284,7 +285,7 @@ static void a_shard_says_which_device_it_is_on(void **state) {
     free(life);
 }
 
-int main(void) {
+SUITE(shard_device_failing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_checkpoint_is_the_same_from_either_and_loads_on_either),
         cmocka_unit_test(what_is_written_is_what_was_there),

@@ -1,5 +1,6 @@
 /* Shards whose vectors are in coordinates: gradients, what l2 acts on, and the sums of biases that
  * every shard has. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 
 #include <math.h>
@@ -345,7 +346,7 @@ static void while_coordinates_of_many_weights_are_taken_there_are_signs_of_life(
     frame_release(&frame);
 }
 
-int main(void) {
+SUITE(shard_frame) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_by_coordinates_goes_by_its_own_weight),
         cmocka_unit_test(while_coordinates_of_many_weights_are_taken_there_are_signs_of_life),

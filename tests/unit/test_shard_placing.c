@@ -1,4 +1,5 @@
 /* What a shard finds to compute on. */
+#include "tests/unit/suites.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/shard_bench.h"
 
@@ -139,7 +140,7 @@ static void what_is_no_device_is_refused(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(shard_placing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_ranges_and_cpu_stay_on_the_cpu),
         cmocka_unit_test(the_emulated_device_is_opened_once),

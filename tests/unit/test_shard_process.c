@@ -1,5 +1,6 @@
 /* The dml-shard program: checkpoints through its thread and its files, and what outlives it. */
 #define _GNU_SOURCE
+#include "tests/unit/suites.h"
 #include "tests/unit/connect_fixture.h"
 #include "tests/unit/shard_saving.h"
 
@@ -279,7 +280,7 @@ static void a_write_that_fails_is_told_and_the_process_goes_on(void **state) {
     }
 }
 
-int main(void) {
+SUITE(shard_process) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_killed_process_wrote_its_successor_restores),
         cmocka_unit_test(a_process_killed_anywhere_in_writing_leaves_whole_checkpoints),

@@ -12,10 +12,10 @@ print(f'1..{len(TESTS)}')
 failed = 0
 for number, name in enumerate(TESTS, 1):
     build = os.environ.get('DML_BUILD') or '.'
-    run = subprocess.run([f'{build}/tests/unit/test_{name}'], stdout=subprocess.PIPE,
+    run = subprocess.run([f'{build}/tests/unit/shard_tests', name], stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True,
                          env={**os.environ, 'DML_TEST_DEVICE': 'emulated'})
-    print(f'{"not ok" if run.returncode else "ok"} {number} - test_{name} on the emulated device')
+    print(f'{"not ok" if run.returncode else "ok"} {number} - {name} on the emulated device')
     if run.returncode:
         print('\n'.join('# ' + line for line in run.stdout.splitlines()[-30:]))
         failed = 1

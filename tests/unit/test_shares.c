@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include "coordinator/dispatch/plan.h"
+#include "tests/unit/suites.h"
+#include "coordinator/shares.h"
 
 #define US 1e3
 
@@ -61,7 +63,7 @@ static void all_chunks_are_shared_out_however_many_there_are(void **state) {
             }
 }
 
-int main(void) {
+SUITE(shares) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_replicas_get_equal_shares),
         cmocka_unit_test(a_replica_that_would_end_after_the_others_have_done_all_gets_nothing),

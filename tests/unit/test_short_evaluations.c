@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
@@ -243,7 +244,7 @@ static void who_was_passed_over_gets_what_waits_if_the_others_are_late(void **st
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
-int main(void) {
+SUITE(short_evaluations) {
     const struct CMUnitTest tests[] = {
         TEST(the_next_program_follows_the_last_fold_at_once),
         TEST(a_flush_that_is_repeated_after_the_end_has_no_verdict_before_all_have_folded),

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -193,7 +194,7 @@ static void the_scale_of_biases_stays_within_its_bounds(void **state) {
     assert_true(bias_scale_of(0, 1) == 0x1p-20);
 }
 
-int main(void) {
+SUITE(sizing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),

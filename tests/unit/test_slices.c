@@ -1,4 +1,5 @@
 /* Slices of flushes at a shard: staged, folded once, dropped, refused. */
+#include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 
 enum { N = 100 };
@@ -216,7 +217,7 @@ static void check_wants_exactly_the_flushes_that_were_folded(void **state) {
     bench_release(&bench);
 }
 
-int main(void) {
+SUITE(slices) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),

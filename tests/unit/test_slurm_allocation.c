@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
@@ -226,7 +227,7 @@ static int end(void **state) {
     return rmdir(folder);
 }
 
-int main(void) {
+SUITE(slurm_allocation) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_a_host),
         cmocka_unit_test(an_allocation_without_nodes_is_refused),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "data/source.h"
 
 #include <stdatomic.h>
@@ -341,7 +342,7 @@ static void each_part_gets_each_block_once_and_the_last_may_fail(void **state) {
     free(text);
 }
 
-int main(void) {
+SUITE(source) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libsvm_rows_are_read_as_written),
         cmocka_unit_test(each_part_gets_each_block_once_and_the_last_may_fail),

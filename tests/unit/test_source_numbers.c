@@ -1,4 +1,5 @@
 /* Numbers as they stand in LIBSVM text and in cells, where most are not read by number_parse(). */
+#include "tests/unit/suites.h"
 #include "data/source.h"
 
 #include "base/random.h"
@@ -167,7 +168,7 @@ static void a_value_is_refused_wherever_it_ends_early_or_late(void **state) {
     }
 }
 
-int main(void) {
+SUITE(source_numbers) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_and_values_of_any_length_are_read_as_strtod_reads_them),
         cmocka_unit_test(a_value_is_refused_wherever_it_ends_early_or_late),

@@ -7,6 +7,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/special.h"
 
@@ -120,7 +121,7 @@ static void the_excess_of_an_exponential_keeps_its_digits(void **state) {
     assert_true(y[0] == 0 && isnan(y[1]) && !isfinite(y[2]) && !isfinite(y[3]) && y[4] == 1e300);
 }
 
-int main(void) {
+SUITE(special) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponentials_are_right_to_the_last_place),
         cmocka_unit_test(exponentials_hold_at_the_ends),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/run/curvature.h"
@@ -442,7 +443,7 @@ static void a_start_is_refused_when_any_byte_of_it_is_wrong(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(start) {
     const struct CMUnitTest tests[] = {
         TEST(features_are_matched_by_id_and_classes_by_name),
         TEST(what_means_something_else_does_not_fit),

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/coordinator_bench.h"
 
 static const double *start_everywhere(struct fixture *f) {
@@ -122,7 +123,7 @@ static void a_pair_without_curvature_is_passed_over(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
-int main(void) {
+SUITE(starting) {
     const struct CMUnitTest tests[] = {
         TEST(every_shard_is_sent_its_range_of_the_start),
         TEST(going_back_to_the_start_sends_it_again),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/run/lock.h"
@@ -241,7 +242,7 @@ static void a_store_that_was_never_written_is_unavailable(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(state) {
     const struct CMUnitTest tests[] = {
         TEST(a_lock_is_held_by_one_and_names_its_holder),
         TEST(a_lock_goes_with_the_process_that_held_it),

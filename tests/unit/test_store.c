@@ -2,6 +2,7 @@
 #include <math.h>
 #include <sys/stat.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
 static struct store_step step_numbered(uint64_t number) {
@@ -377,7 +378,7 @@ static void a_folder_that_is_missing_is_named(void **state) {
     assert_non_null(strstr(error_text(), "/tmp/test_store.none/none/dml.db"));
 }
 
-int main(void) {
+SUITE(store) {
     const struct CMUnitTest tests[] = {
         TEST(epochs_rise_across_openings),
         TEST(a_copy_in_memory_stays_as_it_was),

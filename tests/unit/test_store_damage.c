@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
 #include <signal.h>
@@ -217,7 +218,7 @@ static void a_full_disk_at_a_commit_leaves_the_earlier_state(void **state) {
     store_close(store);
 }
 
-int main(void) {
+SUITE(store_damage) {
     const struct CMUnitTest tests[] = {
         TEST(a_damaged_log_gives_an_earlier_state_or_is_named),
         TEST(a_damaged_database_gives_a_true_state_or_is_named),

@@ -1,4 +1,5 @@
 /* The store on a network file system, and a store whose process was replaced. */
+#include "tests/unit/suites.h"
 #include "base/guard.h"
 #include "tests/unit/store_fixture.h"
 
@@ -145,7 +146,7 @@ static void not_even_into_a_log_of_its_own(void **state) {
     check_replaced("local");
 }
 
-int main(void) {
+SUITE(store_network) {
     const struct CMUnitTest tests[] = {
         TEST(on_a_network_file_system_there_is_no_log_and_the_lock_is_let_go),
         TEST(a_database_that_is_moved_is_converted_with_all_that_was_in_its_log),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
 #include "base/memory.h"
@@ -333,7 +334,7 @@ static void where_a_run_started_and_what_was_published_is_kept(void **state) {
     store_close(store);
 }
 
-int main(void) {
+SUITE(store_saved) {
     const struct CMUnitTest tests[] = {
         TEST(what_was_saved_is_read_after_a_crash),
         TEST(a_run_without_anything_saved_has_nothing),

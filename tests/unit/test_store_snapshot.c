@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
+#include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
 #define READS 40
@@ -98,7 +99,7 @@ static void what_is_damaged_is_named_where_it_lies(void **state) {
     assert_non_null(strstr(error_text(), "damaged"));
 }
 
-int main(void) {
+SUITE(store_snapshot) {
     const struct CMUnitTest tests[] = {
         TEST(what_is_read_beside_a_writer_is_one_commit_on_a_local_disk),
         TEST(what_is_read_beside_a_writer_is_one_commit_on_a_network_file_system),

@@ -3,6 +3,11 @@
 #include "optimizer/reason.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/sweep/plan.h"
+#include "tests/unit/suites.h"
+#include "coordinator/reason.h"
+#include "coordinator/status/members.h"
+#include "coordinator/sweep/record.h"
+#include "coordinator/sweep/table.h"
 #include "tests/unit/store_fixture.h"
 
 static const struct sweep_shape plain = {.values = 4}, folded = {.values = 3, .folds = 2};
@@ -231,7 +236,7 @@ static void a_damaged_record_is_noticed(void **state) {
 
 #define KEPT(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
-int main(void) {
+SUITE(sweep) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_path_goes_from_strong_to_weak_each_from_the_one_before),
         cmocka_unit_test(folds_follow_the_full_fits_and_start_from_that_of_their_value),

@@ -1,3 +1,4 @@
+#include "tests/unit/suites.h"
 #include "data/table.h"
 
 #include "data/set_file.h"
@@ -271,7 +272,7 @@ static void ids_of_texts_never_change(void **state) {
     assert_true(table_bin_feature(TABLE_IDS_SEEDED, 0, 2) == UINT64_C(0xe74a1bf5afe726ee));
 }
 
-int main(void) {
+SUITE(table) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_of_all_columns_have_ids_of_their_own),
         cmocka_unit_test(ids_of_texts_never_change),

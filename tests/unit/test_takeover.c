@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/machine/machine.h"
 #include "tests/unit/coordinator_bench.h"
@@ -323,7 +324,7 @@ static void a_shard_whose_folder_a_later_coordinator_had_ends_the_older_one(void
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, bench_set_up, bench_tear_down)
 
-int main(void) {
+SUITE(takeover) {
     const struct CMUnitTest tests[] = {
         TEST(a_shard_whose_folder_a_later_coordinator_had_ends_the_older_one),
         TEST(a_state_survives_being_stored),

@@ -11,6 +11,9 @@
 
 #include "coordinator/machine/machine.h"
 #include "coordinator/status/figures.h"
+#include "tests/unit/suites.h"
+#include "coordinator/state.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/result.h"
 #include "tests/unit/coordinator_bench.h"
@@ -142,7 +145,7 @@ static void metrics_have_a_sample_a_tensor_once_there_is_a_point(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, bench_tear_down)
 
-int main(void) {
+SUITE(tensors) {
     const struct CMUnitTest tests[] = {
         TEST(a_trial_that_is_accepted_leaves_its_norms),
         TEST(a_linear_model_is_not_measured),

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "numeric/totals.h"
 
 static void merged_totals_read_back_as_they_were_sent(void **state) {
@@ -42,7 +43,7 @@ static void another_number_of_totals_is_refused_and_leaves_zeros(void **state) {
     bytes_release(&bytes);
 }
 
-int main(void) {
+SUITE(totals) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merged_totals_read_back_as_they_were_sent),
         cmocka_unit_test(another_number_of_totals_is_refused_and_leaves_zeros),

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/suites.h"
 #include "base/coordinates.h"
 #include "base/layout.h"
 #include "wire/message.h"
@@ -461,7 +462,7 @@ static void programs_are_bounded_in_operations_and_scalars(void **state) {
     assert_string_equal(fault_of_program(operations, 3), "a program that is too long");
 }
 
-int main(void) {
+SUITE(validity) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_senders_say_is_taken),
         cmocka_unit_test(numbers_that_nobody_is_given_are_refused),

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/suites.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
@@ -282,7 +283,7 @@ static void a_history_pass_adds_both_of_a_pair(void **state) {
     }
 }
 
-int main(void) {
+SUITE(vector) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dot_is_the_sum_of_products),
         cmocka_unit_test(a_dot_has_the_same_bits_on_every_instruction_set),

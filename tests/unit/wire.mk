@@ -1,36 +1,15 @@
+# unit tests of wire/: a file is a suite of the program wire_tests
 if HAVE_CMOCKA
-wire_tests = tests/unit/test_message tests/unit/test_validity tests/unit/test_program tests/unit/test_peer \
-	tests/unit/test_frame \
-	tests/unit/test_host tests/unit/test_address tests/unit/test_connecting \
-	tests/unit/test_evaluation tests/unit/test_flush_index tests/unit/test_key tests/unit/test_channel
-check_PROGRAMS += $(wire_tests)
-TESTS += $(wire_tests)
+check_PROGRAMS += tests/unit/wire_tests
+TESTS += tests/unit/wire_tests
+tests_unit_wire_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
+	tests/unit/test_address.c tests/unit/test_channel.c tests/unit/test_connecting.c \
+	tests/unit/test_evaluation.c tests/unit/test_flush_index.c tests/unit/test_frame.c \
+	tests/unit/test_host.c tests/unit/test_key.c tests/unit/test_message.c tests/unit/test_peer.c \
+	tests/unit/test_program.c tests/unit/test_validity.c \
+	tests/unit/connect_fixture.h tests/unit/folder_fixture.h tests/unit/peer_fixture.h \
+	tests/unit/tls_fixture.h
+tests_unit_wire_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(SSL_CFLAGS) $(CRYPTO_CFLAGS)
+tests_unit_wire_tests_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_wire_tests_LDFLAGS = -Wl,--wrap=SSL_SESSION_new
 endif
-
-tests_unit_test_message_SOURCES = tests/unit/test_message.c
-tests_unit_test_message_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_validity_SOURCES = tests/unit/test_validity.c
-tests_unit_test_validity_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_flush_index_SOURCES = tests/unit/test_flush_index.c
-tests_unit_test_flush_index_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_program_SOURCES = tests/unit/test_program.c
-tests_unit_test_program_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_peer_SOURCES = tests/unit/test_peer.c tests/unit/connect_fixture.h \
-	tests/unit/peer_fixture.h
-tests_unit_test_peer_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_frame_SOURCES = tests/unit/test_frame.c tests/unit/peer_fixture.h
-tests_unit_test_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_address_SOURCES = tests/unit/test_address.c tests/unit/connect_fixture.h
-tests_unit_test_address_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_host_SOURCES = tests/unit/test_host.c tests/unit/connect_fixture.h
-tests_unit_test_host_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_connecting_SOURCES = tests/unit/test_connecting.c tests/unit/connect_fixture.h
-tests_unit_test_connecting_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_evaluation_SOURCES = tests/unit/test_evaluation.c
-tests_unit_test_evaluation_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_key_SOURCES = tests/unit/test_key.c tests/unit/folder_fixture.h
-tests_unit_test_key_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_channel_SOURCES = tests/unit/test_channel.c tests/unit/tls_fixture.h
-tests_unit_test_channel_CFLAGS = $(AM_CFLAGS) $(SSL_CFLAGS) $(CRYPTO_CFLAGS)
-tests_unit_test_channel_LDADD = $(WIRE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_channel_LDFLAGS = -Wl,--wrap=SSL_SESSION_new
