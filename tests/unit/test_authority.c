@@ -9,7 +9,6 @@
 
 #include "coordinator/status/http_message.h"
 #include "tests/unit/suites.h"
-#include "coordinator/status/authority.h"
 
 static struct authority_own own;
 

@@ -10,7 +10,6 @@
 
 #include "optimizer/orthant.h"
 #include "tests/unit/suites.h"
-#include "coordinator/orthant.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 41 }; /* the last is a bias */

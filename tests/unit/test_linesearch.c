@@ -11,7 +11,6 @@
 
 #include "optimizer/linesearch.h"
 #include "tests/unit/suites.h"
-#include "coordinator/linesearch.h"
 
 struct value {
     double phi, slope;

@@ -8,7 +8,6 @@
 
 #include "coordinator/dispatch/plan.h"
 #include "tests/unit/suites.h"
-#include "coordinator/plan.h"
 
 static struct run_list list(const struct run *runs, uint32_t length) {
     return (struct run_list){.items = runs, .length = length};

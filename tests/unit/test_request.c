@@ -10,7 +10,6 @@
 
 #include "coordinator/status/http_message.h"
 #include "tests/unit/suites.h"
-#include "coordinator/status/request.h"
 
 #define HOST "Host: here\r\n"
 

@@ -8,7 +8,6 @@
 
 #include "coordinator/dispatch/plan.h"
 #include "tests/unit/suites.h"
-#include "coordinator/shares.h"
 
 #define US 1e3
 

@@ -4,10 +4,6 @@
 #include "coordinator/status/figures.h"
 #include "coordinator/sweep/plan.h"
 #include "tests/unit/suites.h"
-#include "coordinator/reason.h"
-#include "coordinator/status/members.h"
-#include "coordinator/sweep/record.h"
-#include "coordinator/sweep/table.h"
 #include "tests/unit/store_fixture.h"
 
 static const struct sweep_shape plain = {.values = 4}, folded = {.values = 3, .folds = 2};

@@ -12,8 +12,6 @@
 #include "coordinator/machine/machine.h"
 #include "coordinator/status/figures.h"
 #include "tests/unit/suites.h"
-#include "coordinator/state.h"
-#include "coordinator/status/members.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/result.h"
 #include "tests/unit/coordinator_bench.h"
