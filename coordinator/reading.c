@@ -63,7 +63,7 @@ void steering_read(struct coordinator *c, struct output *out) {
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
 static void form_pair(struct coordinator *c) {
-    const struct lbfgs *history = &c->steering->optimizer.history;
+    const struct pairs *history = &c->steering->optimizer.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
     bool is_s = c->steering->read_vector % 2;
     struct operation operation = {

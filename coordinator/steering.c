@@ -122,7 +122,7 @@ void steering_cancel(struct coordinator *c) {
 
 void steering_describe_checkpoint(const struct coordinator *c, struct message_checkpoint *message,
                                   uint64_t *slots, uint64_t *serials) {
-    const struct lbfgs *history = &c->steering->optimizer.history;
+    const struct pairs *history = &c->steering->optimizer.history;
     for (uint32_t i = 0; i < history->pairs; i++) {
         slots[i] = history->slot[i];
         serials[i] = history->serial[history->slot[i]];

@@ -3,7 +3,7 @@
 #include "base/mutant.h"
 #include "coordinator/steering_parts.h"
 
-static void serialize_history(struct codec *codec, struct lbfgs *history) {
+static void serialize_history(struct codec *codec, struct pairs *history) {
     serialize_u32(codec, &history->memory);
     serialize_u32(codec, &history->pairs);
     serialize_u16(codec, &history->candidate);

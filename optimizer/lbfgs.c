@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mutant.h"
-#include "optimizer/orthant.h"
+#include "optimizer/linesearch.h"
 #include "optimizer/programs.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
@@ -34,7 +34,7 @@ static void fire(struct optimizer *o, enum safeguard safeguard) {
 void optimizer_init(struct optimizer *o, const struct optimizer_settings *settings) {
     memset(o, 0, sizeof *o);
     o->settings = *settings;
-    lbfgs_init(&o->history, settings->memory);
+    pairs_init(&o->history, settings->memory);
 }
 
 /* ---- requests ---- */
@@ -60,7 +60,7 @@ static enum optimizer_want search_along(struct optimizer *o, double first_step,
 
 /* The negative gradient, with a first step of length 1 at most: no curvature is known. */
 static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *program) {
-    lbfgs_reset(&o->history, false);
+    pairs_reset(&o->history, false);
     o->steepest = true;
     programs_acceptance(o, program);
     programs_direction(o, program);
@@ -75,12 +75,12 @@ void optimizer_load(struct optimizer *o, struct bytes *program) {
 }
 
 void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t number) {
-    struct lbfgs_products products[SLOTS_MAX];
+    struct pairs_products products[SLOTS_MAX];
     memcpy(products, scalars, (o->history.pairs + 1) * sizeof products[0]);
     double curvature = products[o->history.pairs].sy;
     bool keep = curvature > 0 && curvature / products[o->history.pairs].yy > 0;
-    lbfgs_accept(&o->history, products, keep && isfinite(curvature), SERIAL_GIVEN + number);
-    lbfgs_condition(&o->history);
+    pairs_accept(&o->history, products, keep && isfinite(curvature), SERIAL_GIVEN + number);
+    pairs_condition(&o->history);
 }
 
 void optimizer_close(struct optimizer *o, enum reason reason) {
@@ -150,7 +150,7 @@ static void take_factor(struct optimizer *o, double added) {
     if (mutant(PAIRS_KEPT))
         o->history.preconditioned = o->preconditioner.in_force;
     else
-        lbfgs_reset(&o->history, o->preconditioner.in_force);
+        pairs_reset(&o->history, o->preconditioner.in_force);
 }
 
 /* ---- decisions ---- */
@@ -185,7 +185,7 @@ static enum optimizer_want retry(struct optimizer *o, enum safeguard safeguard,
                                  struct bytes *program) {
     if (o->history.preconditioned && o->history.pairs) {
         fire(o, safeguard);
-        lbfgs_reset(&o->history, true);
+        pairs_reset(&o->history, true);
         return measure_direction(o, program);
     }
     if (o->history.preconditioned) {
@@ -213,7 +213,7 @@ static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer 
 
 /* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
 static bool keeps_pair(const struct optimizer *o, const struct measured *m) {
-    const struct lbfgs_products *candidate = &m->products[o->history.pairs];
+    const struct pairs_products *candidate = &m->products[o->history.pairs];
     if (!o->started)
         return false;
     if (o->settings.l1 > 0)
@@ -226,8 +226,8 @@ static void accept_pair(struct optimizer *o, const struct measured *m) {
     bool keep = keeps_pair(o, m);
     if (!keep && o->started)
         fire(o, SAFEGUARD_PAIR_SKIPPED);
-    lbfgs_accept(&o->history, m->products, keep, o->step + 1);
-    if (lbfgs_condition(&o->history) > 0)
+    pairs_accept(&o->history, m->products, keep, o->step + 1);
+    if (pairs_condition(&o->history) > 0)
         fire(o, SAFEGUARD_PAIRS_DROPPED);
 }
 

@@ -99,7 +99,7 @@ enum optimizer_want {
 
 struct optimizer {
     struct optimizer_settings settings;
-    struct lbfgs history;
+    struct pairs history;
     struct linesearch search;
     enum reason reason;
     enum reason closes; /* why the run ends at the next accepted point; REASON_NONE: it goes on */

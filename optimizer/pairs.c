@@ -10,24 +10,24 @@
 /* Least reciprocal condition number of the scaled R: half the digits of the direction are good. */
 #define CONDITION_LEAST 1e-8
 
-void lbfgs_init(struct lbfgs *history, uint32_t memory) {
+void pairs_init(struct pairs *history, uint32_t memory) {
     memset(history, 0, sizeof *history);
     history->memory = memory;
     history->gamma = 1;
 }
 
-void lbfgs_reset(struct lbfgs *history, bool preconditioned) {
+void pairs_reset(struct pairs *history, bool preconditioned) {
     history->pairs = 0;
     history->preconditioned = preconditioned;
     history->gamma = 1;
 }
 
-static void drop_oldest(struct lbfgs *history) {
+static void drop_oldest(struct pairs *history) {
     history->pairs--;
     memmove(history->slot, history->slot + 1, history->pairs * sizeof history->slot[0]);
 }
 
-static bool slot_in_use(const struct lbfgs *history, uint16_t slot) {
+static bool slot_in_use(const struct pairs *history, uint16_t slot) {
     for (uint32_t i = 0; i < history->pairs; i++)
         if (history->slot[i] == slot)
             return true;
@@ -35,7 +35,7 @@ static bool slot_in_use(const struct lbfgs *history, uint16_t slot) {
 }
 
 /* The next slot round the ring that holds no pair: the one written longest ago. */
-static uint16_t free_slot(const struct lbfgs *history, uint16_t after) {
+static uint16_t free_slot(const struct pairs *history, uint16_t after) {
     uint16_t slots = (uint16_t)(history->memory + 2);
     uint16_t slot = after;
     do
@@ -44,7 +44,7 @@ static uint16_t free_slot(const struct lbfgs *history, uint16_t after) {
     return slot;
 }
 
-void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep,
+void pairs_accept(struct pairs *history, const struct pairs_products *products, bool keep,
                   uint64_t step) {
     uint16_t new_slot = history->candidate;
     uint32_t pairs = history->pairs;
@@ -70,7 +70,7 @@ void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, 
 }
 
 /* 1/√(s_i·y_i) for each pair. */
-static void scales(const struct lbfgs *history, double *scale) {
+static void scales(const struct pairs *history, double *scale) {
     for (uint32_t i = 0; i < history->pairs; i++) {
         uint16_t slot = history->slot[i];
         scale[i] = 1 / sqrt(history->sy[slot][slot]);
@@ -78,7 +78,7 @@ static void scales(const struct lbfgs *history, double *scale) {
 }
 
 /* R scaled on both sides, column-major with leading dimension `pairs`; free it. */
-static double *scaled_triangle(const struct lbfgs *history, const double *scale) {
+static double *scaled_triangle(const struct pairs *history, const double *scale) {
     uint32_t n = history->pairs;
     double *r = memory_new((size_t)n * n, sizeof *r);
     for (uint32_t j = 0; j < n; j++)
@@ -88,7 +88,7 @@ static double *scaled_triangle(const struct lbfgs *history, const double *scale)
     return r;
 }
 
-uint32_t lbfgs_condition(struct lbfgs *history) {
+uint32_t pairs_condition(struct pairs *history) {
     uint32_t n = history->pairs;
     if (n == 0)
         return 0;
@@ -103,7 +103,7 @@ uint32_t lbfgs_condition(struct lbfgs *history) {
     return dropped;
 }
 
-void lbfgs_direction(const struct lbfgs *history, double *u, double *w) {
+void pairs_direction(const struct pairs *history, double *u, double *w) {
     uint32_t n = history->pairs;
     if (n == 0)
         return;

@@ -27,7 +27,7 @@
 
 #include "base/limits.h"
 
-struct lbfgs {
+struct pairs {
     uint32_t memory;                 /* pairs kept at most; there are memory + 2 slots */
     uint32_t pairs;                  /* pairs in use */
     uint16_t slot[HISTORY_MAX];      /* their slots, oldest first */
@@ -43,25 +43,25 @@ struct lbfgs {
 
 /* Products of one pair i with the gradient h at a trial and with the candidate pair's y. With P,
  * q_i stands for y_i. */
-struct lbfgs_products {
+struct pairs_products {
     double sh, yh, sy, yy; /* s_i·h, y_i·h, s_i·y, y_i·y */
 };
 
-void lbfgs_init(struct lbfgs *history, uint32_t memory);
+void pairs_init(struct pairs *history, uint32_t memory);
 
 /* Forgets all pairs; those to come are preconditioned or not. */
-void lbfgs_reset(struct lbfgs *history, bool preconditioned);
+void pairs_reset(struct pairs *history, bool preconditioned);
 
 /* The trial was accepted as step `step`: h is the gradient now, and `candidate` becomes the newest
  * pair if `keep`. products[0 … pairs) belong to the pairs, oldest first, products[pairs] to the
  * candidate. Makes room by dropping the oldest pair; picks the next candidate slot. */
-void lbfgs_accept(struct lbfgs *history, const struct lbfgs_products *products, bool keep,
+void pairs_accept(struct pairs *history, const struct pairs_products *products, bool keep,
                   uint64_t step);
 
 /* Drops oldest pairs while the scaled R is ill-conditioned; returns how many. */
-uint32_t lbfgs_condition(struct lbfgs *history);
+uint32_t pairs_condition(struct pairs *history);
 
 /* u and w of the formula above, `pairs` elements each, oldest first. */
-void lbfgs_direction(const struct lbfgs *history, double *u, double *w);
+void pairs_direction(const struct pairs *history, double *u, double *w);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mutant.h"
-#include "optimizer/orthant.h"
+#include "optimizer/linesearch.h"
 
 static void add(struct bytes *program, enum operation_code code, uint8_t a, uint8_t b) {
     program_add(program, &(struct operation){.code = code, .a = a, .b = b});
@@ -113,7 +113,7 @@ void programs_direction(struct optimizer *o, struct bytes *program) {
                                   .scaled = !o->steepest && is_scaled(o),
                                   .count = o->history.pairs};
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
-    lbfgs_direction(&o->history, operation.u, operation.w);
+    pairs_direction(&o->history, operation.u, operation.w);
     program_add(program, &operation);
     if (o->settings.l1 > 0)
         add_of_x(program, OPERATION_ALIGN, REGISTER_D);

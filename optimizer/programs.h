@@ -42,7 +42,7 @@ struct measured {
     double loss;        /* F at t */
     double slope;       /* along d at t, by the same; NaN if a component is not finite */
     double square, max; /* of the gradient there; with l1 of the pseudo-gradient */
-    const struct lbfgs_products *products; /* of the pairs and the candidate; NULL if none were
+    const struct pairs_products *products; /* of the pairs and the candidate; NULL if none were
                                               asked for */
     struct tensor_norms norms;             /* of the tensors, at t */
     /* the rest with l1 only; s = t − x */

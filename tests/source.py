@@ -5,7 +5,7 @@ import pathlib
 
 ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
 FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'store',
-           'coordinator', 'shard', 'replica', 'examples', 'bench', 'tests')
+           'optimizer', 'coordinator', 'shard', 'replica', 'examples', 'bench', 'tests')
 
 
 def c_files(folders=FOLDERS):

@@ -10,6 +10,7 @@
 
 #include "optimizer/orthant.h"
 #include "tests/unit/suites.h"
+#include "optimizer/linesearch.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 41 }; /* the last is a bias */
