@@ -2,7 +2,7 @@
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
 <<<<<<< HEAD
-	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c optimizer/orthant.c \
+	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/pairs.c optimizer/preconditioner.c optimizer/programs.c optimizer/reason.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
@@ -12,17 +12,17 @@ libsimulated_a_SOURCES = \
 	coordinator/pouring.c coordinator/reading.c coordinator/recording.c coordinator/refreshing.c \
 	coordinator/starting.c coordinator/steering.c coordinator/steering_state.c \
 =======
-	coordinator/coordinator.c coordinator/copying.c optimizer/downpour.c \
-	coordinator/durability.c coordinator/evaluating.c coordinator/flushes.c \
-	coordinator/handing.c coordinator/hosts.c optimizer/pairs.c coordinator/shares.c \
+	coordinator/machine/step.c coordinator/dispatch/backup.c optimizer/downpour.c \
+	coordinator/machine/recovery.c coordinator/dispatch/evaluation.c coordinator/dispatch/commit.c \
+	coordinator/dispatch/portions.c coordinator/machine/hosts.c optimizer/pairs.c coordinator/dispatch/plan.c \
 	optimizer/linesearch.c \
-	coordinator/membership.c optimizer/lbfgs.c coordinator/output.c \
-	coordinator/plan.c coordinator/pouring.c optimizer/programs.c \
+	coordinator/machine/membership.c optimizer/lbfgs.c coordinator/dispatch/output.c \
+ coordinator/pouring.c optimizer/programs.c \
 	optimizer/preconditioner.c coordinator/reading.c optimizer/reason.c \
 	coordinator/recording.c coordinator/refreshing.c \
-	coordinator/recovery.c coordinator/rejoining.c coordinator/rounds.c coordinator/setup.c \
-	coordinator/starting.c coordinator/state.c coordinator/steering.c \
-	coordinator/steering_state.c coordinator/verdicts.c coordinator/view.c \
+ coordinator/dispatch/round.c coordinator/machine/setup.c \
+	coordinator/starting.c coordinator/machine/state.c coordinator/steering.c \
+	coordinator/steering_state.c \
 >>>>>>> de2e8fd (Put the search within orthants beside the line search, and call the history of L-BFGS its pairs)
 	shard/backend_host.c shard/checkpoint.c shard/evaluation.c shard/factor.c shard/folder.c shard/frame.c \
 	shard/interpreter.c shard/orthant.c shard/programs.c \
