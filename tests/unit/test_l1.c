@@ -8,9 +8,8 @@
 
 #include <cmocka.h>
 
-#include "optimizer/orthant.h"
-#include "tests/unit/suites.h"
 #include "optimizer/linesearch.h"
+#include "tests/unit/suites.h"
 #include "tests/unit/memory_backend.h"
 
 enum { N = 41 }; /* the last is a bias */
