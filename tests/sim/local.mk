@@ -1,7 +1,6 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
-<<<<<<< HEAD
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/pairs.c optimizer/preconditioner.c optimizer/programs.c optimizer/reason.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
@@ -11,19 +10,6 @@ libsimulated_a_SOURCES = \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
 	coordinator/pouring.c coordinator/reading.c coordinator/recording.c coordinator/refreshing.c \
 	coordinator/starting.c coordinator/steering.c coordinator/steering_state.c \
-=======
-	coordinator/machine/step.c coordinator/dispatch/backup.c optimizer/downpour.c \
-	coordinator/machine/recovery.c coordinator/dispatch/evaluation.c coordinator/dispatch/commit.c \
-	coordinator/dispatch/portions.c coordinator/machine/hosts.c optimizer/pairs.c coordinator/dispatch/plan.c \
-	optimizer/linesearch.c \
-	coordinator/machine/membership.c optimizer/lbfgs.c coordinator/dispatch/output.c \
- coordinator/pouring.c optimizer/programs.c \
-	optimizer/preconditioner.c coordinator/reading.c optimizer/reason.c \
-	coordinator/recording.c coordinator/refreshing.c \
- coordinator/dispatch/round.c coordinator/machine/setup.c \
-	coordinator/starting.c coordinator/machine/state.c coordinator/steering.c \
-	coordinator/steering_state.c \
->>>>>>> de2e8fd (Put the search within orthants beside the line search, and call the history of L-BFGS its pairs)
 	shard/backend_host.c shard/checkpoint.c shard/evaluation.c shard/factor.c shard/folder.c shard/frame.c \
 	shard/interpreter.c shard/orthant.c shard/programs.c \
 	shard/registers.c shard/saving.c shard/setup.c shard/shard.c shard/staging.c shard/waiting.c \
