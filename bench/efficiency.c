@@ -18,7 +18,7 @@
 #include "bench/virtual.h"
 #include "coordinator/steering_parts.h"
 #include "numeric/setup.h"
-#include "replica/kernels.h"
+#include "replica/compute.h"
 #include "replica/replica.h"
 #include "shard/shard.h"
 

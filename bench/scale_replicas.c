@@ -25,7 +25,7 @@
 #include "base/memory.h"
 #include "data/set.h"
 #include "numeric/setup.h"
-#include "replica/kernels.h"
+#include "replica/compute.h"
 #include "replica/replica.h"
 #include "wire/channel.h"
 #include "wire/connecting.h"

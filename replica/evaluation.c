@@ -108,6 +108,33 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
     replica->parameters = replica->own_parameters;
 }
 
+/* Adds a tensor's part, whose rows have these penalties, or 1, to what weights cost. */
+static double pull_of(const struct layout_tensor *tensor, const struct coordinate *columns,
+                      double l2, const double *vector, double *pull) {
+    double cost = 0;
+    for (uint64_t j = 0; j < tensor->rows; j++)
+        for (uint64_t k = 0; k < tensor->columns; k++) {
+            uint64_t i = tensor->first + j * tensor->columns + k;
+            double penalty = columns ? columns[j].penalty : 1;
+            pull[i] = l2 * penalty * vector[i];
+            cost += pull[i] * vector[i];
+        }
+    return cost / 2;
+}
+
+/* The point in scaled columns, in place, from what the shards hold; and the change of its gradient.
+ */
+static void leave_kronecker(struct kronecker_point *point, const struct layout *layout,
+                            const struct coordinate *columns, double l2, double *vector) {
+    kronecker_turn(point->kronecker, point->work, vector);
+    point->change = (struct objective_change){
+        .kronecker = point->kronecker, .columns = columns, .pull = point->pull};
+    for (uint32_t t = 0; t < layout->count; t++)
+        if (layout->tensor[t].regularized)
+            point->change.penalty +=
+                pull_of(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
+}
+
 /* The whole point is here: rows are computed with weights and biases. */
 static void leave_coordinates(struct replica *replica) {
     if (!replica->setup.coordinates)
@@ -119,8 +146,8 @@ static void leave_coordinates(struct replica *replica) {
     double *own = replica->own_parameters;
     if (replica->parameters != own)
         heartbeat_copy(own, replica->parameters, n * sizeof *own);
-    if (replica->mixing.used)
-        mixing_leave(&replica->mixing, layout, replica->columns, replica->setup.l2, own);
+    if (replica->kronecker.used)
+        leave_kronecker(&replica->kronecker, layout, replica->columns, replica->setup.l2, own);
     coordinates_begin(&walk, layout, replica->columns);
     coordinates_leave(&walk, 0, n, own, own);
     coordinates_end(&walk);
@@ -203,20 +230,21 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
     replica->started_ns = now_ns;
-    replica_act(replica, &(struct action){
-                             .kind = ACTION_COMPUTE,
-                             .computation = {
-                                 .first = replica->computing.chunks.first,
-                                 .count = replica->computing.chunks.count,
-                                 .parts = evaluation->parts,
-                                 .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
-                                 .parameters = replica->parameters,
-                                 .change = replica->mixing.used ? &replica->mixing.change : NULL,
-                                 .bounds = evaluation->bounds,
-                                 .drawing = evaluation->drawing,
-                                 .sums = sums,
-                                 .clear = clear,
-                             }});
+    replica_act(
+        replica,
+        &(struct action){.kind = ACTION_COMPUTE,
+                         .computation = {
+                             .first = replica->computing.chunks.first,
+                             .count = replica->computing.chunks.count,
+                             .parts = evaluation->parts,
+                             .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
+                             .parameters = replica->parameters,
+                             .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
+                             .bounds = evaluation->bounds,
+                             .drawing = evaluation->drawing,
+                             .sums = sums,
+                             .clear = clear,
+                         }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
 }
@@ -306,7 +334,7 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->sums_dirty = false;
     if (wanted) {
         const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
-        bool turned = replica->setup.coordinates && !replica->mixing.used; /* by the shards */
+        bool turned = replica->setup.coordinates && !replica->kronecker.used; /* by the shards */
         if (turned && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,

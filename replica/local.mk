@@ -1,16 +1,12 @@
 noinst_LIBRARIES += libreplica.a
 libreplica_a_SOURCES = \
-	replica/accrual.c replica/accrual.h \
-	replica/evaluation.c replica/state.h \
 	replica/flush.c replica/flush.h \
-	replica/mixing.c replica/mixing.h \
-	replica/kernels.c replica/kernels.h \
-	replica/replica.c replica/replica.h \
+	replica/compute.c replica/compute.h \
+	replica/evaluation.c replica/state.h \
 	replica/setup.c \
-	replica/work.h \
-	replica/workers.c replica/workers.h replica/workers_parts.h \
-	replica/workers_device.c \
-	replica/workers_threads.c
+	replica/workers.c replica/workers.h \
+	replica/replica.c replica/replica.h \
+	replica/workers_device.c
 REPLICA_LIBS = libreplica.a
 
 bin_PROGRAMS += dml-replica

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "replica/work.h"
+#include "replica/compute.h"
 #include "wire/message.h"
 #include "wire/outbox.h"
 

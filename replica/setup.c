@@ -29,6 +29,13 @@ static void forget_shards(struct replica *replica) {
     replica->shard_count = 0;
 }
 
+static void release_kronecker(struct kronecker_point *point) {
+    kronecker_work_free(point->work);
+    kronecker_free(point->kronecker);
+    free(point->pull);
+    *point = (struct kronecker_point){0};
+}
+
 /* What the last set-up left behind. The workers must have let go of it. */
 static void release_work(struct replica *replica) {
     flush_pool_release(&replica->flushes);
@@ -59,7 +66,7 @@ static void forget_columns(struct replica *replica) {
 
 void replica_release_setup(struct replica *replica) {
     forget_columns(replica);
-    mixing_release(&replica->mixing);
+    release_kronecker(&replica->kronecker);
     forget_shards(replica);
     release_work(replica);
     release_texts(replica);
@@ -168,7 +175,7 @@ static uint64_t columns_of(const struct replica *replica) {
 
 static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
     bool ready = replica->opened && replica->columns_set == columns_of(replica) &&
-                 replica->mixing.used == replica->mixing.set;
+                 replica->kronecker.used == replica->kronecker.set;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         ready &= replica->shards[i].placed && replica->shards[i].greeted;
     bool became = ready && !replica->ready;
@@ -245,7 +252,8 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);
-    mixing_set_up(&replica->mixing, layout);
+    release_kronecker(&replica->kronecker);
+    replica->kronecker.used = objective_is_mixed(layout);
     if (message->coordinates)
         replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
@@ -268,7 +276,7 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
     if (!open)
         open_anew(replica, message, &layout);
     replica->columns_set = 0;
-    replica->mixing.set = false;
+    replica->kronecker.set = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         replica->shards[i].placed = false;
 }
@@ -294,13 +302,30 @@ void replica_on_coordinates(struct replica *replica, const struct message *messa
     check_ready(replica, now_ns, out);
 }
 
+/* NULL, or what is wrong with the factors. */
+static const char *set_factors(struct kronecker_point *point, const struct layout *layout,
+                               const struct bulk *factors) {
+    bool used = point->used;
+    if (!used || factors->length != kronecker_size(layout) * sizeof(double))
+        return "factors came of other coordinates than there are";
+    release_kronecker(point);
+    point->used = used;
+    point->kronecker = kronecker_new(layout, (const double *)factors->data);
+    if (!point->kronecker)
+        return "factors came that are none";
+    point->work = kronecker_work_new(point->kronecker);
+    point->pull = memory_new(layout_parameters(layout), sizeof *point->pull);
+    point->set = true;
+    return NULL;
+}
+
 void replica_on_factors(struct replica *replica, const struct message *message, int64_t now_ns,
                         struct outbox *out) {
     if (message->factors.attempt != replica->attempt) {
         replica->counters.stale++;
         return;
     }
-    const char *fault = mixing_take(&replica->mixing, &replica->setup.layout, &message->bulk);
+    const char *fault = set_factors(&replica->kronecker, &replica->setup.layout, &message->bulk);
     if (fault)
         replica_fail(replica, ERROR_INTERNAL, fault, out);
     else

@@ -3,10 +3,11 @@
 #ifndef DML_REPLICA_STATE_H
 #define DML_REPLICA_STATE_H
 
+#include <stdbool.h>
+
 #include "base/coordinates.h"
-#include "replica/accrual.h"
+#include "objective/kronecker.h"
 #include "replica/flush.h"
-#include "replica/mixing.h"
 #include "replica/replica.h"
 #include "wire/bulk.h"
 
@@ -47,6 +48,18 @@ struct evaluation {
     struct accrual accrual;
 };
 
+/* Kronecker-factored coordinates (objective/kronecker.h) of a network: the shards' vectors are in
+ * these, on top of the scaled columns, and so is the gradient that goes to them. What weights cost
+ * is added here, since it is no sum over elements there. Zeroed memory is one that is not used. */
+struct kronecker_point {
+    bool used;                      /* the layout says so */
+    bool set;                       /* the factors have come for this attempt */
+    struct kronecker *kronecker;    /* owned */
+    struct kronecker_work *work;    /* owned */
+    double *pull;                   /* of change; owned */
+    struct objective_change change; /* at the point that was fetched last */
+};
+
 struct replica {
     struct replica_identity identity;
     struct replica_counters counters;
@@ -75,7 +88,7 @@ struct replica {
     struct range *ranges;       /* a shard each */
     struct coordinate *columns; /* the coordinates of the point that is fetched; NULL: none */
     uint64_t columns_set;       /* of them, those that came since the last REPLICA_SETUP */
-    struct mixing mixing;
+    struct kronecker_point kronecker;
 
     /* the trial point */
     double *own_parameters; /* n elements: the parts of several shards are copied here, and what a

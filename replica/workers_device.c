@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "objective/on_device.h"
-#include "replica/kernels.h"
-#include "replica/workers_parts.h"
+#include "replica/workers.h"
 
 struct driver {
     struct workers head;

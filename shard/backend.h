@@ -14,7 +14,19 @@
 #include <stdint.h>
 
 #include "shard/registers.h"
-#include "shard/staging.h"
+#include "wire/message.h"
+
+/* A slice as it is added to sums. */
+struct slice {
+    enum stage_encoding encoding;
+    uint64_t entries; /* SPARSE */
+    const void *data; /* values; SPARSE: offsets, then slice_values() */
+};
+
+static inline const int64_t *slice_values(const struct slice *slice) {
+    const uint8_t *start = (const uint8_t *)slice->data;
+    return (const int64_t *)(const void *)(start + stage_sparse_values_at(slice->entries));
+}
 
 struct operation_list; /* shard/interpreter.h */
 

@@ -1,7 +1,9 @@
-/* The disk as the code that writes and reads checkpoints sees it. shard/files.h is the real one;
- * tests and the simulator bring their own.
+/* The disk as the code that writes and reads checkpoints sees it: a table of functions. There is
+ * the real one, and one that is confined to a folder; tests and the simulator bring their own.
+ * Beside checkpoints (shard/checkpoint.h) a shard's folder holds an epoch that keeps older
+ * coordinators out.
  *
- * Every function answers 0 or an error code, with a text that names the path. */
+ * Every function of the table answers 0 or an error code, with a text that names the path. */
 #ifndef DML_SHARD_DISK_H
 #define DML_SHARD_DISK_H
 
@@ -41,5 +43,21 @@ struct disk {
                 void *visitor);
     int (*remove)(void *context, const char *path);
 };
+
+/* The disk of a shard that runs as a process: files in folders, through base/file.h. */
+extern const struct disk files_disk;
+
+/* A disk that allows access below one folder only: anybody who reaches a shard over TCP can name
+ * any folder to it. */
+struct confined {
+    struct disk disk;         /* hand this out; the struct must not move */
+    const struct disk *below; /* the disk that does the work */
+    char *root;               /* owned, without links; NULL: nothing may be touched */
+};
+
+/* Confines `below` to `folder`, which is made if it is missing; with NULL everything is refused,
+ * with an error that names the option --folder. ERROR_CREATE or ERROR_PERMISSION. */
+int confined_init(struct confined *confined, const struct disk *below, const char *folder);
+void confined_release(struct confined *confined);
 
 #endif

@@ -1,7 +1,10 @@
 /* Sends the trial point to replicas, takes slices of flushes in, and answers READ. */
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/mutant.h"
 #include "numeric/fixed.h"
 #include "shard/backend.h"
@@ -63,40 +66,143 @@ void answer_held_fetches(struct shard *shard, struct outbox *out) {
     }
 }
 
+/* ---- staged slices ---- */
+
+static void staged_release(struct staged *staged) {
+    kept_bulk_release(&staged->bulk);
+    free(staged->biases);
+}
+
+void staging_clear(struct staging *staging) {
+    for (size_t i = 0; i < staging->staged_count; i++)
+        staged_release(&staging->staged[i]);
+    staging->staged_count = 0;
+    flush_index_clear(&staging->index);
+    staging->folded_count = 0;
+    staging->folded_hash = 0;
+}
+
+void staging_release(struct staging *staging) {
+    staging_clear(staging);
+    free(staging->staged);
+    free(staging->folded);
+    flush_index_release(&staging->index);
+    *staging = (struct staging){0};
+}
+
+static struct staged *find_staged(const struct staging *staging, const struct flush_id *id) {
+    for (size_t i = 0; i < staging->staged_count; i++)
+        if (flush_id_equal(&staging->staged[i].id, id))
+            return &staging->staged[i];
+    return NULL;
+}
+
+static bool is_folded(const struct staging *staging, const struct flush_id *id) {
+    return flush_index_find(&staging->index, id, NULL);
+}
+
+static void drop_staged(struct staging *staging, struct staged *staged) {
+    assert(staging->staged_count && staged < staging->staged + staging->staged_count);
+    staged_release(staged);
+    *staged = staging->staged[--staging->staged_count];
+}
+
+/* How many sums of biases come beside each slice: only if the run has scaled columns. */
+static size_t biases_of(const struct shard *shard) {
+    return shard->sums == SUMS_PARAMETERS ? shard->registers.frame.biases : 0;
+}
+
+static int check_slice(const struct shard *shard, const struct message *message) {
+    const struct message_stage *stage = &message->stage;
+    size_t count = registers_sums(&shard->registers, shard->sums), biases = biases_of(shard);
+    if (stage->encoding == STAGE_DENSE && message->bulk.length != count * sizeof(int64_t))
+        return error_set(ERROR_DATA, "a dense slice that is not as long as the sums");
+    if (stage->biases.length != (stage->encoding == STAGE_NONE ? 0 : biases))
+        return error_set(ERROR_DATA, "a slice with the sums of %u biases, of %zu",
+                         stage->biases.length, biases);
+    const uint32_t *offsets = message->bulk.data;
+    for (uint64_t i = 0; stage->encoding == STAGE_SPARSE && i < stage->entries; i++)
+        if (offsets[i] >= count)
+            return error_set(ERROR_DATA, "a sparse slice with an offset outside of the sums");
+    return 0;
+}
+
+/* Keeps a slice until its verdict, and takes its memory over. A replica sends a STAGE again if the
+ * answer was lost with a connection or a coordinator. A flush that is folded already must not be
+ * staged again: nobody would fold or drop that slice. */
+static int keep_slice(struct shard *shard, const struct message *message) {
+    struct staging *staging = &shard->staging;
+    const struct message_stage *stage = &message->stage;
+    if (find_staged(staging, &stage->flush) || is_folded(staging, &stage->flush))
+        return 0;
+    int code = check_slice(shard, message);
+    if (code)
+        return code;
+    MEMORY_ROOM(staging->staged, staging->staged_count, staging->staged_capacity);
+    struct staged *staged = &staging->staged[staging->staged_count++];
+    *staged =
+        (struct staged){.id = stage->flush, .encoding = stage->encoding, .entries = stage->entries};
+    bulk_keep(&message->bulk, &staged->bulk);
+    if (stage->biases.length) {
+        staged->biases = memory_new(stage->biases.length, sizeof *staged->biases);
+        memcpy(staged->biases, stage->biases.items, stage->biases.length * sizeof *staged->biases);
+    }
+    return 0;
+}
+
+/* The first slice of an evaluation replaces what the sums held of the one before. Biases are few:
+ * the host has their sums, wherever the others are. */
+static int add_slice(struct shard *shard, const struct staged *staged) {
+    struct registers *registers = &shard->registers;
+    bool first = !shard->staging.folded_count;
+    int64_t *bias = registers->frame.bias_sum;
+    size_t biases = biases_of(shard);
+    if (first && biases)
+        memset(bias, 0, biases * sizeof *bias);
+    if (staged->biases)
+        fixed_merge(biases, bias, staged->biases);
+    const struct slice slice = {
+        .encoding = staged->encoding, .entries = staged->entries, .data = staged->bulk.data};
+    return registers->backend->fold(registers, registers_sums(registers, shard->sums), &slice,
+                                    first);
+}
+
+/* Exactly once: the next coordinator repeats FOLD for every verdict in its journal, and cannot know
+ * which of them this shard has carried out. So the list of folded flushes is asked first. The list,
+ * the sums and the hash are for one evaluation; BEGIN clears them together. ERROR_INTERNAL if the
+ * flush was never staged here, or dropped. */
+static int fold(struct shard *shard, const struct flush_id *id) {
+    struct staging *staging = &shard->staging;
+    struct staged *staged = find_staged(staging, id);
+    if (is_folded(staging, id)) {
+        assert(!staged);
+        return 0;
+    }
+    if (!staged)
+        return error_set(ERROR_INTERNAL,
+                         "asked to fold flush %u of replica %llu in evaluation "
+                         "%u, which is not staged here",
+                         id->sequence, (unsigned long long)id->incarnation, id->evaluation);
+    int code = add_slice(shard, staged);
+    if (code)
+        return code;
+    drop_staged(staging, staged);
+    MEMORY_ROOM(staging->folded, staging->folded_count, staging->folded_capacity);
+    flush_index_add(&staging->index, id, (uint32_t)staging->folded_count);
+    staging->folded[staging->folded_count++] = *id;
+    staging->folded_hash += flush_id_hash(id);
+    return 0;
+}
+
 /* ---- flushes ---- */
 
+/* Whether the flush is of the evaluation under way. */
 static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
     bool at_hand = shard->begun && (id->attempt == shard->attempt || mutant(ATTEMPT_IGNORED)) &&
                    id->evaluation == shard->evaluation;
     if (!at_hand)
         shard->counters.stale++;
     return at_hand;
-}
-
-static size_t biases_of(const struct shard *shard) {
-    return shard->sums == SUMS_PARAMETERS ? shard->registers.frame.biases : 0;
-}
-
-/* Biases are few: the host has their sums, wherever the others are. */
-static int add_slice(void *context, const struct slice *slice, bool first) {
-    struct shard *shard = context;
-    struct registers *registers = &shard->registers;
-    int64_t *bias = registers->frame.bias_sum;
-    size_t biases = biases_of(shard);
-    if (first && biases)
-        memset(bias, 0, biases * sizeof *bias);
-    if (slice->biases)
-        fixed_merge(biases, bias, slice->biases);
-    return registers->backend->fold(registers, registers_sums(registers, shard->sums), slice,
-                                    first);
-}
-
-/* Those of the evaluation at hand. */
-static struct sums sums_of(struct shard *shard) {
-    return (struct sums){.count = registers_sums(&shard->registers, shard->sums),
-                         .biases = biases_of(shard),
-                         .add = add_slice,
-                         .context = shard};
 }
 
 void on_stage(struct shard *shard, uint32_t from, const struct message *message,
@@ -109,8 +215,7 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
         return;
     }
     struct message answer = {.type = MESSAGE_STAGED};
-    const struct sums sums = sums_of(shard);
-    if (staging_keep(&shard->staging, message, &sums)) {
+    if (keep_slice(shard, message)) {
         shard->counters.stages_refused++;
         answer.type = MESSAGE_REFUSED;
         answer.refused.reason = error_text();
@@ -119,7 +224,7 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
             .flush = *id, .index = shard->index, .incarnation = shard->incarnation};
     }
     if (mutant(FOLD_WITHOUT_VERDICT))
-        staging_fold(&shard->staging, id, &sums);
+        fold(shard, id);
     shard_answer(shard, from, answer, out);
     error_clear();
 }
@@ -129,30 +234,20 @@ void on_fold(struct shard *shard, uint32_t from, const struct message *message,
     const struct flush_id *id = &message->fold.flush;
     if (!is_at_hand(shard, id))
         return;
-    const struct sums sums = sums_of(shard);
-    enum fold_result result = staging_fold(&shard->staging, id, &sums);
-    if (result == FOLD_FAILED) {
-        shard_fail(shard, ERROR_UNAVAILABLE, out);
-        return;
-    }
-    if (result == FOLD_UNKNOWN) {
-        shard_fail(shard,
-                   error_set(ERROR_INTERNAL,
-                             "asked to fold flush %u of replica %llu in evaluation "
-                             "%u, which is not staged here",
-                             id->sequence, (unsigned long long)id->incarnation, id->evaluation),
-                   out);
-        return;
-    }
-    shard_answer(shard, from, (struct message){.type = MESSAGE_FOLDED, .folded = {.flush = *id}},
-                 out);
+    int code = fold(shard, id);
+    if (code)
+        shard_fail(shard, code, out);
+    else
+        shard_answer(shard, from,
+                     (struct message){.type = MESSAGE_FOLDED, .folded = {.flush = *id}}, out);
 }
 
 void on_drop(struct shard *shard, uint32_t from, const struct message *message,
              struct outbox *out) {
     (void)from, (void)out;
-    if (is_at_hand(shard, &message->drop.flush))
-        staging_drop(&shard->staging, &message->drop.flush);
+    struct staged *staged = find_staged(&shard->staging, &message->drop.flush);
+    if (is_at_hand(shard, &message->drop.flush) && staged)
+        drop_staged(&shard->staging, staged);
 }
 
 /* ---- reading registers ---- */

@@ -3,26 +3,21 @@ libshard_a_SOURCES = \
 	shard/backend.h shard/backend_device.c shard/backend_host.c \
 	shard/block.h \
 	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
-	shard/confined.c shard/confined.h \
+	shard/disk.c \
 	shard/evaluation.c \
 	shard/factor.c shard/factor.h \
-	shard/files.c shard/files.h \
-	shard/folder.c shard/folder.h \
 	shard/frame.c shard/frame.h \
 	shard/interpreter.c shard/interpreter.h \
 	shard/kernels.c shard/kernels.def \
 	shard/orthant.c \
 	shard/placing.c shard/placing.h \
 	shard/programs.c \
-	shard/proof.c shard/proof.h \
 	shard/registers.c shard/registers.h shard/resident.h \
 	shard/saving.c \
 	shard/setup.c \
 	shard/shard.c shard/shard.h shard/state.h \
-	shard/staging.c shard/staging.h \
 	shard/sweep.c shard/sweep_each.h shard/sweep_kernel.h shard/sweep_step.h shard/sweep_sums.h \
 	shard/sweep_plan.c shard/sweep_plan.h \
-	shard/waiting.c \
 	shard/writer.c shard/writer.h
 if HAVE_CUDA
 libshard_a_SOURCES += shard/kernels_cuda.cu

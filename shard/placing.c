@@ -1,8 +1,226 @@
 #include "shard/placing.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
 #include "device/choose.h"
+#include "numeric/fixed.h"
 #include "shard/backend.h"
-#include "shard/proof.h"
+#include "shard/interpreter.h"
+
+/* ---- the proof ---- */
+
+/* A block and a part of one. */
+enum { ELEMENTS = BLOCK_ELEMENTS + 1003, SLOTS = 2, BIASES = 51 };
+
+/* The same registers on the CPU or on the device, and what a program yields there. */
+struct side {
+    struct registers registers;
+    struct bytes scalars;
+};
+
+/* Of like sizes, so that every order of additions rounds in its own way. */
+static double canned(struct random *random) {
+    double magnitude = random_unit(random) * fixed_power((int)random_below(random, 6) - 3);
+    return random_next(random) & 1 ? magnitude : -magnitude;
+}
+
+/* Sums of squares are not below 0. */
+static double element(struct random *random, uint8_t number) {
+    double value = random_below(random, 5) ? canned(random) : 0;
+    return number == REGISTER_A ? fabs(value) : value;
+}
+
+/* Registers, sums and exponents as no program would leave them, the same for both sides. */
+static int fill(struct registers *registers) {
+    struct random random;
+    int16_t exponents[ELEMENTS];
+    int64_t sums[ELEMENTS];
+    random_init(&random, 1);
+    for (size_t i = 0; i < ELEMENTS; i++) {
+        exponents[i] = (int16_t)(random_below(&random, 90) - 20);
+        sums[i] = fixed_round(canned(&random) * 0x1p30);
+    }
+    int code = registers_set_exponents(registers, 0, exponents, ELEMENTS);
+    if (!code)
+        code = registers->backend->load(registers);
+    const struct slice slice = {.encoding = STAGE_DENSE, .data = sums};
+    for (int times = 0; times < 2 && !code; times++)
+        code = registers->backend->fold(registers, ELEMENTS, &slice, !times);
+    for (uint8_t i = 0; i < REGISTERS && !code; i++) {
+        for (size_t k = 0; registers_have(registers, i) && k < ELEMENTS; k++)
+            registers->vector[i].elements[k] = element(&random, i);
+        if (registers_have(registers, i))
+            code = registers_push(registers, i, 0, ELEMENTS);
+    }
+    return code;
+}
+
+static int begin(struct side *side, struct device *device) {
+    struct layout layout = layout_linear(ELEMENTS - BIASES, 1, false);
+    const struct layout_tensor bias = {.name = TENSOR_BIAS, .rows = 1, .columns = BIASES};
+    layout_add(&layout, &bias);
+    struct bytes blob;
+    bytes_init(&blob);
+    bytes_init(&side->scalars);
+    layout_encode(&layout, &blob);
+    const struct message_shard_setup setup = {.layout = {blob.data, (uint32_t)blob.length},
+                                              .count = ELEMENTS,
+                                              .slots = SLOTS,
+                                              .history_type = HISTORY_FLOAT,
+                                              .weight_sum = 7,
+                                              .orthants = 1,
+                                              .adagrad = 1};
+    registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
+    int code = registers_set_up(&side->registers, &setup);
+    bytes_release(&blob);
+    return code ? code : fill(&side->registers);
+}
+
+static void end(struct side *side) {
+    bytes_release(&side->scalars);
+    registers_release(&side->registers);
+}
+
+/* ---- the program ---- */
+
+static const struct operation operations[] = {
+    {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 7},
+    {.code = OPERATION_REGULARIZE, .a = REGISTER_H, .b = REGISTER_T, .alpha = 0.3},
+    {.code = OPERATION_ADD, .a = REGISTER_G, .b = REGISTER_H, .c = REGISTER_D, .alpha = 0.7},
+    {.code = OPERATION_PAIR,
+     .slot = 0,
+     .a = REGISTER_T,
+     .b = REGISTER_X,
+     .c = REGISTER_G,
+     .d = REGISTER_D,
+     .e = REGISTER_G,
+     .f = REGISTER_D,
+     .beta = 0.25},
+    {.code = OPERATION_PAIR,
+     .slot = 1,
+     .a = REGISTER_H,
+     .b = REGISTER_X,
+     .c = REGISTER_H,
+     .d = REGISTER_G,
+     .e = REGISTER_H,
+     .f = REGISTER_G,
+     .beta = 0.25},
+    {.code = OPERATION_MASK, .slot = 1, .a = REGISTER_T, .b = REGISTER_X},
+    {.code = OPERATION_HISTORY_DOTS, .a = REGISTER_H, .slot = 1, .count = 2, .slots = {1, 0}},
+    {.code = OPERATION_DIRECTION,
+     .a = REGISTER_D,
+     .b = REGISTER_H,
+     .alpha = 1.1,
+     .beta = 0.25,
+     .count = 2,
+     .slots = {0, 1},
+     .u = {0.7, -0.2},
+     .w = {0.4, 1.3}},
+    {.code = OPERATION_PSEUDO_GRADIENT,
+     .a = REGISTER_QH,
+     .b = REGISTER_T,
+     .c = REGISTER_H,
+     .l1 = 0.25},
+    {.code = OPERATION_ALIGN, .a = REGISTER_D, .b = REGISTER_T, .c = REGISTER_QH},
+    {.code = OPERATION_PROJECT, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_QH},
+    {.code = OPERATION_DOT, .a = REGISTER_H, .b = REGISTER_D},
+    {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T},
+    {.code = OPERATION_MAX_ABS, .a = REGISTER_QH},
+    {.code = OPERATION_TENSOR_SQUARES, .a = REGISTER_H, .tensors = 2},
+    {.code = OPERATION_NORM_1, .a = REGISTER_T},
+    {.code = OPERATION_DESCENT,
+     .a = REGISTER_T,
+     .b = REGISTER_X,
+     .c = REGISTER_QH,
+     .d = REGISTER_H,
+     .l1 = 0.25},
+    {.code = OPERATION_EXCESS, .a = REGISTER_H, .b = REGISTER_X, .alpha = 0.5, .l1 = 0.25},
+    {.code = OPERATION_ADAGRAD,
+     .a = REGISTER_X,
+     .b = REGISTER_A,
+     .c = REGISTER_H,
+     .alpha = 0.3,
+     .l1 = 0.5},
+    {.code = OPERATION_DIAGONAL, .a = REGISTER_A, .alpha = 0.3, .beta = 0.7},
+    {.code = OPERATION_PAIR,
+     .slot = 0,
+     .a = REGISTER_T,
+     .b = REGISTER_X,
+     .c = REGISTER_H,
+     .d = REGISTER_G,
+     .e = REGISTER_H,
+     .f = REGISTER_G,
+     .beta = 1,
+     .scaled = true},
+    {.code = OPERATION_DIRECTION,
+     .a = REGISTER_G,
+     .b = REGISTER_H,
+     .alpha = 0.6,
+     .beta = 1,
+     .count = 1,
+     .slots = {0},
+     .u = {0.4},
+     .w = {0.2},
+     .scaled = true},
+};
+
+static int run(struct side *side) {
+    struct operation items[sizeof operations / sizeof *operations];
+    memcpy(items, operations, sizeof items);
+    const struct operation_list list = {.items = items, .count = sizeof items / sizeof *items};
+    const struct bounds bounds = bounds_of_one(3);
+    struct registers *registers = &side->registers;
+    int code = registers->backend->run(&list, registers, &bounds, &side->scalars);
+    for (uint8_t i = 0; i < REGISTERS && !code; i++)
+        if (registers_have(registers, i))
+            code = registers_pull(registers, i, 0, ELEMENTS);
+    for (uint32_t slot = 0; slot < SLOTS && !code; slot++)
+        code = registers->backend->pull_pair(registers, slot);
+    return code;
+}
+
+static bool agree(const struct side *one, const struct side *other) {
+    bool same = one->scalars.length == other->scalars.length &&
+                !memcmp(one->scalars.data, other->scalars.data, one->scalars.length);
+    size_t stored = ELEMENTS * history_size(HISTORY_FLOAT);
+    for (uint8_t i = 0; i < REGISTERS; i++)
+        same &= !registers_have(&one->registers, i) ||
+                !memcmp(one->registers.vector[i].elements, other->registers.vector[i].elements,
+                        ELEMENTS * sizeof(double));
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        same &= !memcmp(registers_s(&one->registers, slot, 0),
+                        registers_s(&other->registers, slot, 0), stored) &&
+                !memcmp(registers_q(&one->registers, slot, 0),
+                        registers_q(&other->registers, slot, 0), stored);
+    return same;
+}
+
+int shard_proof_of_device(struct device *device) {
+    struct side *sides = memory_new(2, sizeof *sides); /* the CPU, the device */
+    int code = begin(&sides[0], NULL);
+    if (!code)
+        code = run(&sides[0]);
+    if (!code)
+        code = begin(&sides[1], device);
+    if (!code)
+        code = run(&sides[1]);
+    if (!code && !agree(&sides[0], &sides[1]))
+        code = error_set(ERROR_CONFIG,
+                         "%s does not compute the bits that the CPU computes: update its driver, "
+                         "or set `device = cpu`",
+                         device_name(device));
+    end(&sides[0]);
+    end(&sides[1]);
+    free(sides);
+    return code;
+}
+
+/* ---- the place ---- */
 
 void shard_placing_release(struct shard_placing *placing) {
     device_close(placing->device);

@@ -1,4 +1,5 @@
-/* Finds and opens what a shard computes on: the CPU or a device. */
+/* Finds and opens what a shard computes on, the CPU or a device, and proves that a device computes
+ * the bits of the CPU. */
 #ifndef DML_SHARD_PLACING_H
 #define DML_SHARD_PLACING_H
 
@@ -21,5 +22,10 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup,
                        struct shard_place *place);
 
 void shard_placing_release(struct shard_placing *placing); /* no shard may be on it any more */
+
+/* Runs programs of every operation on canned numbers, on the device and on the CPU. 0 if all that
+ * they leave and yield is the same; else ERROR_CONFIG, with a text that names the device; and
+ * ERROR_UNAVAILABLE if that failed. */
+int shard_proof_of_device(struct device *device);
 
 #endif

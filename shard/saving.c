@@ -1,15 +1,144 @@
 /* Checkpoints: asks for writing, loading, deleting and fencing, and acts on the answers. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/backend.h"
-#include "shard/folder.h"
+#include "shard/disk.h"
 #include "shard/state.h"
+
+/* ---- the folder: the epoch that keeps older coordinators out ---- */
+
+/* The file FOLDER/epoch, byte for byte. */
+struct epoch_file {
+    char magic[8];
+    uint64_t epoch;
+    uint64_t checksum; /* of the fields before it */
+};
+
+static const char epoch_magic[8] = "DMLEPOC\n";
+
+static uint64_t checksum_of(const struct epoch_file *content) {
+    return hash64(content, offsetof(struct epoch_file, checksum));
+}
+
+/* 0 if there is no file. */
+static int read_epoch(const struct disk *disk, const char *path, uint64_t *epoch) {
+    struct epoch_file content;
+    void *file;
+    uint64_t length;
+    *epoch = 0;
+    int code = disk->open(disk->context, path, &file, &length);
+    if (code == ERROR_UNAVAILABLE) {
+        error_clear();
+        return 0;
+    }
+    if (code)
+        return code;
+    if (length == sizeof content)
+        code = disk->read(disk->context, file, 0, &content, sizeof content);
+    if (!code &&
+        (length != sizeof content || memcmp(content.magic, epoch_magic, sizeof epoch_magic) ||
+         content.checksum != checksum_of(&content)))
+        code = error_set(ERROR_DATA,
+                         "%s is damaged: remove it once no coordinator of this run is left", path);
+    disk->close(disk->context, file);
+    *epoch = code ? 0 : content.epoch;
+    return code;
+}
+
+static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch) {
+    struct epoch_file content = {.epoch = epoch};
+    memcpy(content.magic, epoch_magic, sizeof epoch_magic);
+    content.checksum = checksum_of(&content);
+    const struct disk_piece piece = {&content, sizeof content};
+    if (failpoint_write(FAILPOINT_fence_write))
+        return error_set_errno(ERROR_IO, "cannot write %s", path);
+    int code = disk->write(disk->context, path, &piece, 1, NULL);
+    if (!code)
+        failpoint(FAILPOINT_fence_written);
+    return code;
+}
+
+/* Writes the epoch into the folder, unless the folder holds it already. ERROR_AGAIN if the folder
+ * holds a higher one: a newer coordinator works with it. ERROR_DATA if the file is damaged. */
+static int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
+    char *path = memory_format("%s/epoch", folder);
+    uint64_t there;
+    int code = read_epoch(disk, path, &there);
+    if (!code && there > epoch && !mutant(NO_EPOCH_CHECK))
+        code = error_set(ERROR_AGAIN,
+                         "a newer coordinator, of epoch %" PRIu64 ", works with %s; this one has "
+                         "epoch %" PRIu64 " and must end",
+                         there, folder, epoch);
+    else if (!code && there < epoch)
+        code = write_epoch(disk, path, epoch);
+    free(path);
+    return code;
+}
+
+/* ---- the folder: files that are not needed any more ---- */
+
+struct cleanup {
+    const uint64_t *steps;
+    size_t count;
+    uint64_t before;
+    struct bytes names; /* to remove, each with a 0 behind it */
+};
+
+static bool is_kept(const struct cleanup *cleanup, uint64_t step) {
+    for (size_t i = 0; i < cleanup->count; i++)
+        if (cleanup->steps[i] == step)
+            return true;
+    return false;
+}
+
+static bool is_needed(const struct cleanup *cleanup, const char *name) {
+    uint64_t step = 0;
+    int end = 0;
+    if (!strncmp(name, "epoch.tmp.", 10))
+        return false;
+    if (sscanf(name, "step-%" SCNu64 "%n", &step, &end) != 1)
+        return true;
+    if (step >= cleanup->before)
+        return true;
+    return name[end] ? strncmp(name + end, ".tmp.", 5) : is_kept(cleanup, step);
+}
+
+static void note_file(void *visitor, const char *name) {
+    struct cleanup *cleanup = visitor;
+    if (!is_needed(cleanup, name))
+        bytes_append(&cleanup->names, name, strlen(name) + 1);
+}
+
+/* Removes the checkpoints of steps before `before` except `steps` [count], and temporary files of
+ * such steps. Later steps stay, even if the run went back behind them: a process that was replaced
+ * and does not know it yet must not remove what its successor wrote. Files with other names stay.
+ */
+static int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps,
+                       size_t count, uint64_t before) {
+    struct cleanup cleanup = {.steps = steps, .count = count, .before = before};
+    bytes_init(&cleanup.names);
+    int code = disk->list(disk->context, folder, note_file, &cleanup);
+    for (size_t at = 0; !code && at < cleanup.names.length;) {
+        const char *name = (const char *)cleanup.names.data + at;
+        char *path = memory_format("%s/%s", folder, name);
+        failpoint(FAILPOINT_retain_delete);
+        code = disk->remove(disk->context, path);
+        at += strlen(name) + 1;
+        free(path);
+    }
+    bytes_release(&cleanup.names);
+    return code;
+}
 
 /* ---- actions ---- */
 
@@ -111,7 +240,7 @@ void saving_release(struct saving *saving) {
     free(saving->folder);
 }
 
-/* ---- the epoch ---- */
+/* ---- fencing ---- */
 
 /* The epoch must be on disk before this coordinator is welcomed, or before READY: a process that is
  * started in place of this shard knows only what the folder says, and must refuse an older

@@ -50,8 +50,8 @@ struct shard_counters {
 enum shard_action_kind {
     SHARD_WRITE, /* checkpoint_write(job), in its own time; answer shard_written() */
     SHARD_LOAD,  /* checkpoint_load(); answer shard_loaded() */
-    SHARD_KEEP,  /* folder_keep(); a failure is worth a warning */
-    SHARD_FENCE, /* folder_fence(); answer shard_fenced() */
+    SHARD_KEEP,  /* remove older files but these; a failure is worth a warning */
+    SHARD_FENCE, /* put the epoch into the folder; answer shard_fenced() */
 };
 
 /* The pointers belong to the shard. They are valid until the action is answered; for KEEP, which

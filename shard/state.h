@@ -2,11 +2,39 @@
 #ifndef DML_SHARD_STATE_H
 #define DML_SHARD_STATE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "shard/checkpoint.h"
 #include "shard/registers.h"
 #include "shard/shard.h"
-#include "shard/staging.h"
 #include "wire/bulk.h"
+#include "wire/flush_index.h"
+#include "wire/message.h"
+
+/* A slice of a flush that waits for its verdict. */
+struct staged {
+    struct flush_id id;
+    enum stage_encoding encoding;
+    uint64_t entries; /* STAGE_SPARSE */
+    struct kept_bulk bulk;
+    int64_t *biases; /* sums of the biases beside it, or NULL; owned */
+};
+
+/* The slices that wait, and the flushes that the sum holds. */
+struct staging {
+    struct staged *staged; /* owned */
+    size_t staged_count, staged_capacity;
+    struct flush_id *folded; /* of the evaluation at hand; owned */
+    size_t folded_count, folded_capacity;
+    struct flush_index index; /* into `folded` */
+    uint64_t folded_hash;     /* sum of flush_id_hash() over them */
+};
+
+/* Forgets everything, for a new evaluation. */
+void staging_clear(struct staging *staging);
+void staging_release(struct staging *staging);
 
 struct replica_link {
     uint32_t link;
@@ -128,15 +156,6 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
 void on_retain(struct shard *shard, uint32_t from, const struct message *message,
                struct outbox *out);
 
-/* Hands a message that nothing keeps waiting to its handler. */
-void shard_dispatch(struct shard *shard, uint32_t from, const struct message *message,
-                    struct outbox *out);
-
-/* Whether a message of the coordinator must wait: for something on disk, or behind a message that
- * waits. */
-bool must_wait(const struct shard *shard, const struct message *message);
-/* Keeps a message that must wait, and takes its bulk over. */
-void keep_waiting(struct shard *shard, const struct message *message);
 /* Handles the messages that need not wait any more, in order. */
 void go_on(struct shard *shard, struct outbox *out);
 /* Drops the waiting messages: their coordinator is gone or replaced. */

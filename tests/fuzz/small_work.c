@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "replica/kernels.h"
+#include "replica/compute.h"
 
 double small_work_curvature(uint32_t element) {
     return 1 + 10 * (element % 7);

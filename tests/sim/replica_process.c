@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "replica/kernels.h"
+#include "replica/compute.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/host.h"
 #include "tests/sim/network.h"

@@ -11,8 +11,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
-#include "shard/confined.h"
-#include "shard/files.h"
+#include "shard/disk.h"
 #include "tests/unit/folder_fixture.h"
 
 static int put(struct confined *confined, const char *path) {

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "shard/interpreter.h"
-#include "shard/proof.h"
+#include "shard/placing.h"
 #include "shard/state.h"
 
 enum { SEVERAL_PARTS = (2 << 20) + 99 };

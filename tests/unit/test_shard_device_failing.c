@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "shard/proof.h"
+#include "shard/placing.h"
 
 /* ---- checkpoints ---- */
 

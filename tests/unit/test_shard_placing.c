@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "shard/placing.h"
-#include "shard/proof.h"
 
 /* A device that is sound but for one bit of what is brought to it: see tests/unit/shard.mk. */
 static bool spoils;

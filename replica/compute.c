@@ -1,4 +1,4 @@
-#include "replica/kernels.h"
+#include "replica/compute.h"
 
 #include <string.h>
 

@@ -1,0 +1,69 @@
+/* What a replica computes over chunks: the work that its state machine asks for, the answer, and
+ * what each kind of evaluation computes over one chunk. */
+#ifndef DML_REPLICA_COMPUTE_H
+#define DML_REPLICA_COMPUTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "numeric/totals.h"
+#include "objective/objective.h"
+#include "wire/evaluation.h"
+
+/* The work that a replica's state machine gives to its threads; `struct computed` is the answer. */
+struct computation {
+    uint32_t first, count; /* chunks */
+    struct evaluation_parts parts;
+    uint64_t point;                        /* not 0; of another number it is another point */
+    const double *parameters;              /* the point; does not change before the answer */
+    const struct objective_change *change; /* nor does this; or NULL */
+    struct bounds bounds;                  /* of the evaluation */
+    struct objective_drawing drawing;      /* of the curvature */
+    bool sums;                             /* false: only totals and maxima, no integer sums */
+    bool clear;                            /* zero the sums first: they hold something useless */
+};
+
+struct computed {
+    struct totals totals; /* of the evaluation's parts */
+    struct maxima maxima; /* exact, over the rows whose gradient was asked for */
+    bool exceeded;        /* one is beyond its bound: discard the sums */
+    bool stopped;         /* stopped before its end: discard everything */
+    uint64_t values;      /* stored values seen that went into the sums */
+    int error;            /* 0 or an error code */
+    bool device_failed;   /* the error is of the device alone: no more can be computed there */
+    char reason[1024];    /* text of the error */
+};
+
+/* What a thread computes with, and its sums. A chunk is computed by one thread in a fixed order, so
+ * the result depends on the chunk and the point alone. */
+struct kernel_place {
+    const struct objective_shape *shape;
+    const struct objective_scale *scale;
+    const struct objective_sample *sample; /* of the curvature */
+    const double *parameters;              /* the point */
+    int64_t *sums; /* of the evaluation's layout; NULL: only totals and maxima */
+    struct objective_scratch *scratch;
+};
+
+/* Computes chunk `number`, whose rows these are, as the part of `parts` says that it belongs to,
+ * and adds what comes out to `computed` and, unless a bound was exceeded, to the place's sums.
+ * ERROR_INTERNAL if it belongs to none. */
+int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
+               uint32_t number, const struct rows *rows, struct computed *computed);
+
+/* Records that a chunk belongs to no part. */
+int kernel_no_part(uint32_t number);
+
+/* Adds what came out of a chunk of part `part`, of which its kind uses `result` or `curved`;
+ * `values` are the stored values of its rows. */
+void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
+                        uint32_t part, const struct objective_result *result,
+                        const struct objective_curved *curved, uint64_t values);
+
+/* Nothing computed, for an evaluation of these parts. */
+void computed_init(struct computed *computed, const struct evaluation_parts *parts);
+
+/* Adds what was computed elsewhere in the same evaluation; the first error stays. */
+void computed_add(struct computed *into, const struct computed *part);
+
+#endif
