@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/activation.h"
+#include "numeric/special.h"
 #include "numeric/matrix.h"
 
 enum { REPEATS = 15 };

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/activation.h"
+#include "numeric/special.h"
 #include "numeric/setup.h"
 #include "objective/network.h"
 

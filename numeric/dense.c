@@ -1,9 +1,14 @@
 #include "numeric/dense.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/heartbeat.h"
 #include "base/memory.h"
+#include "numeric/clones.h"
 
 void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, double *b) {
     for (size_t j = 0; j < n && transposed; j++) {
@@ -56,4 +61,300 @@ size_t dense_upper_corner(size_t n, const double *r, size_t ld, double least) {
     }
     free(x);
     return n - k;
+}
+
+/* A pivot is what is left of a 1 on the diagonal: rounding leaves about n·1e-16 of it. */
+#define PIVOT_LEAST 1e-14
+
+/* Rows that are found together: each element of the rows above is then read once for all. */
+enum { TOGETHER = 8 };
+
+size_t triangle_row(size_t r) {
+    size_t whole = r / LANES; /* groups of rows of one length before row r */
+    return LANES * (whole + 1) * (LANES / 2 * whole + r % LANES);
+}
+
+/* Elements of row r with its padding. */
+static size_t row_length(size_t r) {
+    return (r / LANES + 1) * LANES;
+}
+
+/* ---- the factor ---- */
+
+/* The half of the lanes from `half` on of the products of `count` rows with one other row. AVX2 has
+ * registers for the sums of half of them. */
+LANES_INLINE void half_dots(size_t count, size_t half, size_t length, const double *const *rows,
+                            const double *other, half_lanes *dots) {
+    half_lanes sum[TOGETHER] = {0};
+    for (size_t k = half; k < length; k += LANES) {
+        half_lanes b;
+        memcpy(&b, other + k, sizeof b);
+        UNROLL for (size_t r = 0; r < count; r++) {
+            half_lanes a;
+            memcpy(&a, rows[r] + k, sizeof a);
+            sum[r] += a * b;
+        }
+    }
+    memcpy(dots, sum, sizeof sum);
+}
+
+/* Products of `count` rows with one other row, in the order of that row's elements. */
+LANES_INLINE void row_dots(size_t count, size_t length, const double *const *rows,
+                           const double *other, double *dots) {
+    half_lanes low[TOGETHER], high[TOGETHER];
+    half_dots(count, 0, length, rows, other, low);
+    half_dots(count, HALF, length, rows, other, high);
+    for (size_t r = 0; r < count; r++)
+        dots[r] = half_lanes_sum(&low[r], &high[r]);
+}
+
+/* Rows first… of C, left to right. A row's elements from k on are 0 until they are found, so a
+ * product over whole lanes is one over the elements before k. */
+LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double *const *a) {
+    double *rows[TOGETHER] = {0};
+    double dots[TOGETHER];
+    for (size_t r = 0; r < count; r++)
+        rows[r] = c + triangle_row(first + r);
+    for (size_t k = 0; k < first; k++) {
+        const double *above = c + triangle_row(k);
+        row_dots(count, row_length(k), (const double *const *)rows, above, dots);
+        for (size_t r = 0; r < count; r++)
+            rows[r][k] = (a[r][k] - dots[r]) / above[k];
+    }
+    for (size_t k = first; k < first + count; k++) {
+        size_t own = k - first;
+        row_dots(count - own, row_length(k), (const double *const *)rows + own, rows[own],
+                 dots + own);
+        double pivot = a[own][k] - dots[own];
+        if (!(pivot > PIVOT_LEAST) || isinf(pivot))
+            return false;
+        rows[own][k] = sqrt(pivot);
+        for (size_t r = own + 1; r < count; r++)
+            rows[r][k] = (a[r][k] - dots[r]) / rows[own][k];
+    }
+    return true;
+}
+
+/* Keeps rows first… of A and clears them, since those of C grow in their place. */
+static void take_rows(size_t count, size_t first, double *triangle, double *const *kept) {
+    for (size_t r = 0; r < count; r++) {
+        size_t bytes = row_length(first + r) * sizeof(double);
+        double *row = triangle + triangle_row(first + r);
+        memcpy(kept[r], row, bytes);
+        memset(row, 0, bytes);
+    }
+}
+
+VECTOR_CLONES
+static bool factor(size_t n, double *triangle, double *const *kept) {
+    const double *const *a = (const double *const *)kept;
+    for (size_t first = 0; first < n; first += TOGETHER) {
+        size_t count = n - first < TOGETHER ? n - first : TOGETHER;
+        heartbeat();
+        take_rows(count, first, triangle, kept);
+        bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a)
+                                       : find_rows(count, first, triangle, a);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+bool cholesky_factor(size_t n, double *a) {
+    assert(n <= PRECONDITION_PARAMETERS_MAX);
+    size_t length = row_length(n);
+    double *room = memory_new(TOGETHER * length, sizeof *room), *kept[TOGETHER];
+    for (size_t r = 0; r < TOGETHER; r++)
+        kept[r] = room + r * length;
+    bool found = factor(n, a, kept);
+    free(room);
+    return found;
+}
+
+/* ---- solutions ---- */
+
+LANES_INLINE double row_dot(size_t length, const double *row, const double *z) {
+    lanes sum[2] = {{0}, {0}};
+    for (size_t k = 0; k < length; k += LANES) {
+        lanes a, b;
+        lanes_load(&a, row + k);
+        lanes_load(&b, z + k);
+        sum[k / LANES % 2] += a * b;
+    }
+    sum[0] += sum[1];
+    return lanes_sum(&sum[0]);
+}
+
+/* z = C⁻¹·b; z is zero before. */
+LANES_INLINE void solve_forward(size_t n, const double *c, const double *b, double *z) {
+    for (size_t r = 0; r < n; r++) {
+        const double *row = c + triangle_row(r);
+        z[r] = (b[r] - row_dot(row_length(r), row, z)) / row[r];
+    }
+}
+
+/* z = C⁻ᵀ·z. What lies behind an element in its lane is subtracted 0 times. */
+LANES_INLINE void solve_backward(size_t n, const double *c, double *z) {
+    for (size_t r = n; r-- > 0;) {
+        const double *row = c + triangle_row(r);
+        double found = z[r] / row[r];
+        for (size_t k = 0; k < row_length(r); k += LANES) {
+            lanes a, v;
+            lanes_load(&a, row + k);
+            lanes_load(&v, z + k);
+            v -= found * a;
+            lanes_store(z + k, &v);
+        }
+        z[r] = found;
+    }
+}
+
+VECTOR_CLONES
+void cholesky_solve(size_t n, const double *c, double *b) {
+    _Alignas(64) double z[PRECONDITION_PARAMETERS_MAX + LANES];
+    assert(n <= PRECONDITION_PARAMETERS_MAX);
+    memset(z, 0, row_length(n) * sizeof *z);
+    solve_forward(n, c, b, z);
+    solve_backward(n, c, z);
+    memcpy(b, z, n * sizeof *b);
+}
+
+/* Iterations of the subspace: directions of eigenvalues half as large as the last one that is
+ * wanted have then lost all but 2⁻¹² of their share. */
+#define ITERATIONS 12
+#define SWEEPS_MAX 30
+
+/* ---- small symmetric matrices ---- */
+
+static void swap(double *a, double *b) {
+    double kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Rotates rows and columns p and q of the matrix so that its element (p, q) becomes 0. */
+static void rotate(size_t n, double *matrix, double *vectors, size_t p, size_t q) {
+    double off = matrix[p * n + q];
+    if (off == 0)
+        return;
+    double theta = (matrix[q * n + q] - matrix[p * n + p]) / (2 * off);
+    double t = 1 / (fabs(theta) + sqrt(theta * theta + 1));
+    t = theta < 0 ? -t : t;
+    double c = 1 / sqrt(t * t + 1), s = t * c;
+    for (size_t k = 0; k < n; k++) {
+        double a = matrix[k * n + p], b = matrix[k * n + q];
+        matrix[k * n + p] = c * a - s * b;
+        matrix[k * n + q] = s * a + c * b;
+    }
+    for (size_t k = 0; k < n; k++) {
+        double a = matrix[p * n + k], b = matrix[q * n + k];
+        matrix[p * n + k] = c * a - s * b;
+        matrix[q * n + k] = s * a + c * b;
+    }
+    for (size_t k = 0; k < n; k++) {
+        double a = vectors[k * n + p], b = vectors[k * n + q];
+        vectors[k * n + p] = c * a - s * b;
+        vectors[k * n + q] = s * a + c * b;
+    }
+}
+
+static double off_diagonal(size_t n, const double *matrix) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++)
+            sum += fabs(matrix[i * n + j]);
+    return sum;
+}
+
+static void sort_falling(size_t n, double *values, double *vectors) {
+    for (size_t i = 0; i < n; i++) {
+        size_t most = i;
+        for (size_t j = i + 1; j < n; j++)
+            if (values[j] > values[most])
+                most = j;
+        if (most == i)
+            continue;
+        swap(&values[i], &values[most]);
+        for (size_t k = 0; k < n; k++)
+            swap(&vectors[k * n + i], &vectors[k * n + most]);
+    }
+}
+
+void eigen_symmetric(size_t n, double *matrix, double *values, double *vectors) {
+    double trace = 0;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < n; j++)
+            vectors[i * n + j] = i == j;
+        trace += fabs(matrix[i * n + i]);
+    }
+    for (unsigned sweep = 0; sweep < SWEEPS_MAX; sweep++) {
+        if (!(off_diagonal(n, matrix) > 1e-15 * trace))
+            break;
+        for (size_t p = 0; p < n; p++)
+            for (size_t q = p + 1; q < n; q++)
+                rotate(n, matrix, vectors, p, q);
+    }
+    for (size_t i = 0; i < n; i++)
+        values[i] = matrix[i * n + i];
+    sort_falling(n, values, vectors);
+}
+
+/* ---- large ones ---- */
+
+/* Even in (−1, 1), by the element's number: a step of a Weyl sequence, mixed. */
+static double fixed_number(size_t i) {
+    uint64_t x = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+/* Column k of the n×count matrix, times itself or another one. */
+static double column_dot(size_t n, size_t count, const double *q, size_t k, size_t other) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += q[i * count + k] * q[i * count + other];
+    return sum;
+}
+
+/* Gram and Schmidt, each column twice. What is left of a column that depends on those before is
+ * rounding: it becomes 0. */
+static void orthonormalise(size_t n, size_t count, double *q) {
+    for (size_t k = 0; k < count; k++) {
+        double before = column_dot(n, count, q, k, k);
+        for (size_t twice = 0; twice < 2; twice++)
+            for (size_t other = 0; other < k; other++) {
+                double share = column_dot(n, count, q, k, other);
+                for (size_t i = 0; i < n; i++)
+                    q[i * count + k] -= share * q[i * count + other];
+            }
+        double left = column_dot(n, count, q, k, k);
+        double scale = left > 1e-24 * before && left > 0 ? 1 / sqrt(left) : 0;
+        for (size_t i = 0; i < n; i++)
+            q[i * count + k] *= scale;
+    }
+}
+
+void eigen_largest(struct matrix_scratch *scratch, size_t m, size_t n, const double *a,
+                   size_t count, double *values, double *vectors) {
+    double small[EIGEN_MAX * EIGEN_MAX] = {0}, turn[EIGEN_MAX * EIGEN_MAX];
+    double *q = memory_new(n * count + 1, sizeof *q),
+           *image = memory_new(m * count + 1, sizeof *image);
+    for (size_t i = 0; i < n * count; i++)
+        q[i] = fixed_number(i);
+    orthonormalise(n, count, q);
+    for (unsigned iteration = 0; iteration < ITERATIONS; iteration++) {
+        matrix_product(scratch, m, count, n, a, n, q, count, image, count);
+        memset(q, 0, n * count * sizeof *q);
+        matrix_add_transposed(scratch, n, count, m, a, n, image, count, q, count);
+        orthonormalise(n, count, q);
+    }
+    matrix_product(scratch, m, count, n, a, n, q, count, image, count);
+    matrix_add_transposed(scratch, count, count, m, image, count, image, count, small, count);
+    eigen_symmetric(count, small, values, turn);
+    for (size_t k = 0; k < count; k++)
+        values[k] = fmax(values[k], 0) / (double)(m ? m : 1);
+    matrix_product(scratch, n, count, count, q, count, turn, count, vectors, count);
+    free(q);
+    free(image);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "numeric/exact_term.h"
+#include "numeric/sum_element.h"
 
 struct exact {
     int64_t limb[EXACT_LIMBS]; /* limb i counts units of 2^(32·i − 1074) */
@@ -36,5 +36,28 @@ void exact_encode(const struct exact *sum, struct bytes *out);
  * of that form.
  */
 bool exact_decode(struct exact *sum, struct cursor *in);
+
+/* A few exact sums that belong together: what an evaluation yields beside its integer sums. They
+ * are merged, sent and stored as one. */
+
+#define TOTALS_MAX 8
+
+struct totals {
+    uint32_t count; /* ≤ TOTALS_MAX */
+    struct exact sum[TOTALS_MAX];
+};
+
+/* `count` sums of zero. */
+void totals_init(struct totals *totals, uint32_t count);
+
+/* Adds sum by sum; both have as many. */
+void totals_merge(struct totals *into, const struct totals *from);
+
+/* One behind the other, each in its canonical form. */
+void totals_encode(const struct totals *totals, struct bytes *out);
+
+/* Reads exactly `count` sums and nothing after them; false (and zeros) if the bytes are not that.
+ */
+bool totals_decode(struct totals *totals, uint32_t count, const void *data, size_t length);
 
 #endif

@@ -22,7 +22,7 @@
 
 #include "config.h"
 #include "numeric/clones.h"
-#include "numeric/fixed_round.h"
+#include "numeric/sum_element.h"
 
 /* Exponents are clamped to these ranges, so that 2^e, 2^b and 2^−b are normal doubles. 2^(e − b)
  * need not be one. */

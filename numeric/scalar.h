@@ -1,4 +1,4 @@
-/* numeric/special.h and numeric/activation.h of one number: the same text as the lanes, so the same
+/* numeric/special.h and numeric/special.h of one number: the same text as the lanes, so the same
  * bits, for kernels of a device. A NaN stays one, but not with the same bits. */
 #ifndef DML_NUMERIC_SCALAR_H
 #define DML_NUMERIC_SCALAR_H
@@ -14,14 +14,13 @@
 
 #define WIDE 1
 #define NAME(function) scalar_##function
-#include "numeric/activation_lanes.def"
-#include "numeric/log_lanes.def"
+#include "numeric/lanes.def"
 #undef WIDE
 #undef NAME
 
 #define WIDE 0
 #define NAME(function) scalar_##function##_float
-#include "numeric/activation_lanes.def"
+#include "numeric/lanes.def"
 #undef WIDE
 #undef NAME
 
@@ -76,6 +75,25 @@ OF_EACH(special_exp_excess_each, special_exp_excess_one)
 #undef OF_EACH
 #undef VECTOR_BYTES
 #undef FUNCTION
-#include "numeric/lanes_end.def"
+#undef ALL
+#undef NUMBER
+#undef NUMBERS
+#undef WORD
+#undef WORDS
+#undef MANTISSA
+#undef BIAS
+#undef SIGN
+#undef INFINITE
+#undef LOG2_E
+#undef TO_INTEGER
+#undef LN2_HIGH
+#undef LN2_LOW
+#undef EXP_MOST
+#undef EXP_LEAST
+#undef TANH_MOST
+#undef TANH_SMALL
+#undef GELU_MOST
+#undef GELU_SLOPE
+#undef GELU_CUBE
 
 #endif

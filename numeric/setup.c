@@ -10,10 +10,9 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/adagrad.h"
-#include "numeric/cholesky.h"
+#include "numeric/steps.h"
+#include "numeric/dense.h"
 #include "numeric/fixed.h"
-#include "numeric/orthant.h"
 #include "numeric/vector.h"
 
 void numeric_setup(void) {

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "device/kernel.h"
-#include "numeric/fixed_round.h"
+#include "numeric/sum_element.h"
 #include "objective/device_chunk.h"
 #include "objective/dice.h"
 #include "objective/loss_row.h"

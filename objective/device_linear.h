@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "device/kernel.h"
-#include "numeric/fixed_round.h"
+#include "numeric/sum_element.h"
 #include "objective/device_chunk.h"
 
 /* Loops over registers must be unrolled, else they are memory. */

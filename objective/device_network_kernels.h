@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "device/kernel.h"
-#include "numeric/fixed_round.h"
+#include "numeric/sum_element.h"
 #include "numeric/scalar.h"
 #include "objective/device_chunk.h"
 

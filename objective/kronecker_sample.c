@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "numeric/activation.h"
-#include "numeric/eigen.h"
+#include "numeric/special.h"
+#include "numeric/dense.h"
 #include "objective/kronecker.h"
 #include "objective/kronecker_parts.h"
 #include "objective/parts.h"

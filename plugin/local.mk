@@ -3,11 +3,8 @@ libplugin_a_SOURCES = \
 	plugin/ask.c plugin/ask.h \
 	plugin/dml/objective.h \
 	plugin/gradient.c \
-	plugin/library.c plugin/library.h \
-	plugin/memory.c \
-	plugin/plugin.c plugin/plugin.h \
 	plugin/serve.c \
-	plugin/source.c \
+	plugin/plugin.c plugin/plugin.h \
 	plugin/talk.h
 PLUGIN_LIBS = libplugin.a
 

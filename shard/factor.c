@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "numeric/cholesky.h"
+#include "numeric/dense.h"
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
 

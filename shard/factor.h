@@ -20,7 +20,7 @@ struct factor {
     size_t order;     /* rows: 0 on a shard that holds no parameters */
     unsigned holders; /* who must drop it */
     double *elements; /* the roots, padded with zeros to whole lanes, and the triangle of C
-                         (numeric/cholesky.h): factor_bytes() */
+                         (numeric/dense.h): factor_bytes() */
 };
 
 /* One of zeros, held by the caller. */

@@ -9,7 +9,7 @@
 #include "base/failpoint.h"
 #include "base/heartbeat.h"
 #include "base/memory.h"
-#include "numeric/adagrad.h"
+#include "numeric/steps.h"
 #include "numeric/vector.h"
 #include "shard/block.h"
 #include "shard/factor.h"

@@ -1,5 +1,5 @@
 /* The operations of programs that minimise with l1, block by block. */
-#include "numeric/orthant.h"
+#include "numeric/steps.h"
 
 #include "shard/block.h"
 

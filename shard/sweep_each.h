@@ -2,9 +2,8 @@
 #ifndef DML_SHARD_SWEEP_EACH_H
 #define DML_SHARD_SWEEP_EACH_H
 
-#include "numeric/adagrad_element.h"
-#include "numeric/fixed_round.h"
-#include "numeric/orthant_element.h"
+#include "numeric/step_element.h"
+#include "numeric/sum_element.h"
 #include "shard/sweep_step.h"
 
 PORTABLE double sweep_stored(uint32_t wide, const void *stored, uint64_t i) {
@@ -40,14 +39,14 @@ PORTABLE double sweep_pseudo(const struct sweep_range *range, const struct sweep
     double root = range->root ? range->root[i] : 1;
     double g = range->root ? step->c[i] / root : step->c[i];
     double q;
-    orthant_element_pseudo(&q, &step->b[i], &g, step->l1);
+    element_pseudo(&q, &step->b[i], &g, step->l1);
     return range->root ? q * root : q;
 }
 
 PORTABLE void sweep_mask(const struct sweep_range *range, const struct sweep_step *step, uint64_t i,
                          double *y) {
     uint64_t keep;
-    orthant_element_moving(&keep, &step->a[i], &step->b[i]);
+    element_moving(&keep, &step->a[i], &step->b[i]);
     if (!keep) {
         *y = 0;
         sweep_store(range->wide, step->q, i, 0);
@@ -59,11 +58,11 @@ PORTABLE void sweep_adagrad(const struct sweep_range *range, const struct sweep_
                             uint64_t i) {
     double l1 = range->root ? step->l1 * range->root[i] : step->l1;
     if (step->code == SWEEP_ADAGRAD)
-        adagrad_element_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha);
+        element_adagrad_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha);
     else if (step->code == SWEEP_SHRINK)
-        adagrad_element_shrink(&step->a[i], &step->b[i], &l1, step->alpha);
+        element_adagrad_shrink(&step->a[i], &step->b[i], &l1, step->alpha);
     else
-        adagrad_element_diagonal(&step->a[i], step->alpha, step->beta);
+        element_adagrad_diagonal(&step->a[i], step->alpha, step->beta);
 }
 
 /* q *= a number of its own. */
@@ -116,10 +115,10 @@ PORTABLE void sweep_element(const struct sweep_range *range, const struct sweep_
         step->a[i] = sweep_pseudo(range, step, i);
         break;
     case SWEEP_PROJECT:
-        orthant_element_project(&step->a[i], &step->b[i], &step->c[i], 0);
+        element_project(&step->a[i], &step->b[i], &step->c[i], 0);
         break;
     case SWEEP_ALIGN:
-        orthant_element_align(&step->a[i], &step->b[i], &step->c[i], 0);
+        element_align(&step->a[i], &step->b[i], &step->c[i], 0);
         break;
     case SWEEP_MASK:
         sweep_mask(range, step, i, y);

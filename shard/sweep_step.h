@@ -5,13 +5,13 @@
  * of the phase: element i of the block is always thread i mod SWEEP_THREADS's, so nothing has to be
  * waited for. Sums are made in two phases: in LANES each lane of each sum is one thread's, in FOLD
  * the lanes of a sum are added up, which is added to the sum over all blocks, exactly. Additions
- * are in the order of numeric/vector.c and numeric/orthant.c. */
+ * are in the order of numeric/vector.c and numeric/steps.c. */
 #ifndef DML_SHARD_SWEEP_STEP_H
 #define DML_SHARD_SWEEP_STEP_H
 
 #include <stdint.h>
 
-#include "numeric/exact_term.h"
+#include "numeric/sum_element.h"
 
 #define SWEEP_BLOCK 4096 /* elements: BLOCK_ELEMENTS */
 #define SWEEP_THREADS 256
@@ -35,11 +35,11 @@ enum sweep_code {
     SWEEP_SCALE_Q,     /* q *= alpha */
     SWEEP_MULTIPLY_Q,  /* q *= a, element by element */
     SWEEP_ADD_HISTORY, /* a += Σ terms */
-    SWEEP_PSEUDO,      /* those of numeric/orthant.h: a, given b and c */
+    SWEEP_PSEUDO,      /* those of numeric/steps.h: a, given b and c */
     SWEEP_PROJECT,
     SWEEP_ALIGN,
     SWEEP_MASK,     /* q and y, given a and b */
-    SWEEP_ADAGRAD,  /* those of numeric/adagrad.h: a, with sums in `sums` and given c */
+    SWEEP_ADAGRAD,  /* those of numeric/steps.h: a, with sums in `sums` and given c */
     SWEEP_SHRINK,   /* a, given sums b */
     SWEEP_DIAGONAL, /* a, from sums */
     SWEEP_EACH_END,

@@ -113,11 +113,11 @@ PORTABLE void sweep_orthant_lane(const struct sweep_range *range, const struct s
         if (i < part->count)
             sweep_operands(range, step, part->first + i, operands);
         if (step->code == SWEEP_DESCENT) {
-            orthant_element_add_descent(sums, operands, step->alpha, step->l1);
+            element_add_descent(sums, operands, step->alpha, step->l1);
         } else if (step->code == SWEEP_EXCESS) {
-            orthant_element_add_excess(sums, operands, step->alpha, step->l1);
+            element_add_excess(sums, operands, step->alpha, step->l1);
         } else {
-            orthant_element_add_size(sums, operands, step->alpha, step->l1);
+            element_add_size(sums, operands, step->alpha, step->l1);
             sums[1] += operands[0] != 0;
         }
     }

@@ -30,7 +30,7 @@
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
  *          ADAGRAD a b c rate l1   b_j += c_j²; a_j −= rate·c_j/(√b_j + 1e-10); with l1 then nearer
  *                                  to 0 by rate·l1/(√b_j + 1e-10) for regularised j. Where b_j is
- *                                  not finite, a_j stays (numeric/adagrad.h)
+ *                                  not finite, a_j stays (numeric/steps.h)
  *          DIAGONAL a alpha beta   a_j = alpha/(√a_j + beta)
  *          PAIR slot a b c d e f beta scaled
  *                                  s[slot] = a − b, q[slot] = B·(c − d), rounded to the history
@@ -49,7 +49,7 @@
  *                                  (y is of the last PAIR, which must be of `slot` and in the same
  *                                  sweep)
  *
- * With l1|x|₁ in F, orthant-wise (numeric/orthant.h has q(x, g), the orthant ξ, and formulae). What
+ * With l1|x|₁ in F, orthant-wise (numeric/steps.h has q(x, g), the orthant ξ, and formulae). What
  * they do and add up to is for regularised j, unless something else is said:
  *
  *          PSEUDO_GRADIENT a b c l1  a = q(b, c); a_j = c_j for others

@@ -10,7 +10,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "numeric/activation.h"
+#include "numeric/special.h"
 
 enum { N = 20003 };
 static double x[N], y[N], back[N], gradient[N];

@@ -8,8 +8,8 @@
 
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "numeric/adagrad.h"
-#include "numeric/adagrad_element.h"
+#include "numeric/steps.h"
+#include "numeric/step_element.h"
 #include "numeric/vector.h"
 
 enum { N = BLOCK_ELEMENTS };
@@ -107,9 +107,9 @@ static void an_element_has_the_same_bits_wherever_it_lies(void **state) {
     adagrad_diagonal(N, of, 0.02, 0.5);
     for (size_t i = 0; i < N; i++) {
         double one = x[i], sum = sums[i];
-        adagrad_element_step(&one, &sum, &g[i], 0.3);
-        adagrad_element_shrink(&one, &sum, &l1[i], 0.1);
-        adagrad_element_diagonal(&sum, 0.02, 0.5);
+        element_adagrad_step(&one, &sum, &g[i], 0.3);
+        element_adagrad_shrink(&one, &sum, &l1[i], 0.1);
+        element_adagrad_diagonal(&sum, 0.02, 0.5);
         assert_memory_equal(&one, &to[i], sizeof one);
         assert_memory_equal(&sum, &of[i], sizeof sum);
     }

@@ -13,7 +13,7 @@
 #include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/cholesky.h"
+#include "numeric/dense.h"
 
 enum { SEEDS = 4 };
 

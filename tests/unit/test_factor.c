@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/cholesky.h"
+#include "numeric/dense.h"
 #include "numeric/fixed.h"
 #include "shard/factor.h"
 

@@ -12,7 +12,7 @@
 #include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/eigen.h"
+#include "numeric/dense.h"
 #include "objective/kronecker.h"
 
 enum { FEATURES = 5, HIDDEN = 40, OUTPUTS = 3, ROWS = 200 };

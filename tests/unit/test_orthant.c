@@ -9,7 +9,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "numeric/orthant.h"
+#include "numeric/steps.h"
 
 enum { N = BLOCK_ELEMENTS };
 

@@ -10,7 +10,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/clock.h"
-#include "numeric/totals.h"
+#include "numeric/exact.h"
 #include "tests/unit/coordinator_bench.h"
 #include "wire/program.h"
 

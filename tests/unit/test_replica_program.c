@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/set.h"
-#include "numeric/totals.h"
+#include "numeric/exact.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"

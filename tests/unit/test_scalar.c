@@ -11,9 +11,8 @@
 
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "numeric/activation.h"
-#include "numeric/scalar.h"
 #include "numeric/special.h"
+#include "numeric/scalar.h"
 
 /* What a device computes number by number is what lanes compute, to the bit. */
 

@@ -1,7 +1,7 @@
 /* One term of an exact sum (numeric/exact.h) as three integers, for all who add to limbs: in any
  * order, and with atomic additions where several threads do. */
-#ifndef DML_NUMERIC_EXACT_TERM_H
-#define DML_NUMERIC_EXACT_TERM_H
+#ifndef DML_NUMERIC_SUM_ELEMENT_H
+#define DML_NUMERIC_SUM_ELEMENT_H
 
 #include <stdint.h>
 #include <string.h>
@@ -52,6 +52,36 @@ PORTABLE struct exact_term exact_split(double value) {
     term.part[1] = sign * (int64_t)(above & 0xffffffff);
     term.part[2] = sign * (int64_t)(above >> 32);
     return term;
+}
+
+/* The part of numeric/fixed.h that kernels of a device share: a contribution, scaled, counts as
+ * fixed_round() of it. A device adds that to its sums with device_add_i64(), in any order. */
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#else
+#include <math.h>
+#endif
+
+#include "device/portable.h"
+
+/* 2^exponent, in the range of normal doubles. */
+PORTABLE double fixed_power(int exponent) {
+    uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* The nearest integer, ties to even; |scaled| < 2⁶². */
+PORTABLE int64_t fixed_round(double scaled) {
+#ifdef __CUDA_ARCH__
+    return __double2ll_rn(scaled);
+#elif defined(__SSE2__)
+    return _mm_cvtsd_si64(_mm_set_sd(scaled));
+#else
+    return llrint(scaled);
+#endif
 }
 
 #endif

@@ -1,14 +1,23 @@
-#include "numeric/orthant.h"
+#include "numeric/steps.h"
 
+#include <math.h>
+
+#include "numeric/step_element.h"
 #include "numeric/clones.h"
 
-#define NAME(function) function
+LANES_INLINE void roots(half_lanes *out, const half_lanes *of) {
+    for (int k = 0; k < HALF; k++)
+        (*out)[k] = sqrt((*of)[k]);
+}
+
+#define NAME(function) lanes_##function
 #define STEP LANES_INLINE
 #define NUMBERS half_lanes
 #define WORDS half_words
 #define ALL(number)                                                                                \
     { number, number, number, number }
-#include "numeric/orthant_steps.def"
+#define ROOT roots
+#include "numeric/steps.def"
 
 /* Makes half lanes of `out` from those of a and b. */
 typedef void half_step(half_lanes *out, const half_lanes *a, const half_lanes *b, double l1);
@@ -22,7 +31,7 @@ LANES_INLINE void each_half(size_t n, double *out, const double *a, const double
         memcpy(&of_out, out + i, sizeof of_out);
         memcpy(&of_a, a + i, sizeof of_a);
         memcpy(&of_b, b + i, sizeof of_b);
-        step(&of_out, &of_a, &of_b, l1);
+        lanes_adagrad_step(&of_out, &of_a, &of_b, l1);
         memcpy(out + i, &of_out, sizeof of_out);
     }
     if (i == n)
@@ -37,22 +46,22 @@ LANES_INLINE void each_half(size_t n, double *out, const double *a, const double
 
 VECTOR_CLONES
 void orthant_pseudo_gradient(size_t n, double *q, const double *x, const double *g, double l1) {
-    each_half(n, q, x, g, l1, pseudo);
+    each_half(n, q, x, g, l1, lanes_pseudo);
 }
 
 VECTOR_CLONES
 void orthant_project(size_t n, double *t, const double *x, const double *q) {
-    each_half(n, t, x, q, 0, project);
+    each_half(n, t, x, q, 0, lanes_project);
 }
 
 VECTOR_CLONES
 void orthant_align(size_t n, double *d, const double *x, const double *q) {
-    each_half(n, d, x, q, 0, align);
+    each_half(n, d, x, q, 0, lanes_align);
 }
 
 VECTOR_CLONES
 static void mask_double(size_t n, double *y, const double *x, const double *t) {
-    each_half(n, y, x, t, 0, mask);
+    each_half(n, y, x, t, 0, lanes_mask);
 }
 
 typedef uint32_t half_short_words __attribute__((vector_size(16)));
@@ -67,7 +76,7 @@ static void mask_float(size_t n, float *stored, const double *x, const double *t
         memcpy(&of_x, x + i, sizeof of_x);
         memcpy(&of_t, t + i, sizeof of_t);
         memcpy(&bits, stored + i, sizeof bits);
-        moving(&keep, &of_x, &of_t);
+        lanes_moving(&keep, &of_x, &of_t);
         bits &= __builtin_convertvector(keep, half_short_words);
         memcpy(stored + i, &bits, sizeof bits);
     }
@@ -122,7 +131,7 @@ LANES_INLINE void sum_halves(size_t n, size_t count, const double *const *operan
 VECTOR_CLONES
 double orthant_norm(size_t n, const double *a) {
     double sums[SUMS];
-    sum_halves(n, 1, &a, 0, 0, add_size, sums);
+    sum_halves(n, 1, &a, 0, 0, lanes_add_size, sums);
     return sums[0];
 }
 
@@ -133,7 +142,7 @@ size_t orthant_nonzeros(size_t n, const double *a) {
     for (; i + HALF <= n; i += HALF) {
         half_words bits;
         memcpy(&bits, a + i, sizeof bits);
-        nonzero(&bits, &bits);
+        lanes_nonzero(&bits, &bits);
         count += bits;
     }
     for (; i < n; i++)
@@ -145,13 +154,59 @@ VECTOR_CLONES
 void orthant_descent(size_t n, const double *t, const double *x, const double *q, const double *h,
                      double l1, double sums[3]) {
     const double *const operands[] = {t, x, q, h};
-    sum_halves(n, 4, operands, 0, l1, add_descent, sums);
+    sum_halves(n, 4, operands, 0, l1, lanes_add_descent, sums);
 }
 
 VECTOR_CLONES
 double orthant_excess(size_t n, const double *a, double lambda, const double *b, double l1) {
     const double *const operands[] = {a, b};
     double sums[SUMS];
-    sum_halves(n, 2, operands, lambda, l1, add_excess, sums);
+    sum_halves(n, 2, operands, lambda, l1, lanes_add_excess, sums);
     return sums[0];
+}
+
+/* ---- Adagrad ---- */
+
+VECTOR_CLONES
+void adagrad_step(size_t n, double *x, double *sums, const double *g, double rate) {
+    half_lanes of_x, of_sums, of_g;
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        memcpy(&of_x, x + i, sizeof of_x);
+        memcpy(&of_sums, sums + i, sizeof of_sums);
+        memcpy(&of_g, g + i, sizeof of_g);
+        lanes_adagrad_step(&of_x, &of_sums, &of_g, rate);
+        memcpy(x + i, &of_x, sizeof of_x);
+        memcpy(sums + i, &of_sums, sizeof of_sums);
+    }
+    for (; i < n; i++)
+        element_adagrad_step(&x[i], &sums[i], &g[i], rate);
+}
+
+VECTOR_CLONES
+void adagrad_shrink(size_t n, double *x, const double *sums, const double *l1, double rate) {
+    half_lanes of_x, of_sums, of_l1;
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        memcpy(&of_x, x + i, sizeof of_x);
+        memcpy(&of_sums, sums + i, sizeof of_sums);
+        memcpy(&of_l1, l1 + i, sizeof of_l1);
+        lanes_adagrad_shrink(&of_x, &of_sums, &of_l1, rate);
+        memcpy(x + i, &of_x, sizeof of_x);
+    }
+    for (; i < n; i++)
+        element_adagrad_shrink(&x[i], &sums[i], &l1[i], rate);
+}
+
+VECTOR_CLONES
+void adagrad_diagonal(size_t n, double *sums, double alpha, double beta) {
+    half_lanes of_sums;
+    size_t i = 0;
+    for (; i + HALF <= n; i += HALF) {
+        memcpy(&of_sums, sums + i, sizeof of_sums);
+        lanes_adagrad_diagonal(&of_sums, alpha, beta);
+        memcpy(sums + i, &of_sums, sizeof of_sums);
+    }
+    for (; i < n; i++)
+        element_adagrad_diagonal(&sums[i], alpha, beta);
 }
