@@ -31,7 +31,7 @@ LANES_INLINE void each_half(size_t n, double *out, const double *a, const double
         memcpy(&of_out, out + i, sizeof of_out);
         memcpy(&of_a, a + i, sizeof of_a);
         memcpy(&of_b, b + i, sizeof of_b);
-        lanes_adagrad_step(&of_out, &of_a, &of_b, l1);
+        step(&of_out, &of_a, &of_b, l1);
         memcpy(out + i, &of_out, sizeof of_out);
     }
     if (i == n)

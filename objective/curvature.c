@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
-#include "objective/dice.h"
+#include "objective/loss_row.h"
 #include "objective/parts.h"
 
 /* A value is multiplied by 2^e in two halves, so that the product of two values of a row stays in

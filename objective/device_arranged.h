@@ -1,13 +1,61 @@
-/* Inside objective/ only: arranges sparse rows in the memory of a device, as
- * objective/device_arrange.h says. */
+/* Inside objective/ only: how chunks come to the memory of a device. Small arrays are bundled, the
+ * columns of a chunk are listed, and sparse rows are arranged. */
 #ifndef DML_OBJECTIVE_DEVICE_ARRANGED_H
 #define DML_OBJECTIVE_DEVICE_ARRANGED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/rows.h"
-#include "objective/device_bundle.h"
+#include "device/device.h"
 #include "objective/device_chunk.h"
+
+/* ---- bundles ----
+ *
+ * Many small arrays that lie one behind the other in the memory of a device come there as one copy.
+ * Each copy costs a GPU as much as some ten kilobytes of it do. */
+
+/* What arrays are aligned to. */
+#define BUNDLE_ALIGNMENT 256
+
+struct device_bundle {
+    struct device *device;
+    enum device_queue queue;
+    char *to; /* where it begins */
+    unsigned char *bytes;
+    uint64_t length, capacity;
+};
+
+void device_bundle_init(struct device_bundle *bundle, struct device *device,
+                        enum device_queue queue);
+void device_bundle_release(struct device_bundle *bundle); /* forgets what was not flushed */
+
+/* Will have put an array to `to`, which is aligned, once it is flushed. `from` may change as soon
+ * as it returns. If the next one begins at the next such address, the two are one copy, and what
+ * lies between them is overwritten: flush before putting to other memory of the device, which may
+ * begin there. 0, or ERROR_UNAVAILABLE. */
+int device_bundle_put(struct device_bundle *bundle, void *to, const void *from, uint64_t bytes);
+int device_bundle_flush(struct device_bundle *bundle);
+
+/* ---- columns ----
+ *
+ * The columns that a sparse chunk has values in, and the values of each in the order of rows: for
+ * gradients of its columns alone, each added up row by row. */
+
+struct device_columns; /* opaque: memory for making lists */
+
+struct device_columns *device_columns_new(uint32_t features);
+void device_columns_free(struct device_columns *columns); /* NULL is fine */
+
+/* The list of the chunk's columns, valid until the next call, in this order, all uint32_t:
+ *
+ *   column[count]       by first appearance
+ *   start[count + 1]    which values are column c's: from start[c] to start[c + 1]
+ *   value[2·values]     of each its row, and its number among the chunk's values */
+const void *device_columns_list(struct device_columns *columns, const struct rows *rows,
+                                uint32_t *count, size_t *bytes);
+
+/* ---- sparse rows, arranged as objective/device_sparse.h says ---- */
 
 /* How the rows of a chunk will lie. */
 struct device_arrangement {

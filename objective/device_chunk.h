@@ -25,7 +25,7 @@ struct device_chunk {
     const uint32_t *list_class;
 
     /* Of networks: whether a row weighs anything; and of sparse rows the columns that they have
-     * values in: how many, the list that objective/device_columns.h makes, and how many such
+     * values in: how many, the list that objective/device_arranged.h makes, and how many such
      * columns the chunks before it in the launch have. */
     uint32_t weighs, columns;
     const uint32_t *columns_list;
@@ -34,8 +34,9 @@ struct device_chunk {
     uint64_t first_row; /* row r is number first_row + r of the rows that a launch works on, which
                            is its place in the margins, losses and so on */
 
-    /* Sparse rows that are arranged, as objective/device_arrange.h says: the row at each position,
-     * and where its values begin; slices begin at position `straight`. NULL: as they were read. */
+    /* Sparse rows that are arranged, as objective/device_linear_kernels.h says: the row at each
+     * position, and where its values begin; slices begin at position `straight`. NULL: as they were
+     * read. */
     const uint32_t *order, *at;
 
     /* Sparse values once more, column by column, as it says too; NULL: they are not there. */

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "objective/device_arranged.h"
-#include "objective/device_bundle.h"
-#include "objective/device_columns.h"
 #include "objective/on_device.h"
 
 /* Chunks that stay lie in slabs: memory for one chunk at a time would take long to get. Each slab

@@ -24,8 +24,8 @@ void device_room_release(struct device *device, struct device_room *room);
 struct device_chunks_settings {
     bool lists;    /* labels are lists */
     bool network;  /* the fields of chunks are wanted that networks have */
-    bool arranged; /* sparse rows that stay may be arranged (objective/device_arrange.h): only
-                      gradients of linear models read them then */
+    bool arranged; /* sparse rows that stay may be arranged (objective/device_linear_kernels.h):
+                      only gradients of linear models read them then */
     uint32_t features;
     uint64_t bytes;  /* of chunks that stay */
     uint64_t spare;  /* what they leave of the device's memory, whoever has taken the rest */

@@ -1,4 +1,4 @@
-#include "objective/device_curvature.h"
+#include "objective/device_pass.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +7,6 @@
 #include "numeric/fixed.h"
 #include "objective/device_chunks.h"
 #include "objective/device_curvature_kernels.h"
-
-#include "objective/device_curvature_kernels.def"
 
 /* More entries of a slab would not make it faster. */
 #define SLAB_ENTRIES_MAX 4096

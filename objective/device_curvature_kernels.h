@@ -13,7 +13,6 @@
 #include "device/kernel.h"
 #include "numeric/sum_element.h"
 #include "objective/device_chunk.h"
-#include "objective/dice.h"
 #include "objective/loss_row.h"
 
 #define CURVATURE_ROW_THREADS 128
@@ -371,5 +370,8 @@ PORTABLE void curvature_triangle_body(const struct place *place,
     if (entry + CURVATURE_DEPTH >= arguments->entries)
         arguments->triangle[(uint64_t)r * (r + 1) / 2 + c] += sum;
 }
+
+extern const struct kernel kernel_curvature_draw, kernel_curvature_total, kernel_curvature_fill,
+    kernel_curvature_triangle;
 
 #endif

@@ -7,7 +7,6 @@
 
 #include "device/kernel.h"
 #include "objective/device_chunk.h"
-#include "objective/judge.h"
 #include "objective/loss_row.h"
 
 /* Margins, and what else a launch has of its rows: see struct device_pass. */
@@ -248,5 +247,7 @@ PORTABLE void chunk_fold_body(const struct place *place,
     else if (place->thread == FOLD_CORRECT_THREAD)
         shared->correct.piece = shared->correct.batch = shared->correct.total = 0;
 }
+
+extern const struct kernel kernel_chunk_losses, kernel_chunk_fold;
 
 #endif

@@ -1,4 +1,4 @@
-#include "objective/device_network.h"
+#include "objective/device_pass.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,6 @@
 #include "numeric/fixed.h"
 #include "objective/device_chunks.h"
 #include "objective/device_network_kernels.h"
-
-#include "objective/device_network_kernels.def"
 
 #define ITEMS_A_BLOCK 1024 /* that its threads go over, where items are small */
 #define PARTS_MOST 4096    /* of a chunk */

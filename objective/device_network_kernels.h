@@ -1,5 +1,5 @@
 /* Inside objective/ only: kernels that compute networks on a device, to the bits of
- * objective/network.c. The host's side is objective/device_network.h.
+ * objective/network.c. The host's side is objective/device_pass.h.
  *
  * A launch works on a group of chunks; block b is part b % blocks_each of chunk b / blocks_each.
  * Rows of a group are numbered through: matrices of units have a row for each.
@@ -345,5 +345,10 @@ PORTABLE void network_judge_body(const struct place *place,
     }
     arguments->holds[c] = (uint32_t)holds;
 }
+
+extern const struct kernel kernel_network_convert, kernel_network_layer,
+    kernel_network_sparse_layer, kernel_network_last_error, kernel_network_error,
+    kernel_network_gradient, kernel_network_sparse_gradient, kernel_network_bias,
+    kernel_network_judge, kernel_network_add, kernel_network_add_first;
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/on_device.h"
-#include "objective/proof_data.h"
+#include "objective/proof.h"
 
 /* Of the data's largest case; nothing of it needs to be copied twice. */
 #define MEMORY_BYTES (UINT64_C(16) << 20)

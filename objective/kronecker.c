@@ -1,11 +1,19 @@
 #include "objective/kronecker.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "objective/kronecker_parts.h"
+#include "numeric/dense.h"
+#include "numeric/special.h"
+#include "objective/parts.h"
+
+/* Eigenvalues that are kept of a side of n elements. */
+static inline uint64_t kronecker_rank(uint64_t n) {
+    return n < KRONECKER_RANK ? n : KRONECKER_RANK;
+}
 
 bool kronecker_suits(const struct objective_shape *shape) {
     const struct network *network = &shape->network;
@@ -20,7 +28,8 @@ bool kronecker_suits(const struct objective_shape *shape) {
 
 /* ---- factors as a vector ---- */
 
-uint64_t kronecker_side_size(uint64_t n) {
+/* Doubles that a side of n elements takes: base, roots, and a row of n for each root. */
+static uint64_t kronecker_side_size(uint64_t n) {
     return 1 + kronecker_rank(n) * (1 + n);
 }
 
@@ -191,4 +200,253 @@ void kronecker_enter(const struct kronecker *kronecker, struct kronecker_work *w
                      double *vector) {
     for (uint32_t l = 0; l < kronecker->layers; l++)
         turn_layer(kronecker, l, true, work, vector);
+}
+
+/* The factors of a network's coordinates, from a sample of rows. */
+
+_Static_assert(KRONECKER_RANK <= EIGEN_MAX, "all of them are found at once");
+
+struct kronecker_sample {
+    struct objective_shape shape;
+    struct layout layout;
+    const struct coordinate *columns;
+    struct matrix_scratch *matrix;
+    uint32_t layers, rows;
+    double *label, *weight;               /* of each row */
+    double *in[NETWORK_LAYERS_MAX + 1];   /* what goes into layer l, and a 1: rows × (in + 1) */
+    double *sums[NETWORK_LAYERS_MAX + 1]; /* of layer l before its activation: rows × out */
+    double *derivative[NETWORK_LAYERS_MAX + 1]; /* of the loss by these */
+};
+
+struct kronecker_sample *kronecker_sample_new(const struct objective_shape *shape,
+                                              const struct coordinate *columns) {
+    struct kronecker_sample *sample = memory_new(1, sizeof *sample);
+    sample->shape = *shape;
+    sample->layout = objective_layout(shape);
+    sample->columns = columns;
+    sample->matrix = matrix_scratch_new();
+    sample->layers = shape->network.layers + 1;
+    sample->label = memory_new(KRONECKER_ROWS, sizeof(double));
+    sample->weight = memory_new(KRONECKER_ROWS, sizeof(double));
+    for (uint32_t l = 0; l < sample->layers; l++) {
+        const struct layout_tensor *tensor = &sample->layout.tensor[l];
+        sample->in[l] = memory_new(KRONECKER_ROWS * (tensor->rows + 1), sizeof(double));
+        sample->sums[l] = memory_new(KRONECKER_ROWS * tensor->columns, sizeof(double));
+        sample->derivative[l] = memory_new(KRONECKER_ROWS * tensor->columns, sizeof(double));
+    }
+    return sample;
+}
+
+void kronecker_sample_free(struct kronecker_sample *sample) {
+    if (!sample)
+        return;
+    for (uint32_t l = 0; l < sample->layers; l++) {
+        free(sample->in[l]);
+        free(sample->sums[l]);
+        free(sample->derivative[l]);
+    }
+    matrix_scratch_free(sample->matrix);
+    free(sample->label);
+    free(sample->weight);
+    free(sample);
+}
+
+/* ---- rows ---- */
+
+/* A row in the coordinates of the columns: what is not stored is 0 before it is centred. */
+static void take_row(const struct kronecker_sample *sample, const struct rows *rows, uint32_t i,
+                     double *into) {
+    size_t n = sample->shape.features;
+    uint64_t begin = rows->dense ? (uint64_t)i * n : rows->start[i];
+    uint64_t end = rows->dense ? begin + n : rows->start[i + 1];
+    for (size_t j = 0; j < n; j++)
+        into[j] = 0;
+    for (uint64_t v = begin; v < end; v++)
+        into[rows->dense ? v - begin : rows->feature[v]] = value_at(rows->type, rows->value, v);
+    for (size_t j = 0; j < n; j++)
+        into[j] = (into[j] - sample->columns[j].mean) * sample->columns[j].scale;
+    into[n] = 1;
+}
+
+void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *rows,
+                          uint32_t count) {
+    size_t width = (size_t)sample->shape.features + 1;
+    for (uint32_t i = 0; count && i < rows->count && sample->rows < KRONECKER_ROWS; i++) {
+        if (weight_at(rows, i) == 0)
+            continue;
+        count--;
+        take_row(sample, rows, i, sample->in[0] + sample->rows * width);
+        sample->label[sample->rows] = rows->label[i];
+        sample->weight[sample->rows] = weight_at(rows, i);
+        sample->rows++;
+    }
+}
+
+/* ---- forward and backward ---- */
+
+/* [W; b] of layer l, one below the other. */
+static double *layer_of(const struct kronecker_sample *sample, uint32_t l, const double *point) {
+    const struct layout_tensor *weight = &sample->layout.tensor[l];
+    const struct layout_tensor *bias = &sample->layout.tensor[sample->layers + l];
+    size_t weights = weight->rows * weight->columns;
+    double *layer = memory_new(weights + bias->columns, sizeof *layer);
+    memcpy(layer, point + weight->first, weights * sizeof *layer);
+    memcpy(layer + weights, point + bias->first, bias->columns * sizeof *layer);
+    return layer;
+}
+
+static void activate(enum activation activation, size_t n, double *out, const double *x) {
+    if (activation == ACTIVATION_TANH)
+        activation_tanh(n, out, x);
+    else if (activation == ACTIVATION_RELU)
+        activation_relu(n, out, x);
+    else
+        activation_gelu(n, out, x);
+}
+
+/* `x` is what goes into the activation. */
+static void activate_back(enum activation activation, size_t n, double *gradient, double *x) {
+    if (activation == ACTIVATION_TANH) {
+        activation_tanh(n, x, x);
+        activation_tanh_back(n, gradient, gradient, x);
+    } else if (activation == ACTIVATION_RELU) {
+        activation_relu_back(n, gradient, gradient, x);
+    } else {
+        activation_gelu_back(n, gradient, gradient, x);
+    }
+}
+
+static void forward(struct kronecker_sample *sample, const double *point) {
+    for (uint32_t l = 0; l < sample->layers; l++) {
+        size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
+        double *layer = layer_of(sample, l, point);
+        matrix_product(sample->matrix, sample->rows, out, in, sample->in[l], in, layer, out,
+                       sample->sums[l], out);
+        free(layer);
+        for (uint32_t i = 0; l + 1 < sample->layers && i < sample->rows; i++) {
+            double *next = sample->in[l + 1] + i * (out + 1);
+            activate(sample->shape.network.activation, out, next, sample->sums[l] + i * out);
+            next[out] = 1;
+        }
+    }
+}
+
+static void find_derivatives(struct kronecker_sample *sample) {
+    size_t outputs = sample->shape.outputs, margins = sample->rows * outputs;
+    double *last = sample->derivative[sample->layers - 1];
+    double *loss = memory_new(sample->rows, sizeof *loss),
+           *work = memory_new(margins, sizeof *work);
+    const struct objective *objective = objective_of(sample->shape.kind);
+    double unit = network_unit(&sample->shape.network);
+    double scale = unit / objective_loss_unit(
+                              objective, &sample->shape.network); /* as if labels were of size 1 */
+    for (size_t i = 0; i < margins; i++)
+        last[i] = unit * sample->sums[sample->layers - 1][i];
+    objective->losses(&sample->shape.loss, sample->rows, outputs, sample->label, last, loss, work);
+    for (size_t i = 0; i < sample->rows; i++)
+        for (size_t k = 0; k < outputs; k++)
+            last[i * outputs + k] = scale * last[i * outputs + k];
+    free(loss);
+    free(work);
+}
+
+static void backward(struct kronecker_sample *sample, const double *point) {
+    find_derivatives(sample);
+    for (uint32_t l = sample->layers - 1; l > 0; l--) {
+        const struct layout_tensor *tensor = &sample->layout.tensor[l];
+        matrix_by_transposed(sample->matrix, sample->rows, tensor->rows, tensor->columns,
+                             sample->derivative[l], tensor->columns, point + tensor->first,
+                             tensor->columns, sample->derivative[l - 1], tensor->rows);
+        activate_back(sample->shape.network.activation, sample->rows * tensor->rows,
+                      sample->derivative[l - 1], sample->sums[l - 1]);
+    }
+}
+
+/* ---- factors ---- */
+
+/* Rows times the root of their weight, in units of the mean weight: sums of squares are then those
+ * of weighted rows. */
+static void weigh(const struct kronecker_sample *sample, size_t n, double *a) {
+    double sum = 0;
+    for (size_t i = 0; i < sample->rows; i++)
+        sum += sample->weight[i];
+    for (size_t i = 0; i < sample->rows; i++) {
+        double root = sqrt(sample->weight[i] * ((double)sample->rows / sum));
+        for (size_t j = 0; j < n; j++)
+            a[i * n + j] *= root;
+    }
+}
+
+/* The mean of the squares of all elements: tr M/dim M. */
+static double mean_square(const struct kronecker_sample *sample, size_t n, const double *a) {
+    double sum = 0;
+    for (size_t i = 0; i < sample->rows * n; i++)
+        sum += a[i] * a[i];
+    return sample->rows && n ? sum / (double)(sample->rows * n) : 0;
+}
+
+static bool is_scale(double mean) {
+    return mean >= 1e-200 && mean <= 1e200;
+}
+
+/* Writes what takes the place of a matrix that says nothing: one that changes nothing. */
+static double *write_none(size_t n, double *out) {
+    uint64_t size = kronecker_side_size(n), rank = kronecker_rank(n);
+    memset(out, 0, size * sizeof *out);
+    for (uint64_t i = 0; i <= rank; i++)
+        out[i] = 1;
+    return out + size;
+}
+
+/* Writes the side of aᵀa/rows, whose mean eigenvalue is `mean`, damped. */
+static double *write_side(struct kronecker_sample *sample, size_t n, const double *a, double mean,
+                          double damping, double *out) {
+    double values[EIGEN_MAX], rest = mean * (double)n;
+    size_t rank = kronecker_rank(n);
+    double *vectors = memory_new(n * rank, sizeof *vectors);
+    eigen_largest(sample->matrix, sample->rows, n, a, rank, values, vectors);
+    for (size_t i = 0; i < rank; i++)
+        rest -= values[i];
+    rest = n > rank && rest > 0 ? rest / (double)(n - rank) : 0;
+    out[0] = 1 / sqrt(rest + damping);
+    for (size_t i = 0; i < rank; i++) {
+        out[1 + i] = sqrt((values[i] + damping) / (rest + damping));
+        for (size_t j = 0; j < n; j++)
+            out[1 + rank + i * n + j] = vectors[j * rank + i];
+    }
+    free(vectors);
+    return out + kronecker_side_size(n);
+}
+
+static bool all_finite(const double *from, const double *end) {
+    while (from < end && isfinite(*from))
+        from++;
+    return from == end;
+}
+
+/* Both sides of a layer, or none: they share the damping. */
+static double *write_layer(struct kronecker_sample *sample, uint32_t l, double *at) {
+    size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
+    weigh(sample, in, sample->in[l]);
+    weigh(sample, out, sample->derivative[l]);
+    double a = mean_square(sample, in, sample->in[l]);
+    double b = mean_square(sample, out, sample->derivative[l]);
+    double *end = at;
+    if (is_scale(a) && is_scale(b)) {
+        double balance = sqrt(a / b), root = sqrt(KRONECKER_DAMPING);
+        end = write_side(sample, in, sample->in[l], a, root * balance, at);
+        end = write_side(sample, out, sample->derivative[l], b, root / balance, end);
+    }
+    if (end > at && all_finite(at, end))
+        return end;
+    return write_none(out, write_none(in, at));
+}
+
+double *kronecker_find(struct kronecker_sample *sample, const double *point) {
+    double *factors = memory_new(kronecker_size(&sample->layout), sizeof *factors), *at = factors;
+    forward(sample, point);
+    backward(sample, point);
+    for (uint32_t l = 0; l < sample->layers; l++)
+        at = write_layer(sample, l, at);
+    return factors;
 }

@@ -23,13 +23,13 @@ enum objective_kind {
     OBJECTIVE_KINDS
 };
 
-/* The values of a loss's parameters, in the order of objective/parameters.def; those that the loss
+/* The values of a loss's parameters, in the order of objective/objectives.def; those that the loss
  * does not have are 0. */
 struct loss_parameters {
     double value[LOSS_PARAMETERS_MAX];
 };
 
-/* Which of them, as objective/parameters.def numbers them. */
+/* Which of them, as objective/objectives.def numbers them. */
 enum { HUBER_DELTA = 0, TWEEDIE_POWER = 0, QUANTILE_TAU = 0, QUANTILE_EPSILON = 1 };
 
 /* Those of `losses`, `second` and `second_row` of struct objective, which says what they mean. */

@@ -9,8 +9,6 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/device_chunks.h"
-#include "objective/device_curvature.h"
-#include "objective/device_network.h"
 #include "objective/device_pass.h"
 #include "objective/parts.h"
 

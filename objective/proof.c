@@ -1,8 +1,106 @@
+#include "objective/proof.h"
+
 #include <stdlib.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "objective/proof_data.h"
+#include "base/random.h"
+
+struct proof_data *proof_data_new(void) {
+    struct proof_data *data = memory_new(1, sizeof *data);
+    struct random random;
+    random_init(&random, 7);
+    for (uint32_t i = 0; i < PROOF_ROWS; i++) {
+        data->start[i + 1] = (i + 1) * PROOF_FEATURES;
+        data->short_start[i + 1] = (i + 1) * PROOF_SHORT;
+        data->label[i] = (double)random_below(&random, 2);
+    }
+    for (uint32_t i = 0; i < PROOF_VALUES; i++) {
+        data->feature[i] = i % PROOF_FEATURES;
+        data->value[i] = (float)(random_unit(&random) - 0.5);
+    }
+    for (uint32_t i = 0; i < PROOF_ROWS * PROOF_SHORT; i++)
+        data->short_feature[i] = i % PROOF_CURVED;
+    for (uint32_t i = 0; i < PROOF_PARAMETERS; i++)
+        data->parameters[i] = 4 * (random_unit(&random) - 0.5);
+    data->lists_start[2] = data->lists_class[1] = 2;
+    data->lists = (struct label_lists){2, data->lists_start, data->lists_class};
+    for (uint32_t j = 0; j <= PROOF_FEATURES; j++)
+        data->exponent[j] = (int16_t)(52 + j % 3);
+    return data;
+}
+
+static struct objective_shape shape_of(enum objective_kind kind, uint32_t features) {
+    return (struct objective_shape){.kind = kind,
+                                    .features = features,
+                                    .outputs = objective_outputs(objective_of(kind), PROOF_OUTPUTS),
+                                    .intercept = true,
+                                    .loss = objective_defaults(kind)};
+}
+
+static struct rows dense_rows(const struct proof_data *data, uint32_t features) {
+    return (struct rows){.count = PROOF_ROWS,
+                         .features = features,
+                         .values = (uint64_t)PROOF_ROWS * features,
+                         .dense = true,
+                         .type = VALUE_FLOAT,
+                         .value = data->value,
+                         .label = data->label,
+                         .lists = &data->lists};
+}
+
+static struct rows sparse_rows(const struct proof_data *data, uint32_t features,
+                               const uint32_t *start, const uint32_t *feature) {
+    struct rows rows = dense_rows(data, features);
+    rows.dense = false;
+    rows.values = start[PROOF_ROWS];
+    rows.start = start;
+    rows.feature = feature;
+    return rows;
+}
+
+static struct rows rows_of(const struct proof_data *data, bool dense) {
+    return dense ? dense_rows(data, PROOF_FEATURES)
+                 : sparse_rows(data, PROOF_FEATURES, data->start, data->feature);
+}
+
+/* The sums of 300 values below a half fit, and the scale is so fine that the last bits of a
+ * derivative change them. */
+struct proof_case proof_linear(const struct proof_data *data, enum objective_kind kind,
+                               bool dense) {
+    return (struct proof_case){.shape = shape_of(kind, PROOF_FEATURES),
+                               .scale = {.uniform = 54, .bounds = bounds_of_one(6)},
+                               .rows = rows_of(data, dense),
+                               .parameters = data->parameters};
+}
+
+struct proof_case proof_curvature(const struct proof_data *data, enum objective_kind kind,
+                                  bool dense) {
+    return (struct proof_case){
+        .shape = shape_of(kind, PROOF_CURVED),
+        .rows = dense ? dense_rows(data, PROOF_CURVED)
+                      : sparse_rows(data, PROOF_CURVED, data->short_start, data->short_feature),
+        .parameters = data->parameters};
+}
+
+struct proof_case proof_network(struct proof_data *data, enum activation activation,
+                                enum precision precision, bool dense) {
+    struct proof_case network = proof_linear(data, OBJECTIVE_SOFTMAX, dense);
+    network.shape.network = (struct network){.layers = 2,
+                                             .units = {PROOF_UNITS, PROOF_UNITS_ABOVE},
+                                             .activation = activation,
+                                             .precision = precision,
+                                             .seed = 1};
+    network.scale.bounds.count = PROOF_TENSORS;
+    for (uint32_t t = 0; t < PROOF_TENSORS; t++)
+        network.scale.bounds.exponent[t] = 8;
+    network.rows.count = PROOF_NETWORK_ROWS;
+    network.rows.values = (uint64_t)PROOF_NETWORK_ROWS * PROOF_FEATURES;
+    network.parameters = data->network_parameters;
+    struct layout layout = objective_layout(&network.shape);
+    layout_start(&layout, 0, PROOF_NETWORK_PARAMETERS, data->network_parameters);
+    return network;
+}
 
 struct outcome {
     int64_t sum[PROOF_PARAMETERS];

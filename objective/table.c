@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numeric/clones.h"
 #include "numeric/fixed.h"
-#include "objective/judge.h"
+#include "numeric/special.h"
+#include "objective/loss_row.h"
 #include "objective/parts.h"
 
 static const struct objective *const objectives[OBJECTIVE_KINDS] = {
@@ -85,7 +87,7 @@ double objective_loss(const struct objective *objective, const struct loss_param
 static const struct loss_parameter parameters_of[OBJECTIVE_KINDS][LOSS_PARAMETERS_MAX] = {
 #define LOSS_PARAMETER(KIND, kind, number, name, initial, word, least, most, help)                 \
     [OBJECTIVE_##KIND][number] = {#name, initial, least, most},
-#include "objective/parameters.def"
+#include "objective/objectives.def"
 };
 
 const struct loss_parameter *objective_parameter(enum objective_kind kind, uint32_t number) {
@@ -145,3 +147,17 @@ double objective_second_bound(const struct objective_shape *shape, double deriva
 double scale_of(const struct objective_scale *scale, size_t number) {
     return fixed_power(scale->exponent ? scale->exponent[number] : scale->uniform);
 }
+
+/* Losses over arrays of rows, in lanes. */
+
+#define LOSS
+#define NAME(function) function
+#define LOSS_PIECE 64
+#define NUMBERS lanes
+#define WORDS word_lanes
+#define ALL(number) ((lanes){0} + (number))
+#define ABOVE lanes_above
+#define CHOOSE lanes_choose
+#define FUNCTION LANES_INLINE
+#define CLONED VECTOR_CLONES static
+#include "objective/losses.def"

@@ -204,7 +204,7 @@ const struct key keys[] = {
     {#kind "." #name,   KEY_NUMBER,         AT(loss[OBJECTIVE_##KIND].value[number]),              \
      RANGE(low, high),  WORD(word_, 0),     .initial = initial_,                                   \
      .help = text,      .objectives = 1u << OBJECTIVE_##KIND},
-#include "objective/parameters.def"
+#include "objective/objectives.def"
     {"ordinal.order", KEY_LIST, AT(order), .allowed = "labels, from low to high",
      .objectives = 1u << OBJECTIVE_ORDINAL,
      .help = "the order of the labels where they are not numbers"},

@@ -5,7 +5,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/memory.h"
-#include "objective/device_bundle.h"
+#include "objective/device_arranged.h"
 #include "tests/unit/device_fixture.h"
 
 enum { ARRAYS = 4000, ROOM = ARRAYS * BUNDLE_ALIGNMENT, LARGE = 100000 };

@@ -10,7 +10,6 @@
 
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "objective/judge.h"
 #include "objective/loss_row.h"
 #include "objective/objective.h"
 

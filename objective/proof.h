@@ -1,7 +1,7 @@
 /* Inside objective/ only: the fixed data of the proofs, small enough that every start of a replica
  * can compute its gradients. */
-#ifndef DML_OBJECTIVE_PROOF_DATA_H
-#define DML_OBJECTIVE_PROOF_DATA_H
+#ifndef DML_OBJECTIVE_PROOF_H
+#define DML_OBJECTIVE_PROOF_H
 
 #include <stdbool.h>
 #include <stdint.h>

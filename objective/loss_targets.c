@@ -1,0 +1,246 @@
+/* The losses of numbers: rows of the table of objectives. */
+#include <math.h>
+
+#include "numeric/special.h"
+#include "objective/parts.h"
+
+/* ½(margin − target)²: the derivative is the residual, which has no bound. */
+
+static double squared_bound(const struct loss_parameters *parameters, double start,
+                            double label_max_abs) {
+    (void)start;
+    (void)parameters;
+    return label_max_abs;
+}
+
+const struct objective objective_squared = {
+    .name = "squared",
+    .unit_power = 2,
+    .labels = LABEL_TARGET,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .bound = squared_bound,
+    .adapts = true,
+    .losses = squared_losses,
+    .second = squared_second,
+    .second_most = 1,
+    .second_constant = true,
+    .prediction = "value",
+    .liblinear = "L2R_L2LOSS_SVR",
+};
+
+/* Quadratic near the target, linear far from it; see objective/losses_targets.def. */
+
+/* A delta that is far beyond all labels bounds nothing: derivatives rounded to a share of it would
+ * be 0. */
+#define DELTA_BEYOND 1024.0
+
+static double huber_limit(const struct loss_parameters *parameters) {
+    return parameters->value[HUBER_DELTA];
+}
+
+/* The start is among the labels, or 0. */
+static double huber_bound(const struct loss_parameters *parameters, double at,
+                          double label_max_abs) {
+    (void)at;
+    bool beyond = huber_limit(parameters) / DELTA_BEYOND > label_max_abs;
+    return beyond ? 2 * label_max_abs : huber_limit(parameters);
+}
+
+static double huber_start(const struct loss_parameters *parameters,
+                          const struct label_summary *labels) {
+    (void)parameters;
+    return labels->quantile[LABEL_QUANTILES / 2];
+}
+
+const struct objective objective_huber = {
+    .name = "huber",
+    .unit_power = 1,
+    .labels = LABEL_TARGET,
+    .convex = true,
+    .figures = FIGURE_RMSE,
+    .start = huber_start,
+    .bound = huber_bound,
+    .limit = huber_limit,
+    .adapts = true,
+    .losses = huber_losses,
+    .second = huber_second,
+    .second_most = 1,
+    .prediction = "value",
+    .liblinear = "L2R_L2LOSS_SVR",
+};
+
+/* Pinball losses, whose mean is least at the quantile τ; see objective/losses_targets.def. */
+
+static double quantile_second_bound(const struct loss_parameters *parameters, double derivative_max,
+                                    double label_max_abs) {
+    (void)derivative_max;
+    (void)label_max_abs;
+    return 0.5 / parameters->value[QUANTILE_EPSILON];
+}
+
+static double quantile_start(const struct loss_parameters *parameters,
+                             const struct label_summary *labels) {
+    return labels
+        ->quantile[(size_t)(parameters->value[QUANTILE_TAU] * (LABEL_QUANTILES - 1) + 0.5)];
+}
+
+/* ε, if it is left to the data: a share of the distance of the quartiles, or else of the range. */
+#define EPSILON_SHARE 0.02
+
+static void quantile_complete(struct loss_parameters *parameters,
+                              const struct label_summary *labels) {
+    const double *quantile = labels->quantile;
+    size_t last = LABEL_QUANTILES - 1;
+    if (parameters->value[QUANTILE_EPSILON] > 0)
+        return;
+    double width = quantile[last * 3 / 4] - quantile[last / 4];
+    if (!(width > 0))
+        width = quantile[last] - quantile[0];
+    double epsilon = EPSILON_SHARE * width;
+    parameters->value[QUANTILE_EPSILON] =
+        epsilon > QUANTILE_EPSILON_LEAST ? fmin(epsilon, 1e100) : 1;
+}
+
+const struct objective objective_quantile = {
+    .name = "quantile",
+    .unit_power = 1,
+    .labels = LABEL_TARGET,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_COVERAGE,
+    .complete = quantile_complete,
+    .start = quantile_start,
+    .losses = quantile_losses,
+    .second = quantile_second,
+    .second_bound = quantile_second_bound,
+    .prediction = "value",
+    .liblinear = "L2R_L2LOSS_SVR",
+};
+
+/* What losses share whose prediction is e^margin. */
+
+bool log_link_positive(double label) {
+    return label > 0 && label <= LOG_LINK_LABEL_MAX;
+}
+
+bool log_link_not_negative(double label) {
+    return label >= 0 && label <= LOG_LINK_LABEL_MAX;
+}
+
+double log_link_exp(double x) {
+    double e;
+    special_exp(1, &e, &x);
+    return e < LOG_LINK_BOUND_MAX ? e : LOG_LINK_BOUND_MAX;
+}
+
+double log_link_start(const struct loss_parameters *parameters,
+                      const struct label_summary *labels) {
+    (void)parameters;
+    double start = 0;
+    if (labels->mean > 0)
+        special_log(1, &start, &labels->mean);
+    return isfinite(start) ? start : 0;
+}
+
+void log_link_predict(size_t outputs, double *margins) {
+    (void)outputs;
+    margins[0] = exp(margins[0]);
+}
+
+/* Half the deviance of counts; see objective/losses_targets.def. */
+
+static double poisson_bound(const struct loss_parameters *parameters, double start,
+                            double label_max_abs) {
+    (void)parameters;
+    return fmax(log_link_exp(start), label_max_abs);
+}
+
+static double poisson_second_bound(const struct loss_parameters *parameters, double derivative_max,
+                                   double label_max_abs) {
+    (void)parameters;
+    return derivative_max + label_max_abs;
+}
+
+const struct objective objective_poisson = {
+    .name = "poisson",
+    .labels = LABEL_TARGET,
+    .label_fits = log_link_not_negative,
+    .label_allowed = LOG_LINK_NOT_NEGATIVE,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .start = log_link_start,
+    .bound = poisson_bound,
+    .adapts = true,
+    .losses = poisson_losses,
+    .second = poisson_second, /* μ */
+    .second_bound = poisson_second_bound,
+    .predict = log_link_predict,
+    .prediction = "value",
+};
+
+/* Half the deviance of values whose deviation is proportional to their mean; see
+ * objective/losses_targets.def. */
+
+static double gamma_bound(const struct loss_parameters *parameters, double start,
+                          double label_max_abs) {
+    (void)parameters;
+    return fmax(1, label_max_abs * log_link_exp(-start));
+}
+
+static double gamma_second_bound(const struct loss_parameters *parameters, double derivative_max,
+                                 double label_max_abs) {
+    (void)parameters;
+    (void)label_max_abs;
+    return 1 + derivative_max;
+}
+
+const struct objective objective_gamma = {
+    .name = "gamma",
+    .labels = LABEL_TARGET,
+    .label_fits = log_link_positive,
+    .label_allowed = LOG_LINK_POSITIVE,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .start = log_link_start,
+    .bound = gamma_bound,
+    .adapts = true,
+    .losses = gamma_losses,
+    .second = gamma_second, /* y/μ */
+    .second_bound = gamma_second_bound,
+    .predict = log_link_predict,
+    .prediction = "value",
+};
+
+/* Half the deviance of values whose variance is proportional to a power of their mean; see
+ * objective/losses_targets.def. a = 2 − p, b = p − 1 for the power p, and μ is the mean. */
+
+static double tweedie_bound(const struct loss_parameters *parameters, double start,
+                            double label_max_abs) {
+    double a = 2 - parameters->value[TWEEDIE_POWER], b = parameters->value[TWEEDIE_POWER] - 1;
+    return fmax(log_link_exp(a * start), label_max_abs * log_link_exp(-b * start));
+}
+
+/* It lies between μ^a and y·μ^−b. The smaller of these is at most y^a, and the other one larger by
+ * the derivative. */
+static double tweedie_second_bound(const struct loss_parameters *parameters, double derivative_max,
+                                   double label_max_abs) {
+    (void)parameters;
+    return derivative_max + (label_max_abs > 1 ? label_max_abs : 1);
+}
+
+const struct objective objective_tweedie = {
+    .name = "tweedie",
+    .labels = LABEL_TARGET,
+    .label_fits = log_link_not_negative,
+    .label_allowed = LOG_LINK_NOT_NEGATIVE,
+    .convex = true,
+    .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .start = log_link_start,
+    .bound = tweedie_bound,
+    .adapts = true,
+    .losses = tweedie_losses,
+    .second = tweedie_second, /* a·μ^a + b·y·μ^−b */
+    .second_bound = tweedie_second_bound,
+    .predict = log_link_predict,
+    .prediction = "value",
+};
