@@ -14,12 +14,6 @@
 #include "coordinator/dispatch/round.h"
 #include "coordinator/dispatch/commit.h"
 #include "coordinator/steering.h"
-#include "numeric/totals.h"
-#include "coordinator/downpour.h"
-#include "coordinator/machine.h"
-#include "coordinator/plan.h"
-#include "coordinator/rounds.h"
-#include "coordinator/verdicts.h"
 #include "numeric/exact.h"
 
 /* Chunks that a replica was handed and that are not all counted. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "numeric/totals.h"
+#include "numeric/exact.h"
 #include "objective/objective.h"
 #include "wire/evaluation.h"
 

@@ -4,7 +4,6 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
-#include "numeric/totals.h"
 #include "numeric/exact.h"
 
 static void merged_totals_read_back_as_they_were_sent(void **state) {
