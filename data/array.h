@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "data/batch.h"
 #include "data/blocks.h"
 #include "data/source.h"
 
@@ -52,5 +53,34 @@ void array_decode(const struct array *array, const char *from, uint64_t count, d
 
 /* What comes after the last row: nothing. Reads to the end; ERROR_DATA if something is there. */
 int array_check_end(struct blocks *blocks, const struct array *array);
+
+/* ---- the reader ----
+ *
+ * Reads the rows of an array file, each with its label from an array file of its own, into batches:
+ * what data/format.h does for text. */
+
+struct array_reader; /* opaque */
+
+/* *reader is NULL if `data`, whose first bytes are looked at, holds text. Else opens
+ * options->labels, unless there is none and labels are optional. Blocks and options must outlive
+ * the reader. ERROR_DATA if the format is not the one that the options want, of
+ * array_read_header(), or if there are not as many labels as rows. */
+int array_reader_open(struct blocks *data, const struct source_options *options,
+                      struct array_reader **reader);
+void array_reader_close(struct array_reader *reader); /* harmless on NULL */
+
+const struct array *array_reader_data(const struct array_reader *reader);
+
+/* Reads the next rows, and behind them their labels, into batch->text; text_length 0 is the end.
+ * The first row counts as line 1. ERROR_DATA if a file is truncated, or goes on behind its end. */
+int array_reader_next(struct array_reader *reader, struct batch *batch);
+
+/* Turns the batch's text into rows: column j, from 0, has the id j + 1. Rows with a number that is
+ * not finite are rejected; stops after more than options->bad_lines_max of them. Safe from many
+ * threads. */
+void array_reader_parse(const struct array_reader *reader, struct batch *batch);
+
+/* Ends the reading, behind the last row: notes hash and stamp of the file of labels. */
+int array_reader_end(const struct array_reader *reader, struct source_report *report);
 
 #endif

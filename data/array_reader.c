@@ -1,4 +1,4 @@
-#include "data/array_reader.h"
+#include "data/array.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/foreign.h"
 #include "data/input.h"
 
 /* About so many cells a block, so that they stay in the cache as doubles. Nothing else decides how

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "data/digits.h"
+#include "data/number.h"
 #include "data/source.h"
 
 /* Zeros behind a text: its end, and what a parser may read beyond. */

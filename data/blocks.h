@@ -1,11 +1,44 @@
-/* Splits the text of a source into blocks of whole lines, or records; or its bytes into blocks of
- * any size. */
+/* Splits the text of a source into blocks of whole lines, or records, or its bytes into blocks of
+ * any size; and reads the file of weights beside it. */
 #ifndef DML_DATA_BLOCKS_H
 #define DML_DATA_BLOCKS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "data/batch.h"
 #include "data/input.h"
-#include "data/records.h"
+#include "data/source.h"
+
+/* ---- where the records of a CSV text end ----
+ *
+ * A line end inside of a quoted cell is part of the cell
+ * (RFC 4180).
+ *
+ * A quote opens a cell where the cell begins; elsewhere it is a character like others. A cell of
+ * several lines must be closed within QUOTED_BYTES_MAX, and its record go on as one does: a quote
+ * that is not closed so spoils its line, and not the lines behind it. */
+
+#define QUOTED_BYTES_MAX (1u << 20)
+
+/* How records are written. */
+struct record_rule {
+    char delimiters[5]; /* what may part cells; 0-terminated. None: every line is a record */
+};
+
+/* The line end behind the record that begins at `at`; `end` if none is there. The text ends with a
+ * record. */
+char *record_end(const struct record_rule *rule, char *at, char *end);
+
+/* Whether `delimiter` parts two cells of a record. */
+bool record_has(const struct record_rule *rule, const char *record, size_t length, char delimiter);
+
+/* How many bytes of a text, which begins with a record, are whole records. `ended`: it is the rest
+ * of the file. */
+size_t records_whole(const struct record_rule *rule, const char *text, size_t length, bool ended);
+
+/* ---- blocks ---- */
 
 /* About this much text a block, so that the parsed values stay in the cache. Nothing else decides
  * how text is split, so packs do not depend on the number of threads. */
@@ -41,5 +74,27 @@ void blocks_skip(struct blocks *blocks, size_t length);
 
 /* Adds the next `length` bytes to batch->text, or fewer at the end. */
 int blocks_take(struct blocks *blocks, struct batch *batch, size_t length);
+
+/* ---- a file of weights ----
+ *
+ * One number a line, for the lines of a data file in their order, as the tools
+ * of LIBSVM take them; plain, .gz or .zst. Lines of blanks do not count, here as in the data; a
+ * malformed line of the data has its weight, too. */
+
+struct weights; /* opaque; used by one thread at a time */
+
+/* Opens the file of weights of `data`. Both paths must outlive it. Errors as of source_read(). */
+int weights_open(const char *path, const char *data, struct weights **weights);
+void weights_close(struct weights *weights); /* harmless on NULL */
+
+/* Weighs the rows of the next block of the data. ERROR_DATA if there are too few weights, or one is
+ * no number from 0 to WEIGHT_MAX. */
+int weights_take(struct weights *weights, struct batch *batch);
+
+/* Ends the reading, behind the last row: no weight may be left. Notes hash and stamp. */
+int weights_end(struct weights *weights, struct source_report *report);
+
+/* Whether a number is a weight: finite, and neither negative nor beyond WEIGHT_MAX. */
+bool weight_is_sound(double weight);
 
 #endif

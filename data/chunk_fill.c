@@ -1,4 +1,4 @@
-#include "data/chunk_fill.h"
+#include "data/merge.h"
 
 #include <stdlib.h>
 #include <string.h>

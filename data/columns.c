@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/collecting.h"
+#include "data/merge.h"
 
 static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);

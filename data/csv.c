@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "data/digits.h"
-#include "data/format.h"
 #include "data/number.h"
-#include "data/weights.h"
+#include "data/format.h"
+#include "data/blocks.h"
 
 /* A quoted cell: `p` is behind the opening quote. A doubled quote is one. */
 static char *unquote(char *p, char *end, char **behind) {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/csv_layout.h"
+#include "data/format.h"
 #include "data/number.h"
 
 struct tally {

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/nearest.h"
-#include "data/csv_layout.h"
+#include "data/format.h"
 #include "data/number.h"
 
 static bool comma_is_decimal(const struct source_options *options) {

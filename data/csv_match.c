@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/csv_layout.h"
+#include "data/format.h"
 
 #define NOWHERE UINT32_MAX
 #define NO_FEATURE (UINT32_MAX - 1) /* the label or the weight */

@@ -1,9 +1,12 @@
 #include "data/format.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
+#include "data/number.h"
 
 /* Of a line; with a rule, of a record. */
 static size_t line_length(const struct record_rule *rule, char *line, size_t left) {
@@ -124,4 +127,185 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
         left -= step;
         number = last + 1;
     }
+}
+
+/* LIBSVM text: LABEL ID:VALUE ID:VALUE … # comment */
+
+/* How much of a line a message quotes. */
+#define QUOTED 40
+
+static const char *skip_blanks(const char *p) {
+    while (is_blank(*p))
+        p++;
+    return p;
+}
+
+static int word_length(const char *p) {
+    int length = 0;
+    while (length < QUOTED && p[length] && !is_blank(p[length]) && p[length] != '\n')
+        length++;
+    return length;
+}
+
+/* The id at `p`, up to its colon; NULL if there is none that fits. */
+static const char *parse_id(const char *p, uint64_t *id) {
+    uint64_t value = 0;
+    const char *first = p;
+    for (; (unsigned char)(*p - '0') < 10; p++) {
+        value = value * 10 + (uint64_t)(*p - '0');
+        if (value > FEATURE_ID_MAX)
+            return NULL;
+    }
+    *id = value;
+    return p > first && *p == ':' && value ? p : NULL;
+}
+
+static bool reject_id(struct batch *batch, uint64_t number, const char *word) {
+    size_t digits = strspn(word, "0123456789");
+    int length = word_length(word);
+    if (!digits || word[digits] != ':')
+        return batch_reject(batch, number, "expected INDEX:VALUE but found \"%.*s\"", length, word);
+    if (strspn(word, "0") == digits)
+        return batch_reject(batch, number, "index 0 in \"%.*s\": indices start at 1", length, word);
+    return batch_reject(batch, number, "the index in \"%.*s\" is over the limit of %llu", length,
+                        word, (unsigned long long)FEATURE_ID_MAX);
+}
+
+static bool is_value_end(const char *p) {
+    return is_blank(*p) || *p == '\0';
+}
+
+/* Most labels are 1 or -1, or another class of one digit. NULL for anything else. */
+static inline const char *parse_class(const char *p, double *label) {
+    bool negative = *p == '-';
+    p += negative || *p == '+';
+    *label = negative ? '0' - *p : *p - '0';
+    return digits_is(*p) && is_value_end(p + 1) ? p + 1 : NULL;
+}
+
+/* Reads a label that is a list, which may be of none: the line begins with its values then. */
+static bool parse_list(const struct format *format, struct batch *batch, char **at, uint64_t number,
+                       const char **text) {
+    char *first = *at, *end = first + strcspn(first, " \t");
+    bool none = memchr(first, ':', (size_t)(end - first)) != NULL;
+    *text = none ? "" : first;
+    if (none)
+        return true;
+    *at = *end ? end + 1 : end;
+    *end = '\0';
+    const char *list = first;
+    double value;
+    bool sound = true;
+    struct bytes part;
+    bytes_init(&part);
+    while (sound && list_next(&list, format->options->separator, &part))
+        sound = number_of_text((const char *)part.data, &value);
+    bytes_release(&part);
+    return sound || batch_reject(batch, number,
+                                 "the label \"%.*s\" is no list of finite numbers with \"%c\" "
+                                 "between them",
+                                 QUOTED, first, format->options->separator);
+}
+
+/* Reads the label if the line has one; false if the line was rejected. */
+static bool parse_label(const struct format *format, struct batch *batch, const char **at,
+                        uint64_t number, double *label) {
+    const char *first = *at;
+    const char *end = parse_class(first, label);
+    if (!end)
+        end = number_parse(first, label);
+    if (end && is_value_end(end)) {
+        *at = end;
+        *label += 0.0; /* −0 is 0 */
+        return true;
+    }
+    bool missing = first[strcspn(first, ": \t")] == ':';
+    if (missing && format->options->label_optional) {
+        *label = NAN;
+        return true;
+    }
+    int length = word_length(first);
+    if (missing)
+        return batch_reject(batch, number,
+                            "the line begins with \"%.*s\" where its label should be", length,
+                            first);
+    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number", length, first);
+}
+
+/* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()
+ * knows. Returns what is behind, or NULL for anything else. */
+static inline const char *parse_usual(const char *p, uint64_t *id, double *value) {
+    unsigned digits = digits_count(p);
+    const char *at = p + digits + 1;
+    if (!digits || p[digits] != ':')
+        return NULL;
+    *id = digits_few(p, digits);
+    if (digits_is(*at) && is_value_end(at + 1)) { /* most counts, and all ones */
+        *value = *at - '0';
+        return *id ? at + 1 : NULL;
+    }
+    const char *end = digits_number(at, ' ', value);
+    return end && is_value_end(end) && *id ? end : NULL;
+}
+
+/* The same for all that is allowed. What is not is rejected: NULL. */
+static const char *parse_any(struct batch *batch, uint64_t number, const char *p, uint64_t *id,
+                             double *value) {
+    const char *colon = parse_id(p, id);
+    if (!colon) {
+        reject_id(batch, number, p);
+        return NULL;
+    }
+    const char *end = number_parse(colon + 1, value);
+    if (end && is_value_end(end))
+        return end;
+    batch_reject(batch, number, "the value in \"%.*s\" is not a finite number", word_length(p), p);
+    return NULL;
+}
+
+/* Reads the values of a row up to `end` into the batch; false if the line was rejected. */
+static bool parse_values(struct batch *batch, uint64_t number, const char *p, const char *end,
+                         bool *sorted) {
+    uint64_t before = 0, *id = batch->id + batch->value_count;
+    double *value = batch->value + batch->value_count;
+    for (p = skip_blanks(p); p < end && *p; p = skip_blanks(p)) {
+        const char *behind = parse_usual(p, id, value);
+        if (!behind && !(behind = parse_any(batch, number, p, id, value)))
+            return false;
+        *sorted &= *id > before;
+        before = *id++;
+        value++;
+        p = behind;
+    }
+    if (p < end)
+        return batch_reject(batch, number, "a zero byte: is this a text file?");
+    batch->value_count = (uint64_t)(value - batch->value);
+    return true;
+}
+
+bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
+                       uint64_t number) {
+    char *comment = batch->has_comments ? memchr(line, '#', (size_t)(end - line)) : NULL;
+    if (comment)
+        end = comment;
+    *end = '\0';
+    const char *p = skip_blanks(line), *text = NULL;
+    if (p == end)
+        return false;
+    batch_reserve(batch, (uint64_t)(end - p) / 2 + 1);
+    double label = NAN;
+    char *at = line + (p - line);
+    bool has_label = format->options->separator ? parse_list(format, batch, &at, number, &text)
+                                                : parse_label(format, batch, &p, number, &label);
+    if (!has_label)
+        return false;
+    if (text)
+        p = at;
+    bool sorted = true;
+    uint64_t id;
+    if (!parse_values(batch, number, p, end, &sorted))
+        return false;
+    if (!batch_row(batch, label, text, sorted, &id))
+        return batch_reject(batch, number, "index %llu is repeated", (unsigned long long)id);
+    return true;
 }

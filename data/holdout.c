@@ -1,9 +1,16 @@
 #include "data/holdout.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
+#include "base/error.h"
 #include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/dictionary.h"
+#include "data/number.h"
 
 /* Odd constants that keep the kinds of hashed things apart: an id, a numeric label, a text label.
  */
@@ -58,4 +65,120 @@ bool holdout_picks(const struct holdout_pick *pick, uint64_t hash) {
     bool held_out = holdout_has(pick->share, hash);
     return pick->folds ? !held_out && holdout_fold(hash, pick->seed, pick->folds) == pick->fold
                        : held_out;
+}
+
+/* ---- folds that have a class alone ---- */
+
+/* Where the rows of a class are. */
+struct place {
+    uint64_t rows;
+    uint32_t fold; /* of the first of them; 0: others are in another fold */
+};
+
+struct looking {
+    const struct holdout_pick *pick;
+    struct dictionary numbers; /* the bits of a double as id */
+    struct text_dictionary texts;
+    struct bytes of_number, of_text; /* struct place of each */
+};
+
+static void note(struct bytes *places, uint32_t number, uint32_t fold) {
+    if (number == places->length / sizeof(struct place))
+        *(struct place *)bytes_extend(places, sizeof(struct place)) = (struct place){.fold = fold};
+    struct place *place = (struct place *)(void *)places->data + number;
+    place->rows++;
+    if (place->fold != fold)
+        place->fold = 0;
+}
+
+static int look_at(void *context, const struct source_rows *rows) {
+    struct looking *looking = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        uint64_t hash = holdout_hash(rows, row);
+        const char *text = rows->label_text ? rows->label_text[row] : NULL;
+        if (holdout_has(looking->pick->share, hash) || (!text && isnan(rows->label[row])))
+            continue;
+        uint32_t fold = holdout_fold(hash, looking->pick->seed, looking->pick->folds);
+        if (text)
+            note(&looking->of_text, text_dictionary_add(&looking->texts, text), fold);
+        else
+            note(&looking->of_number, dictionary_add(&looking->numbers, bits_of(rows->label[row])),
+                 fold);
+    }
+    return 0;
+}
+
+static int refuse(const struct holdout_pick *pick, const struct place *place, const char *class) {
+    return error_set(
+        ERROR_DATA,
+        "`folds`: all rows of class \"%.100s\", %llu, are in fold %u of %u, so the rest "
+        "has one class alone: take another `seed` or other `folds`, or choose by "
+        "`holdout`",
+        class, (unsigned long long)place->rows, place->fold, pick->folds);
+}
+
+#define NAMES_MOST 5
+
+/* Gathers the classes that one fold has alone. */
+struct lone {
+    const struct holdout_pick *pick;
+    bool two_classes;
+    uint32_t count;
+    char *names; /* of the first; owned */
+};
+
+static int look_at_class(struct lone *lone, const struct place *place, const char *class) {
+    if (!place->fold)
+        return 0;
+    if (lone->two_classes)
+        return refuse(lone->pick, place, class);
+    if (lone->count++ < NAMES_MOST) {
+        char *before = lone->names;
+        lone->names = memory_format("%s%s\"%.100s\" in fold %u", before ? before : "",
+                                    before ? ", " : "", class, place->fold);
+        free(before);
+    }
+    return 0;
+}
+
+static int look_at_classes(const struct looking *looking, struct lone *lone) {
+    const struct place *of_number = (const void *)looking->of_number.data;
+    const struct place *of_text = (const void *)looking->of_text.data;
+    int code = 0;
+    for (uint32_t i = 0; i < looking->numbers.count && !code; i++) {
+        char digits[NUMBER_TEXT];
+        double number;
+        memcpy(&number, &looking->numbers.id[i], sizeof number);
+        number_format(number, digits);
+        code = look_at_class(lone, &of_number[i], digits);
+    }
+    for (uint32_t i = 0; i < looking->texts.count && !code; i++)
+        code = look_at_class(lone, &of_text[i], text_dictionary_get(&looking->texts, i));
+    return code;
+}
+
+int folds_check(struct pack *const *packs, uint32_t count, const struct holdout_pick *pick,
+                bool two_classes) {
+    struct looking looking = {.pick = pick};
+    struct lone lone = {.pick = pick, .two_classes = two_classes};
+    dictionary_init(&looking.numbers);
+    text_dictionary_init(&looking.texts);
+    bytes_init(&looking.of_number);
+    bytes_init(&looking.of_text);
+    int code = 0;
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = pack_read(packs[i], look_at, &looking);
+    if (!code)
+        code = look_at_classes(&looking, &lone);
+    if (!code && lone.count)
+        log_warning("`folds`: %u class%s all rows in one fold: %s%s; the model without it never "
+                    "sees them: there they count as wrong, and not in the loss",
+                    lone.count, lone.count == 1 ? " has" : "es have", lone.names,
+                    lone.count > NAMES_MOST ? ", ..." : "");
+    free(lone.names);
+    bytes_release(&looking.of_number);
+    bytes_release(&looking.of_text);
+    dictionary_release(&looking.numbers);
+    text_dictionary_release(&looking.texts);
+    return code;
 }

@@ -1,6 +1,5 @@
-/* The holdout by share: whether a row is held out follows from the row alone.
- *
- * Likewise which fold of a cross-validation a row belongs to.
+/* The holdout by share: whether a row is held out follows from the row alone, and likewise which
+ * fold of a cross-validation it belongs to.
  *
  * The hash covers the label and the (original id, value) pairs, in any order. So a row is on the
  * same side wherever it stands and whatever other rows there are, and equal rows are on the same
@@ -11,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/pack.h"
 #include "data/source.h"
 
 /* The hash of row `row` of `rows`, which are of a pack or have no texts. Values of 0 are ignored,
@@ -32,5 +32,13 @@ struct holdout_pick {
     uint64_t seed;
 };
 bool holdout_picks(const struct holdout_pick *pick, uint64_t hash);
+
+/* Checks that every class is met in training, whichever fold of a cross-validation is left out.
+ * Looks at the labels of all rows that the share of `pick` does not hold out; its fold does not
+ * count. Training without a fold lacks the classes whose rows are all in it. With `two_classes`
+ * that is ERROR_DATA: no model can be trained there; else a warning names the first such classes.
+ */
+int folds_check(struct pack *const *packs, uint32_t count, const struct holdout_pick *pick,
+                bool two_classes);
 
 #endif

@@ -38,4 +38,12 @@ void input_hash(const struct input *input, char text[HASH128_TEXT]);
 /* The hash of a whole file as stored; ERROR_DATA also if the file changes meanwhile. */
 int input_hash_file(const char *path, char text[HASH128_TEXT]);
 
+/* Files of formats that are not read, told by their first bytes. */
+
+/* ERROR_DATA, with what to do, if a file that begins with these bytes is of such a format. */
+int foreign_check(const char *path, const void *bytes, size_t length);
+
+/* ERROR_DATA, with what to do, if a path is an address such as s3://bucket/file. */
+int foreign_check_path(const char *path);
+
 #endif

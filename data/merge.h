@@ -109,6 +109,41 @@ void columns_release(struct columns *columns);
  * spread. */
 void numbers_learn(struct table *table, const struct split *split, uint32_t bins, unsigned threads);
 
+/* Columns while they are found, for the files that do so. What is found is numbered by first
+ * appearance; `columns` holds such numbers until they are ordered by frequency. */
+struct collecting {
+    const struct split *split;
+    struct dictionary dictionary; /* by first appearance */
+    uint64_t *id;                 /* what is numbered so; owned */
+    uint64_t *values;             /* how many values training has of each; owned */
+    uint64_t **trained; /* for each pack that is split: the number of values of each feature,
+                           counted over training rows */
+    struct bytes order; /* scratch: features of a row in the text's order */
+};
+
+/* Prepares the columns of a table as its training rows say: makes bins, finds what values bring
+ * with them, and puts the rare values of categories together. ERROR_DATA for a category in which
+ * nearly every row differs. */
+int columns_prepare(struct columns *columns, struct collecting *collecting,
+                    const struct set_options *options);
+
+/* Adds a column behind those that are there. */
+void collecting_add(struct columns *columns, struct collecting *collecting, uint64_t id,
+                    uint64_t values);
+
+/* Counts what the training rows of packs have for columns that their files lack: what says that a
+ * number or a category is missing, which may be a column of its own, and the number's mean. */
+void columns_find_absent(struct columns *columns, struct collecting *collecting);
+
+/* Lists it for each pack, when columns have their final numbers. */
+void columns_list_absent(struct columns *columns, const struct split *split);
+
+/* Replaces each number by its place in `to`, as a number may be DICTIONARY_NONE. */
+void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to);
+
+/* Names the columns that no pack names. */
+void columns_make_names(struct columns *columns);
+
 /* ---- labels ---- */
 
 /* Sums up targets one by one. Zeroed memory is empty. */
@@ -263,5 +298,54 @@ void row_walk_next(struct row_walk *walk);
 static inline uint64_t plan_part_end(const struct plan_part *part, uint32_t block) {
     return block + 1 < part->blocks ? part->block[block + 1].first_row : part->rows;
 }
+
+/* ---- chunks are filled: columns renumbered and sorted, values as the set stores them ---- */
+
+/* Memory of one thread. */
+struct chunk_buffer {
+    uint8_t *data; /* the chunk as stored; 64-byte aligned; owned */
+    size_t capacity;
+    struct bytes sorting; /* scratch: the values of some rows */
+    struct bytes places;  /* scratch: where each row's next value goes */
+};
+
+void chunk_buffer_init(struct chunk_buffer *buffer);
+void chunk_buffer_release(struct chunk_buffer *buffer);
+
+/* What rows are made from. */
+struct chunk_source {
+    const struct split *split;
+    const struct columns *columns;
+    const struct labels *labels;
+    const struct weighing *weighing;
+    const struct chunk_plan *plan;
+};
+
+/* Fills buffer->data, chunk->bytes of it, with the rows of `part` from chunk->first_row on. */
+void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
+                const struct set_chunk *chunk, const struct plan_part *part);
+
+/* Some consecutive chunks of training of a shuffled set, whose rows are all over the packs: they
+ * are filled together, as the packs' blocks are walked over in order. */
+struct chunk_window {
+    uint32_t first, end;
+    uint8_t *data; /* where a chunk of offset 0 would be; the window's chunks are zeroed */
+};
+
+/* Each of these is done for all blocks of the part, or all chunks of the window, before the next;
+ * by many threads at once, if each takes other blocks or chunks. The first two are for sparse rows
+ * alone. */
+
+/* Notes how many values the rows of a block have that go to the window. */
+void chunk_window_count(const struct chunk_source *source, const struct chunk_window *window,
+                        uint32_t block);
+
+/* Makes of that where the rows of a chunk begin. */
+void chunk_window_start(const struct chunk_source *source, const struct chunk_window *window,
+                        uint32_t number);
+
+/* Puts the rows of a block that go to the window to their places. */
+void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
+                       const struct chunk_window *window, uint32_t block);
 
 #endif

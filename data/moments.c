@@ -1,4 +1,4 @@
-#include "data/moments.h"
+#include "data/set.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Opens packs, and finds the one of a source. */
+/* Finds the pack of a source, or has it made. */
 #define _GNU_SOURCE
 #include "data/pack.h"
 
@@ -15,142 +15,6 @@
 #include "base/memory.h"
 #include "data/input.h"
 #include "data/pack_file.h"
-
-const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
-
-static int map_table(struct pack *pack) {
-    const struct container *container = &pack->container;
-    const void *column = NULL, *id = NULL;
-    size_t length;
-    const char *text = container_get(container, PACK_TABLE, &length);
-    if (!text || text[length - 1])
-        return container_damaged(container, "the description of its columns is missing");
-    int code = table_of_text(text, container->path, &pack->table);
-    if (!code)
-        code = container_array(container, PACK_COLUMNS, pack->facts->features, sizeof *pack->column,
-                               &column);
-    if (!code)
-        code = container_array(container, PACK_SEEDED_IDS, pack->facts->features,
-                               sizeof *pack->seeded_id, &id);
-    pack->column = column;
-    pack->seeded_id = id;
-    return code;
-}
-
-static int map_sections(struct pack *pack) {
-    const struct container *container = &pack->container;
-    const void *facts, *block = NULL, *id = NULL, *count = NULL;
-    size_t length;
-    int code = container_array(container, PACK_FACTS, 1, sizeof *pack->facts, &facts);
-    if (code)
-        return code;
-    pack->facts = facts;
-    code =
-        container_array(container, PACK_BLOCKS, pack->facts->blocks, sizeof *pack->block, &block);
-    if (!code)
-        code = container_array(container, PACK_IDS, pack->facts->features, sizeof *pack->id, &id);
-    if (!code)
-        code = container_array(container, PACK_COUNTS, pack->facts->features, sizeof *pack->count,
-                               &count);
-    if (!code && pack->facts->named)
-        code = container_strings(container, PACK_NAMES, pack->facts->features, &pack->name);
-    if (!code)
-        code = container_strings(container, PACK_LABEL_TEXTS, pack->facts->label_texts,
-                                 &pack->label_text);
-    if (!code)
-        code = container_strings(container, PACK_REASONS, pack->facts->reasons, &pack->reason);
-    if (!code && pack->facts->format == FORMAT_CSV)
-        code = map_table(pack);
-    if (code)
-        return code;
-    pack->block = block;
-    pack->id = id;
-    pack->count = count;
-    const char *source = container_get(container, PACK_SOURCE, &length);
-    pack->source = memory_format("%.*s", (int)length, source ? source : "");
-    return 0;
-}
-
-/* Of all blocks that they are where they should be, and the checksums of the first `hashed`. */
-static int verify_blocks(const struct pack *pack, uint32_t hashed) {
-    const struct container *container = &pack->container;
-    for (uint32_t i = 0; i < pack->facts->blocks; i++) {
-        const struct pack_block *block = &pack->block[i];
-        if (block->offset > container->length || block->bytes > container->length - block->offset ||
-            pack_block_layout(block).bytes != block->bytes)
-            return container_damaged(container, "a block is out of bounds");
-        if (i < hashed && hash64(container->data + block->offset, block->bytes) != block->checksum)
-            return container_damaged(container, "the checksum of a block is wrong");
-    }
-    return 0;
-}
-
-/* Whoever has just written the file does not have it hashed again. */
-static int open_pack(const char *path, uint32_t hashed, struct pack **opened) {
-    struct pack *pack = memory_new(1, sizeof *pack);
-    int code = container_open(&pack->container, &pack_kind, path);
-    if (!code)
-        code = map_sections(pack);
-    if (!code)
-        code = verify_blocks(pack, hashed);
-    if (code) {
-        pack_close(pack);
-        return code;
-    }
-    *opened = pack;
-    return 0;
-}
-
-int pack_open(const char *path, struct pack **opened) {
-    return open_pack(path, UINT32_MAX, opened);
-}
-
-int pack_open_beginning(const char *path, struct pack **opened) {
-    return open_pack(path, 1, opened);
-}
-
-void pack_close(struct pack *pack) {
-    if (!pack)
-        return;
-    table_free(pack->table);
-    free(pack->name);
-    free(pack->label_text);
-    free(pack->reason);
-    free(pack->source);
-    container_close(&pack->container);
-    free(pack);
-}
-
-const char *pack_source(const struct pack *pack) {
-    return pack->source;
-}
-
-void pack_labels(const struct pack *pack, double *least, double *most) {
-    *least = pack->facts->label_least;
-    *most = pack->facts->label_most;
-}
-
-const char *pack_fingerprint(const struct pack *pack) {
-    return pack->facts->fingerprint;
-}
-
-struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
-    const struct pack_block *block = &pack->block[number];
-    struct pack_block_layout layout = pack_block_layout(block);
-    const uint8_t *data = pack->container.data + block->offset;
-    return (struct pack_rows){
-        .rows = block->rows,
-        .values = block->values,
-        .type = block->type,
-        .start = block->dense ? NULL : (const void *)(data + layout.start),
-        .feature = block->dense ? NULL : (const void *)(data + layout.feature),
-        .value = block->type == VALUE_ONES ? NULL : data + layout.value,
-        .label = (const void *)(data + layout.label),
-        .weight = block->weighted ? (const void *)(data + layout.weight) : NULL,
-        .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
-        .position = block->positions ? (const void *)(data + layout.position) : NULL,
-    };
-}
 
 static void add_text(struct hash_stream *stream, const char *text) {
     const char *there = text ? text : "\1";
@@ -436,7 +300,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
         code = pack_write(packs, source, options, threads, &known, &path);
         if (code)
             return code;
-        code = open_pack(path, 0, pack);
+        code = pack_open_checked(path, 0, pack);
         free(path);
         if (code)
             return code;

@@ -24,9 +24,6 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
 int pack_open(const char *path, struct pack **pack);
 void pack_close(struct pack *pack);
 
-/* The same for whoever reads no row behind the first block: others are not checked. */
-int pack_open_beginning(const char *path, struct pack **pack);
-
 /* The range of the labels that are numbers, of rows whose weight is not 0; least > most if there
  * are none. */
 void pack_labels(const struct pack *pack, double *least, double *most);

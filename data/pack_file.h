@@ -76,6 +76,21 @@ struct pack_block_layout {
 };
 struct pack_block_layout pack_block_layout(const struct pack_block *block);
 
+/* The narrowest type that holds all values. */
+enum value_type pack_block_type(const struct source_rows *rows);
+
+/* What is put into a block. */
+struct pack_block_content {
+    const struct source_rows *rows;
+    bool alike;                 /* every row has the features of the first */
+    const uint32_t *feature;    /* numbers of the values' features; with `alike` of one row */
+    const uint32_t *label_text; /* by row: the number of the text + 1, or 0 */
+};
+
+/* Fills `data`, of pack_block_layout().bytes. */
+void pack_block_fill(const struct pack_block *block, const struct pack_block_content *content,
+                     uint8_t *data);
+
 /* A block's arrays in the mapping; as above, NULL where there is none. */
 struct pack_rows {
     uint32_t rows, values;
@@ -99,6 +114,10 @@ struct pack {
     const char **reason;
     char *source;
 };
+
+/* As pack_open(), with the checksums of the first `hashed` blocks alone: for whoever reads no
+ * others, or has just written the file. */
+int pack_open_checked(const char *path, uint32_t hashed, struct pack **pack);
 
 struct pack_rows pack_rows(const struct pack *pack, uint32_t block);
 

@@ -10,8 +10,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "data/dictionary.h"
-#include "data/origins.h"
-#include "data/pack_block.h"
+#include "data/pack_file.h"
 
 struct pack_writer {
     const char *source;

@@ -1,4 +1,4 @@
-#include "data/sample.h"
+#include "data/set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +131,7 @@ int sample_take(struct set *set, const char *packs, const struct sample_options 
         .stored_start = memory_new(SAMPLE_ROWS + 1, sizeof *sample->stored_start),
     };
     char *path = pack_path_make(packs, set_first_pack(set));
-    int code = pack_open_beginning(path, &pack);
+    int code = pack_open_checked(path, 1, &pack);
     if (!code) {
         sample->file = memory_copy_string(pack_source(pack));
         sample->table = pack->table ? table_copy(pack->table) : NULL;

@@ -14,9 +14,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/scratch.h"
-#include "data/pack_file.h"
 #include "data/set_file.h"
+#include "data/pack_file.h"
 
 const struct container_kind set_kind = {"DMLSET\n\n", SET_VERSION, "set"};
 

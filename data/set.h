@@ -15,6 +15,7 @@
 #include "base/rows.h"
 #include "data/holdout.h"
 #include "data/pack.h"
+#include "data/table.h"
 
 struct set_info {
     uint64_t rows, values;
@@ -115,8 +116,8 @@ int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
 int set_open(const char *path, struct set **set);
 
 /* From now on chunks that are read are copied to a file in `folder`, and read from there if it has
- * them (data/scratch.h). Before the first chunk is read. As scratch_open(); after an error the set
- * is as it was. */
+ * them (data/set_file.h). Before the first chunk is read. As scratch_open(); after an error the
+ * set is as it was. */
 int set_copy_to(struct set *set, const char *folder);
 void set_close(struct set *set);
 const char *set_path(const struct set *set);
@@ -135,5 +136,64 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows);
 
 /* Prints what a pack or a set holds, for people or as one JSON object. */
 int inspect_print(const char *path, bool json);
+
+/* ---- statistics and a sample ---- */
+
+/* Mean and variance of each column over the training rows of a set, each with its weight, zeros
+ * that are not stored included. */
+struct moments {
+    double *mean; /* [features]; owned, as all of these */
+    double
+        *variance; /* Σ w(x − mean)²/Σ w; 0 for a column whose values differ by rounding at most */
+    uint64_t *nonzero; /* rows whose value is not 0 */
+    uint64_t rows;     /* all of them; rows of weight 0 count nowhere */
+};
+
+/* Reads the training chunks twice, with so many threads. Sums are taken in an order that follows
+ * from the set alone: the same bits with any number of threads, and however the rows were spread
+ * over files. ERROR_DATA if a chunk is damaged; sums beyond the range of doubles are infinite or
+ * not a number. Release it in any case. */
+int moments_find(struct set *set, unsigned threads, struct moments *moments);
+void moments_release(struct moments *moments);
+
+/* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
+ */
+double moments_size(const struct moments *moments, uint32_t column);
+
+/* Whether columns look as if they all measured the same, as pixels do: there are many, most
+ * are nearly as large as the median, and none is much larger. Rare ones may be smaller. */
+bool moments_share_unit(const struct moments *moments, uint32_t columns);
+
+/* A few training rows of a set, both as their file has them and as the set stores them: for
+ * checking a model against the rows that it was trained on. */
+struct sample {
+    uint32_t count;      /* rows */
+    uint64_t *row;       /* the number of each in its file, from 1 */
+    char *file;          /* its path */
+    struct table *table; /* CSV: the columns of that file; else NULL */
+
+    /* As struct source_rows has them. */
+    uint64_t *start, *id;
+    double *value;
+
+    /* As the set has them, without zeros. */
+    uint64_t *stored_start; /* count + 1 */
+    uint32_t *column;
+    uint64_t *column_id; /* its original id */
+    double *stored;
+};
+
+/* What a set does not say of itself: its folds, if it lacks one of them, and the seed of its order,
+ * if it is shuffled. */
+struct sample_options {
+    uint32_t folds;
+    uint64_t fold_seed, shuffle_seed;
+};
+
+/* Takes the first rows of the first file, which has its pack in folder `packs`. There may be none.
+ * ERROR_DATA or ERROR_IO if pack or set cannot be read. Release it with sample_release(). */
+int sample_take(struct set *set, const char *packs, const struct sample_options *options,
+                struct sample *sample);
+void sample_release(struct sample *sample); /* harmless on zeroed memory */
 
 #endif

@@ -2,16 +2,16 @@
 #define _GNU_SOURCE
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/chunk_fill.h"
 #include "data/merge.h"
-#include "data/window.h"
 #include "numeric/fixed.h"
 
 struct set_writer {
@@ -34,6 +34,96 @@ struct set_writer {
     int code; /* of the first failure */
     char *text;
 };
+
+/* ---- windows of a shuffled set ----
+ *
+ * As many training chunks as fit in memory beside the packs are filled at a time: for each such
+ * window the packs are read once, in order. So a set that is larger than memory takes some passes
+ * over them, and no read at a random place of the disk for every row. */
+
+/* Less than the share of dirty pages (a tenth) from which on the system would write out pages that
+ * are not complete, and write them again later. */
+#define MEMORY_SHARE 12
+#define WINDOW_BYTES_MIN (UINT64_C(256) << 20)
+
+/* Bytes of a window, which is part of a mapped file: a share of the memory of this machine. What is
+ * written does not depend on it. */
+static uint64_t window_bytes(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t share = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / MEMORY_SHARE : 0;
+    return share < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : share;
+}
+
+/* The end of the window that begins with chunk `first`: a chunk at least, and no more than `bytes`
+ * of them. */
+static uint32_t window_end(const struct chunk_plan *plan, uint32_t first, uint64_t bytes) {
+    uint32_t end = first + 1;
+    uint64_t filled = plan->chunk[first].bytes;
+    while (end < chunk_plan_trained(plan) && filled + plan->chunk[end].bytes <= bytes)
+        filled += plan->chunk[end++].bytes;
+    return end;
+}
+
+/* A stage of the work: all threads take items until there are no more. */
+struct stage {
+    const struct chunk_source *source;
+    const struct chunk_window *window;
+    void (*work)(struct stage *stage, struct chunk_buffer *buffer, uint32_t item);
+    uint32_t end;
+    _Atomic uint32_t next;
+};
+
+static void count_block(struct stage *stage, struct chunk_buffer *buffer, uint32_t block) {
+    (void)buffer;
+    chunk_window_count(stage->source, stage->window, block);
+}
+
+static void start_chunk(struct stage *stage, struct chunk_buffer *buffer, uint32_t chunk) {
+    (void)buffer;
+    chunk_window_start(stage->source, stage->window, chunk);
+}
+
+static void fill_block(struct stage *stage, struct chunk_buffer *buffer, uint32_t block) {
+    chunk_window_fill(buffer, stage->source, stage->window, block);
+}
+
+static void *take_part(void *context) {
+    struct stage *stage = context;
+    struct chunk_buffer buffer;
+    chunk_buffer_init(&buffer);
+    uint32_t item;
+    while ((item = atomic_fetch_add(&stage->next, 1)) < stage->end)
+        stage->work(stage, &buffer, item);
+    chunk_buffer_release(&buffer);
+    return NULL;
+}
+
+static void do_stage(struct stage *stage, unsigned threads) {
+    pthread_t others[THREADS_MAX];
+    unsigned started = 0;
+    for (unsigned i = 1; i < threads && i < THREADS_MAX; i++)
+        if (!pthread_create(&others[started], NULL, take_part, stage))
+            started++;
+    take_part(stage);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
+}
+
+/* Fills a window of zeros on up to `threads` threads. */
+static void window_fill(const struct chunk_source *source, const struct chunk_window *window,
+                        unsigned threads) {
+    uint32_t blocks = source->plan->trained.blocks;
+    struct stage count = {source, window, count_block, blocks, 0},
+                 start = {source, window, start_chunk, window->end, window->first},
+                 fill = {source, window, fill_block, blocks, 0};
+    if (!source->plan->dense) {
+        do_stage(&count, threads);
+        do_stage(&start, threads);
+    }
+    do_stage(&fill, threads);
+}
+
+/* ---- chunks ---- */
 
 /* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
 #define AHEAD 32
@@ -208,6 +298,8 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
     return code ? code : make_until(writer, plan->chunks, threads);
 }
 
+/* ---- exponents ---- */
+
 /* What the sums of unweighted rows need no look at the values for. */
 static void complete_sums(struct set_writer *writer, const uint64_t *count) {
     uint32_t columns = writer->columns.count;
@@ -247,6 +339,8 @@ static int find_exponents(struct set_writer *writer) {
     free(count);
     return code;
 }
+
+/* ---- the file ---- */
 
 static struct set_weights weights_of(const struct set_writer *writer) {
     const struct weighing *weighing = &writer->weighing;

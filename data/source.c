@@ -11,12 +11,10 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/array_reader.h"
+#include "data/array.h"
 #include "data/blocks.h"
-#include "data/foreign.h"
 #include "data/format.h"
 #include "data/input.h"
-#include "data/weights.h"
 
 #define BEGINNING_BYTES 256 /* that tell what a file is */
 

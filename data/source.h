@@ -31,13 +31,13 @@ struct source_options {
     const char *weight;      /* CSV: column of the rows' weights, likewise; NULL: that of `table` if
                                 it has one, which may be missing from the file then */
     bool ignores_weights;    /* every row weighs 1 */
-    const char *weights;     /* a file with a weight for each row, or NULL: data/weights.h */
+    const char *weights;     /* a file with a weight for each row, or NULL: data/blocks.h */
     const char *labels;      /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
     char separator;             /* labels are texts: lists with this between their parts, which may
-                                   be none (data/list.h); 0: a row has one label */
+                                   be none (data/number.h); 0: a row has one label */
     uint32_t hash_bits;         /* CSV: texts of categories are hashed to so many bits; 0: not */
     bool trim;                  /* CSV: blanks around the text of a category do not count */
     bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */

@@ -1,11 +1,17 @@
-/* Decides for every row whether it is trained on, held out or left out. */
+/* Decides for every row whether it is trained on, held out or left out, and finds what it weighs in
+ * the set. */
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/blocks.h"
 #include "data/holdout.h"
 #include "data/merge.h"
+#include "data/number.h"
+#include "numeric/exact.h"
 
 struct splitting {
     double share;
@@ -126,4 +132,190 @@ void split_release(struct split *split) {
     free(split->side);
     free(split->packs);
     *split = (struct split){0};
+}
+
+/* ---- class weights ---- */
+
+bool class_weight_parse(const char *text, size_t *label_length, double *weight) {
+    const char *equals = strrchr(text, '=');
+    if (!equals)
+        return false;
+    const char *number = equals + 1, *end = equals;
+    while (*number == ' ')
+        number++;
+    while (end > text && end[-1] == ' ')
+        end--;
+    *label_length = (size_t)(end - text);
+    return *label_length && number_of_text(number, weight) && weight_is_sound(*weight);
+}
+
+/* The first classes of the data, for a message. Free it. */
+#define CLASSES_LISTED 5
+
+static char *list_classes(const struct labels *labels) {
+    char *list = memory_copy_string("");
+    for (uint32_t i = 0; i < labels->classes && i < CLASSES_LISTED; i++) {
+        char *more = memory_format("%s%s\"%s\"", list, i ? ", " : "", labels->class_name[i]);
+        free(list);
+        list = more;
+    }
+    return list;
+}
+
+static int no_such_class(const struct labels *labels, const char *label) {
+    char *list = list_classes(labels);
+    int code = error_set(ERROR_DATA,
+                         "no row that is trained on has the label \"%s\" of class_weight: the "
+                         "labels are %s%s",
+                         label, list, labels->classes > CLASSES_LISTED ? ", ..." : "");
+    free(list);
+    return code;
+}
+
+/* Takes one LABEL = WEIGHT. `given` marks the classes that have theirs. */
+static int take_class_weight(struct weighing *weighing, const struct labels *labels,
+                             const char *text, bool *given) {
+    size_t length = 0;
+    double weight = 1;
+    if (!class_weight_parse(text, &length, &weight))
+        return error_set(ERROR_DATA, "\"%s\" is no class weight", text);
+    char *label = memory_format("%.*s", (int)length, text);
+    uint32_t i = 0;
+    while (i < labels->classes && !label_means(labels, i, label))
+        i++;
+    int code = 0;
+    if (i == labels->classes)
+        code = no_such_class(labels, label);
+    else if (given[i])
+        code = error_set(ERROR_DATA, "class_weight has two weights for the label \"%s\"",
+                         labels->class_name[i]);
+    if (!code) {
+        weighing->of_class[i] = weight;
+        given[i] = true;
+    }
+    free(label);
+    return code;
+}
+
+static int take_class_weights(struct weighing *weighing, const struct labels *labels,
+                              const char *const *class_weight) {
+    bool *given = memory_new(labels->classes, sizeof *given);
+    int code = 0;
+    for (; *class_weight && !code; class_weight++)
+        code = take_class_weight(weighing, labels, *class_weight, given);
+    free(given);
+    return code;
+}
+
+/* ---- sums over rows ---- */
+
+/* Sums of weights before they are scaled; exact, so that no order of rows matters. */
+struct sums {
+    struct exact all, held;
+    struct exact *of_class; /* of training rows; or NULL */
+    uint64_t rows;          /* trained on */
+};
+
+static void add_block(const struct weighing *weighing, const struct split *split,
+                      const struct labels *labels, uint32_t p, uint32_t b, struct sums *sums) {
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; row < rows.rows; row++) {
+        enum row_side side = split_side(split, p, b, row);
+        if (side == ROW_LEFT_OUT)
+            continue;
+        double label = label_of_row(labels, p, &rows, row);
+        double weight = weighing_of_row(weighing, &rows, row, label);
+        exact_add(side == ROW_HELD ? &sums->held : &sums->all, weight);
+        if (side == ROW_TRAINED && sums->of_class)
+            exact_add(&sums->of_class[(uint32_t)label], weight);
+        sums->rows += side == ROW_TRAINED;
+    }
+}
+
+static void add_rows(const struct weighing *weighing, const struct split *split,
+                     const struct labels *labels, struct sums *sums) {
+    exact_init(&sums->all);
+    exact_init(&sums->held);
+    sums->rows = 0;
+    for (uint32_t i = 0; sums->of_class && i < labels->classes; i++)
+        exact_init(&sums->of_class[i]);
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
+            add_block(weighing, split, labels, p, b, sums);
+}
+
+static int balance(struct weighing *weighing, const struct split *split,
+                   const struct labels *labels) {
+    struct sums sums = {.of_class = memory_new(labels->classes, sizeof *sums.of_class)};
+    int code = 0;
+    add_rows(weighing, split, labels, &sums);
+    double all = exact_value(&sums.all);
+    for (uint32_t i = 0; i < labels->classes && !code; i++) {
+        double own = exact_value(&sums.of_class[i]);
+        weighing->of_class[i] = all / (labels->classes * own);
+        if (!weight_is_sound(weighing->of_class[i]))
+            code =
+                error_set(ERROR_DATA,
+                          "class_weight = %s: the rows of the label \"%s\" weigh %g of %g: there "
+                          "is no weight that balances them",
+                          CLASS_WEIGHT_BALANCED, labels->class_name[i], own, all);
+    }
+    free(sums.of_class);
+    return code;
+}
+
+/* ---- both ---- */
+
+static int weigh_classes(struct weighing *weighing, const struct split *split,
+                         const struct labels *labels, const char *const *class_weight) {
+    weighing->of_class = memory_new(labels->classes, sizeof *weighing->of_class);
+    for (uint32_t i = 0; i < labels->classes; i++)
+        weighing->of_class[i] = 1;
+    if (!strcmp(class_weight[0], CLASS_WEIGHT_BALANCED))
+        return balance(weighing, split, labels);
+    return take_class_weights(weighing, labels, class_weight);
+}
+
+/* Whether some class or row still weighs something else than the others. */
+static bool makes_a_difference(const struct weighing *weighing, const struct split *split,
+                               const struct labels *labels) {
+    bool differ = split->weighted;
+    for (uint32_t i = 0; weighing->of_class && i < labels->classes; i++)
+        differ |= weighing->of_class[i] != weighing->of_class[0];
+    return differ;
+}
+
+/* Scales weights to a mean from 1 to 2 by a power of two, so that sums are as large beside the
+ * values as they are without weights. */
+static int scale(struct weighing *weighing, const struct split *split,
+                 const struct labels *labels) {
+    struct sums sums = {0};
+    add_rows(weighing, split, labels, &sums);
+    double all = exact_value(&sums.all);
+    if (!(all > 0))
+        return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
+                         pack_source(split->packs[0]));
+    weighing->exponent = -ilogb(fmax(all / (double)sums.rows, DBL_MIN));
+    add_rows(weighing, split, labels, &sums);
+    weighing->sum = exact_value(&sums.all);
+    weighing->held_sum = exact_value(&sums.held);
+    return 0;
+}
+
+int weighing_find(struct weighing *weighing, const struct split *split, const struct labels *labels,
+                  const char *const *class_weight) {
+    *weighing = (struct weighing){0};
+    bool of_class = class_weight && *class_weight && labels->classes;
+    if (!of_class && !split->weighted)
+        return 0;
+    int code = of_class ? weigh_classes(weighing, split, labels, class_weight) : 0;
+    if (!code)
+        code = scale(weighing, split, labels);
+    weighing->weighted = !code && makes_a_difference(weighing, split, labels);
+    return code;
+}
+
+void weighing_release(struct weighing *weighing) {
+    free(weighing->of_class);
+    *weighing = (struct weighing){0};
 }

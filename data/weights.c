@@ -1,4 +1,4 @@
-#include "data/weights.h"
+#include "data/blocks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/blocks.h"
 #include "data/input.h"
 #include "data/number.h"
 

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/list.h"
 #include "data/number.h"
 #include "numeric/exact.h"
 

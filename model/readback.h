@@ -3,7 +3,7 @@
 #ifndef DML_MODEL_READBACK_H
 #define DML_MODEL_READBACK_H
 
-#include "data/sample.h"
+#include "data/set.h"
 #include "model/model.h"
 
 struct readback; /* opaque */

@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
-    'model': ['base', 'data/holdout.h', 'data/list.h', 'data/number.h', 'data/pack.h', 'data/sample.h',
+    'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',
               'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.

@@ -13,7 +13,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/run/sets.h"
-#include "data/moments.h"
+#include "data/set.h"
 #include "model/export.h"
 
 /* The format asked for; --json asks for that one. */

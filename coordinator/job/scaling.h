@@ -6,7 +6,6 @@
 #include "base/coordinates.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
-#include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
 

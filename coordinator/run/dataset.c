@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "coordinator/run/dataset_columns.h"
 #include "coordinator/run/leftovers.h"
-#include "data/folds.h"
+#include "data/holdout.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();

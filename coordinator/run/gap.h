@@ -21,7 +21,6 @@
 #include <stdint.h>
 
 #include "base/coordinates.h"
-#include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
 

@@ -21,6 +21,8 @@
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
 #include "data/sample.h"
+#include "coordinator/status/tally.h"
+#include "data/set.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */

@@ -1,7 +1,7 @@
 /* Mean and variance of columns: zeros that are not stored count, held-out rows do not. */
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "data/moments.h"
+#include "data/set.h"
 #include "tests/unit/data_fixture.h"
 
 enum { ROWS = 3000, COLUMNS = 6 };

@@ -1,10 +1,10 @@
 /* Records of several lines: where they end, in a text and in its blocks. */
 #include "tests/unit/suites.h"
 #include "data/records.h"
+#include "data/blocks.h"
 
 #include <stdlib.h>
 
-#include "data/blocks.h"
 #include "tests/unit/data_fixture.h"
 
 static const struct record_rule rule = {","};

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "data/scratch.h"
+#include "data/set_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
