@@ -20,8 +20,6 @@
 #include "coordinator/job/sizing.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
-#include "data/sample.h"
-#include "coordinator/status/tally.h"
 #include "data/set.h"
 #include "model/model.h"
 

@@ -1,6 +1,5 @@
 /* Labels that are lists: how they are taken apart, read, and stored in sets. */
 #include "tests/unit/suites.h"
-#include "data/list.h"
 #include "data/number.h"
 
 #include "data/set.h"

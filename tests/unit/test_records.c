@@ -1,6 +1,5 @@
 /* Records of several lines: where they end, in a text and in its blocks. */
 #include "tests/unit/suites.h"
-#include "data/records.h"
 #include "data/blocks.h"
 
 #include <stdlib.h>
