@@ -24,20 +24,16 @@ libcoordinator_a_SOURCES = \
 	coordinator/machine/setup.c \
 	coordinator/machine/state.c \
 	coordinator/machine/step.c \
-	coordinator/job/downpour.c coordinator/job/downpour.h \
+	coordinator/job/job_check.c coordinator/job/key.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \
 	coordinator/job/job.c coordinator/job/job.h \
-	coordinator/job/job_check.c coordinator/job/job_unused.c \
-	coordinator/job/job_text.c coordinator/job/job_text.h \
-	coordinator/job/key.c coordinator/job/key.h \
+	coordinator/job/job_file.c \
+	coordinator/job/key.c \
 	coordinator/job/key_table.c \
-	coordinator/job/network.c coordinator/job/network.h \
-	coordinator/job/need.c coordinator/job/need.h \
-	coordinator/job/plugin.c coordinator/job/plugin.h \
+	coordinator/job/sizing.c coordinator/job/sizing.h \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
-	coordinator/job/settings.c \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
 	coordinator/status/http_limits.c coordinator/status/http_limits.h \
 	coordinator/status/api.c coordinator/status/api.h \

@@ -17,6 +17,9 @@
 #include "coordinator/run/sets.h"
 #include "coordinator/run/shape.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/job/job.h"
+#include "coordinator/status/members.h"
+#include "coordinator/status/report.h"
 #include "coordinator/sweep/sweep.h"
 
 static void print_count(const char *before, char *const *paths, const char *kind) {

@@ -150,6 +150,9 @@ void job_warn_of_csv(const struct job *job, const char *format);
 
 void job_free(struct job *job);
 
+/* Makes the error that is set one of this key: FILE: key `KEY`: …. Answers the code. */
+int job_refuse_key(const struct job *job, const char *key, int code);
+
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
  * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
  * With `beside` the keys `weights` and `labels` are allowed, too: it becomes their patterns,
@@ -196,5 +199,14 @@ char *job_identity(const struct job *job);
 /* The first key whose value differs from that stored for an earlier run, if the run may not go on
  * with another value; NULL if the run may go on. A constant. */
 const char *job_first_difference(const struct job *job, const json_t *stored_settings);
+
+/* The hidden layers of a network, as struct objective_shape has them; none for other jobs. */
+struct network job_network(const struct job *job);
+
+/* Its units as text: "100 - 50". Free it. */
+char *job_layers_text(const struct network *network);
+
+/* How a plug-in's library is asked; the texts are the job's. */
+struct plugin_source job_plugin_source(const struct job *job);
 
 #endif

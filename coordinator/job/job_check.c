@@ -1,14 +1,14 @@
-/* What concerns several keys of a job. */
+/* What concerns several keys of a job: what contradicts each other is an error, what has no effect
+ * a warning. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "coordinator/job/downpour.h"
+#include "base/log.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
-#include "coordinator/job/network.h"
-#include "coordinator/job/plugin.h"
 #include "data/set.h"
 
 /* A key of what the job does not train with has no effect: perhaps that was forgotten. */
@@ -109,16 +109,24 @@ static int check_weights(const struct job *job) {
     return 0;
 }
 
-/* Files beside those of `test` and of the holdout; `what`: "weights" or "labels". */
-static int check_beside(const struct job *job, const char *what, char *const *test,
-                        char *const *holdout) {
-    if (test[0] && !job->test[0])
-        return error_set(ERROR_CONFIG, "%s: key `test_%s`: there is no `test`", job->file, what);
-    if (holdout[0] && !job_holdout_paths(job)[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `holdout_%s`: the holdout is no files; rows that are held out by "
-                         "a share have their %s from `%s`",
-                         job->file, what, what, what);
+/* Files beside those of `test` and of the holdout need these. */
+static int check_beside(const struct job *job) {
+    const struct {
+        const char *what;
+        char *const *test, *const *holdout;
+    } beside[] = {{"weights", job->test_weights, job->holdout_weights},
+                  {"labels", job->test_labels, job->holdout_labels}};
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        const char *what = beside[i].what;
+        if (beside[i].test[0] && !job->test[0])
+            return error_set(ERROR_CONFIG, "%s: key `test_%s`: there is no `test`", job->file,
+                             what);
+        if (beside[i].holdout[0] && !job_holdout_paths(job)[0])
+            return error_set(ERROR_CONFIG,
+                             "%s: key `holdout_%s`: the holdout is no files; rows that are held "
+                             "out by a share have their %s from `%s`",
+                             job->file, what, what, what);
+    }
     return 0;
 }
 
@@ -158,34 +166,152 @@ static int check_gate(const struct job *job) {
     return 0;
 }
 
-int job_check(const struct job *job) {
+static int refuse_together(const struct job *job, const char *key, const char *why) {
+    return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
+}
+
+static int check_network(const struct job *job) {
+    if (job->precondition == PRECONDITION_KRONECKER && !job_is_network(job))
+        return refuse_together(
+            job, "precondition",
+            "only networks have Kronecker factors; allowed here: auto, none, block, "
+            "diagonal");
+    if (!job_is_network(job))
+        return 0;
+    if (!job->intercept)
+        return refuse_together(job, "intercept",
+                               "a network has a bias for each unit; allowed: true");
+    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
+        return refuse_together(
+            job, "precondition",
+            "the Hessian of a network is neither sampled nor estimated; allowed: auto, "
+            "none, kronecker");
+    if (job->precondition == PRECONDITION_KRONECKER && job->l1.value > 0)
+        return refuse_together(
+            job, "precondition",
+            "`kronecker` and l1 do not go together, because no weight is zero in mixed "
+            "coordinates; take `auto` or `none`, or no l1");
+    return 0;
+}
+
+static int check_plugin(const struct job *job) {
+    if (!job_is_plugin(job))
+        return 0;
+    if (!job->intercept)
+        return refuse_together(job, "intercept",
+                               "a plug-in has the parameters that it chooses; allowed: true");
+    if (job->standardise)
+        return refuse_together(job, "standardise",
+                               "a plug-in sees columns as they are; allowed: false");
+    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
+        return refuse_together(job, "precondition",
+                               "nothing is known of the Hessian of a plug-in; allowed: auto, none");
+    return 0;
+}
+
+/* Values behind the last epoch would never be used. */
+static int check_length(const struct job *job, const char *key, uint32_t count) {
+    uint32_t epochs = job->downpour.epochs;
+    if (count <= epochs)
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: has %u values for %u epoch%s; allowed: at most as many as "
+                     "`downpour.epochs`, so set that to %u or take values away",
+                     job->file, key, count, epochs, epochs == 1 ? "" : "s", count);
+}
+
+static int check_downpour(const struct job *job) {
+    if (!job_pours(job))
+        return 0;
+    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_KRONECKER)
+        return refuse_together(
+            job, "precondition",
+            "`block` and `kronecker` do not go together with "
+            "training on minibatches, whose own scales precondition L-BFGS; allowed "
+            "here: auto, none, diagonal");
+    int code = check_length(job, "downpour.schedule", job->downpour.schedule.count);
+    return code ? code : check_length(job, "downpour.rate", job->downpour.rate.count);
+}
+
+static int check_data(const struct job *job) {
     if (!job->data[0])
         return error_set(ERROR_CONFIG,
-                         "%s: key `data`: missing; allowed: "
-                         "a path or glob, or a list of them",
+                         "%s: key `data`: missing; allowed: a path or glob, or a list of them",
                          job->file);
-    int code = job->positive && objective_of(job->objective)->labels != LABEL_BINARY
-                   ? refuse_objective(job, "csv.positive", "two classes")
-                   : check_applies(job);
-    if (!code)
-        code = job_check_network(job);
-    if (!code)
-        code = job_check_plugin(job);
-    if (!code)
-        code = job_check_downpour(job);
-    if (!code)
-        code = check_ordered(job);
-    if (!code)
-        code = check_weights(job);
-    if (!code)
-        code = check_beside(job, "weights", job->test_weights, job->holdout_weights);
-    if (!code)
-        code = check_beside(job, "labels", job->test_labels, job->holdout_labels);
-    if (!code)
-        code = check_holdout(job);
-    if (!code)
-        code = check_path(job);
-    if (!code)
-        code = host_list_check(job);
-    return code ? code : check_gate(job);
+    if (job->positive && objective_of(job->objective)->labels != LABEL_BINARY)
+        return refuse_objective(job, "csv.positive", "two classes");
+    return 0;
+}
+
+/* In the order in which errors are told of a job that has several. */
+static int (*const checks[])(const struct job *job) = {
+    check_data,    check_applies, check_network, check_plugin, check_downpour,  check_ordered,
+    check_weights, check_beside,  check_holdout, check_path,   host_list_check, check_gate,
+};
+
+int job_check(const struct job *job) {
+    int code = 0;
+    for (size_t i = 0; i < sizeof checks / sizeof *checks && !code; i++)
+        code = checks[i](job);
+    return code;
+}
+
+/* ---- keys without an effect ---- */
+
+/* Job files may be shared, so that is no error, unless a key with another value than its default
+ * is for another objective (check_applies). */
+
+static bool is_same_section(const struct key *key, const struct key *other) {
+    size_t length = key_section(key);
+    return length && length == key_section(other) && !strncmp(key->name, other->name, length);
+}
+
+/* What makes a section one that counts. */
+static const char *way_to_use(const struct key *key, char text[128]) {
+    if (key->downpour)
+        return "start = downpour or optimizer = downpour";
+    snprintf(text, 128, "objective = %.*s", (int)key_section(key), key->name);
+    return text;
+}
+
+static void warn_of_sections(const struct job *job) {
+    const struct key *warned = NULL;
+    for (size_t i = 0; i < keys_count; i++) {
+        char text[128];
+        if (!job->given[i] || key_applies(&keys[i], job) ||
+            (warned && is_same_section(warned, &keys[i])))
+            continue;
+        warned = &keys[i];
+        log_warning("%s: the section %.*s { } has no effect without %s", job->file,
+                    (int)key_section(warned), warned->name, way_to_use(warned, text));
+    }
+}
+
+/* `only` names what the key needs. */
+static void warn_unless(const struct job *job, const char *name, bool has_effect,
+                        const char *only) {
+    if (!has_effect && !key_is_default(key_find(name), job))
+        log_warning("%s: key `%s`: has no effect %s", job->file, name, only);
+}
+
+void job_warn_of_unused(const struct job *job) {
+    warn_of_sections(job);
+    warn_unless(job, "seed", job->folds, "without `folds`");
+    warn_unless(job, "launch", job->hosts[0], "without `hosts`");
+    warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
+    warn_unless(job, "csv.category_least", !job->source.hash_bits, "with `csv.hash`");
+    warn_unless(job, "precondition_block",
+                job->precondition == PRECONDITION_AUTO || job->precondition == PRECONDITION_BLOCK,
+                "with this value of `precondition`");
+}
+
+void job_warn_of_csv(const struct job *job, const char *format) {
+    for (size_t i = 0; i < keys_count; i++) {
+        const struct key *key = &keys[i];
+        bool csv = key->offset != offsetof(struct job, positive) &&
+                   (!strncmp(key->name, "csv.", 4) || !strcmp(key->name, "missing_columns"));
+        if (csv && job->given[i] && !key_is_default(key, job))
+            log_warning("%s: key `%s`: has no effect: the data is %s, no CSV", job->file, key->name,
+                        format);
+    }
 }

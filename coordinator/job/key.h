@@ -1,5 +1,8 @@
-/* The keys of the job file: one table with the type, limits, default and help of each key. Checks,
- * error messages, defaults and lists are all made from this table. */
+/* The keys of the job file: one table (key_table.c) with the type, limits, default and help of each
+ * key. Checks, error messages, defaults and lists are all made from this table.
+ *
+ * From the file to the job: job_file.c parses the text, key.c sets each key by its row, job.c fills
+ * in what follows from other keys, job_check.c checks what concerns several keys. */
 #ifndef DML_COORDINATOR_JOB_KEY_H
 #define DML_COORDINATOR_JOB_KEY_H
 
@@ -101,13 +104,26 @@ json_t *key_value(const struct key *key, const struct job *job);
 /* Writes the value as it stands in a job file; nothing for a text that is not set. */
 void key_print(const struct key *key, const struct job *job, FILE *out);
 
+/* Prints every key with its meaning, what is allowed, and its default. */
+void key_print_help(FILE *out);
+
+/* ---- from a text to a checked job ---- */
+
+/* Sets the keys that the job's file, or one KEY=VALUE of --set, gives. ERROR_CONFIG; ERROR_USAGE of
+ * a setting. */
+int job_file_read(struct job *job);
+int job_file_set(struct job *job, const char *setting);
+
+/* Makes of a text what libconfuse reads rightly, in place: comments (from # or // to the end of the
+ * line, and between slash-star and star-slash) become blanks, and the plus of numbers such as 1e+6
+ * becomes 0. ERROR_CONFIG, with `file` and line, for a quote, comment or { that is not closed, for
+ * a * outside of quotes, and for text outside of comments that is not UTF-8. */
+int job_text_prepare(char *text, const char *file);
+
 /* Checks what concerns several keys: ERROR_CONFIG with the key and what is allowed. */
 int job_check(const struct job *job);
 
 /* Warns of keys and sections that have no effect, because of other keys. */
 void job_warn_of_unused(const struct job *job);
-
-/* Prints every key with its meaning, what is allowed, and its default. */
-void key_print_help(FILE *out);
 
 #endif

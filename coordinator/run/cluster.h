@@ -5,6 +5,8 @@
 
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/job/need.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/job/sizing.h"
 #include "coordinator/run/launch.h"
 
 struct event_base;

@@ -21,13 +21,7 @@ static int find_by(int (*search)(const char *, const char *const *, char ***),
         return 0;
     }
     int code = search(job->folder, (const char *const *)patterns, paths);
-    if (!code)
-        return 0;
-    char *why = memory_copy_string(error_text());
-    error_clear();
-    error_set(code, "%s: key `%s`: %s", job->file, key, why);
-    free(why);
-    return code;
+    return code ? job_refuse_key(job, key, code) : 0;
 }
 
 static int find(const struct job *job, const char *key, char *const *patterns, char ***paths) {

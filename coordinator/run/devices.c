@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"
-#include "coordinator/job/network.h"
+#include "coordinator/job/job.h"
 #include "device/find.h"
 #include "objective/on_device.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "coordinator/job/plugin.h"
+#include "coordinator/job/job.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/lock.h"
 #include "plugin/plugin.h"

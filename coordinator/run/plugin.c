@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "coordinator/job/plugin.h"
+#include "coordinator/job/job.h"
 
 static int work_on_tensors(void *context) {
     struct training *run = context;

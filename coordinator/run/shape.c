@@ -5,7 +5,7 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "coordinator/job/network.h"
+#include "coordinator/job/job.h"
 #include "coordinator/run/hosting.h"
 #include "coordinator/run/plugin.h"
 

@@ -2,7 +2,7 @@
 #ifndef DML_COORDINATOR_RUN_STARVING_H
 #define DML_COORDINATOR_RUN_STARVING_H
 
-#include "coordinator/job/need.h"
+#include "coordinator/job/sizing.h"
 #include "coordinator/run/launch.h"
 
 struct starving {

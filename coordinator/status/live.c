@@ -11,6 +11,11 @@
 #include "config.h"
 #include "coordinator/job/network.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/job/job.h"
+#include "coordinator/status/chunks.h"
+#include "coordinator/status/epochs.h"
+#include "coordinator/status/host_json.h"
+#include "coordinator/status/members.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 

@@ -1,5 +1,6 @@
 #include "tests/unit/suites.h"
 #include "coordinator/job/downpour.h"
+#include "coordinator/job/key.h"
 #include "tests/unit/job_fixture.h"
 
 #define POURS "start = downpour\n"

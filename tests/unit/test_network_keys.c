@@ -1,5 +1,6 @@
 #include "tests/unit/suites.h"
 #include "coordinator/job/network.h"
+#include "coordinator/job/job.h"
 #include "tests/unit/job_fixture.h"
 
 static void a_network_has_defaults_of_its_own(void **state) {

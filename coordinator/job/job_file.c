@@ -1,0 +1,443 @@
+/* The text of a job file and of --set, from characters to keys: libconfuse parses it. The text is
+ * prepared before, because libconfuse counts the lines of comments wrongly, silently ignores some
+ * characters, and ends words at a plus. */
+#include <confuse.h>
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/nearest.h"
+#include "base/text.h"
+#include "coordinator/job/key.h"
+
+/* ---- the text ---- */
+
+struct reader {
+    char *at;
+    int line;
+    int depth;     /* of braces */
+    int opened[2]; /* the lines of those that are open: of a section, and of a list in it */
+    const char *file;
+};
+
+static void step(struct reader *reader) {
+    if (*reader->at == '\n')
+        reader->line++;
+    reader->at++;
+}
+
+static void step_braces(struct reader *reader) {
+    if (*reader->at == '{' && reader->depth < 2)
+        reader->opened[reader->depth] = reader->line;
+    reader->depth += *reader->at == '{' ? 1 : *reader->at == '}' && reader->depth ? -1 : 0;
+    step(reader);
+}
+
+static int unclosed(const struct reader *reader, int line, const char *what) {
+    return error_set(ERROR_CONFIG, "%s:%d: the %s that begins here is not closed", reader->file,
+                     line, what);
+}
+
+static int skip_quoted(struct reader *reader) {
+    char quote = *reader->at;
+    int line = reader->line;
+    step(reader);
+    while (*reader->at && *reader->at != quote) {
+        if (*reader->at == '\\' && reader->at[1])
+            step(reader);
+        step(reader);
+    }
+    if (!*reader->at)
+        return unclosed(reader, line, "quoted text");
+    step(reader);
+    return 0;
+}
+
+static void blank_line(struct reader *reader) {
+    while (*reader->at && *reader->at != '\n')
+        *reader->at++ = ' ';
+}
+
+static int blank_block(struct reader *reader) {
+    int line = reader->line;
+    char *end = strstr(reader->at + 2, "*/");
+    if (!end)
+        return unclosed(reader, line, "comment /*");
+    while (reader->at < end + 2) {
+        bool keep = *reader->at == '\n';
+        step(reader);
+        if (!keep)
+            reader->at[-1] = ' ';
+    }
+    return 0;
+}
+
+/* Whether a slash at `at` begins a comment in the middle of a word, such as a path. */
+static bool is_inside_word(const char *text, const char *at) {
+    return at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
+           !strchr(" \t\r\n{}=,", at[-1]);
+}
+
+/* Whether a plus at `at` is that of a number such as 1e+6: to the parser it ends the word. */
+static bool is_exponent_sign(const char *text, const char *at) {
+    const char *word = at;
+    while (word > text && (isdigit((unsigned char)word[-1]) || strchr(".eE-", word[-1])))
+        word--;
+    bool begins = word == text || strchr(" \t\r\n{=,", word[-1]);
+    return *at == '+' && begins && at - word > 1 && (at[-1] == 'e' || at[-1] == 'E') &&
+           isdigit((unsigned char)at[1]);
+}
+
+/* Settings are stored as JSON, which must be UTF-8. */
+static int check_utf8(const char *text, const char *file) {
+    int number = 1;
+    if (text_is_utf8(text))
+        return 0;
+    for (;; number++, text = strchr(text, '\n') + 1) {
+        char *line = memory_format("%.*s", (int)strcspn(text, "\n"), text);
+        bool good = text_is_utf8(line);
+        free(line);
+        if (!good || !strchr(text, '\n'))
+            break;
+    }
+    return error_set(ERROR_CONFIG,
+                     "%s:%d: a character that is not UTF-8; convert the job file to UTF-8, or "
+                     "rename the file or folder that it names",
+                     file, number);
+}
+
+int job_text_prepare(char *text, const char *file) {
+    struct reader reader = {.at = text, .line = 1, .file = file};
+    int code = 0;
+    while (!code && *reader.at) {
+        const char *at = reader.at;
+        if (*at == '"' || *at == '\'')
+            code = skip_quoted(&reader);
+        else if (*at == '*' || is_inside_word(text, at))
+            code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
+                             reader.line);
+        else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
+            blank_line(&reader);
+        else if (at[0] == '/' && at[1] == '*')
+            code = blank_block(&reader);
+        else if (is_exponent_sign(text, at))
+            *reader.at++ = '0'; /* 1e06 is the same number */
+        else
+            step_braces(&reader);
+    }
+    if (!code && reader.depth)
+        code = unclosed(&reader, reader.opened[reader.depth > 1], "{");
+    return code ? code : check_utf8(text, file);
+}
+
+/* ---- parsing ---- */
+
+#define KEYS_MAX 128
+#define SECTIONS_MAX 16
+#define JOB_FILE_BYTES_MAX (1u << 20)
+
+/* libconfuse passes no context to its callbacks and keeps its own state in static variables. So the
+ * state of a reading is static here, too. */
+static struct {
+    struct job *job;
+    const char *file;    /* NULL: a --set */
+    const char *setting; /* the --set as typed */
+    int line[KEYS_MAX];  /* on which each key was set; 0: not yet */
+    int code;
+} reading;
+
+static void write_place(const cfg_t *cfg, char *place, size_t size) {
+    if (reading.file)
+        snprintf(place, size, "%s:%d", reading.file, cfg->line);
+    else
+        snprintf(place, size, "--set %s", reading.setting);
+}
+
+/* The section that is being read; "" outside of all sections. */
+static const char *section_of(const cfg_t *cfg) {
+    return strcmp(cfg->name, "root") ? cfg->name : "";
+}
+
+static bool is_of_section(const struct key *key, const char *section) {
+    size_t length = key_section(key);
+    return length == strlen(section) && strncmp(key->name, section, length) == 0;
+}
+
+/* The key that was meant if a name stands in the wrong place: `csv.label` in a file, `label`
+ * outside of its section, or `l2` inside of one. */
+static const struct key *misplaced(const char *name, const char *section) {
+    const struct key *key = key_find(name);
+    for (size_t i = 0; !key && !*section && i < keys_count; i++)
+        if (key_section(&keys[i]) && strcmp(key_own_name(&keys[i]), name) == 0)
+            key = &keys[i];
+    return key;
+}
+
+static int refuse_misplaced(const char *place, const char *name, const struct key *key,
+                            const char *section) {
+    int length = (int)key_section(key);
+    if (!length)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: does not belong to the section %s; write it outside of "
+                         "%s { }",
+                         place, name, section, section);
+    if (!reading.file)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`", place, name, key->name);
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: belongs to the section %.*s; write %.*s { %s = VALUE }", place,
+                     name, length, key->name, length, key->name, key_own_name(key));
+}
+
+static int unknown_key(const char *place, const char *name, const char *section) {
+    const struct key *key = misplaced(name, section);
+    if (key)
+        return refuse_misplaced(place, name, key, section);
+    struct nearest nearest = {.text = name};
+    for (size_t i = 0; i < keys_count; i++)
+        if (!*section)
+            nearest_offer(&nearest, keys[i].name);
+        else if (is_of_section(&keys[i], section))
+            nearest_offer(&nearest, key_own_name(&keys[i]));
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: there is no such key%s%s; `dml-coordinator check --help` lists "
+                     "them%s",
+                     place, name, *section ? " in " : "", section, nearest_question(&nearest, ""));
+}
+
+static void complain(cfg_t *cfg, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
+/* Called with libconfuse's errors. An unknown key gets a message of ours; the others are syntax. */
+static void complain(cfg_t *cfg, const char *format, va_list arguments) {
+    char place[1024], words[512];
+    write_place(cfg, place, sizeof place);
+    if (strncmp(format, "no such option", strlen("no such option")) == 0) {
+        reading.code = unknown_key(place, va_arg(arguments, const char *), section_of(cfg));
+        return;
+    }
+    vsnprintf(words, sizeof words, format, arguments);
+    reading.code = error_set(ERROR_CONFIG,
+                             "%s: %s; allowed: lines of the form KEY = VALUE; a list is written as "
+                             "{ \"a\", \"b\" }, and # starts a comment",
+                             place, words);
+}
+
+/* Called by the parser for every value, every element of a list. */
+static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
+    char name[64], place[1024];
+    const char *section = section_of(cfg);
+    snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", option->name);
+    write_place(cfg, place, sizeof place);
+    const struct key *key = key_find(name);
+    int *line = &reading.line[key - keys];
+    bool first = option->nvalues == 1;
+    if (first && *line)
+        reading.code = error_set(ERROR_CONFIG,
+                                 "%s: key `%s`: given twice, first on line %d; "
+                                 "allowed: once",
+                                 place, name, *line);
+    else if (!first && !key_is_list(key))
+        reading.code =
+            error_set(ERROR_CONFIG, "%s: key `%s`: a list; allowed: one value", place, name);
+    if (first)
+        key_clear(key, reading.job);
+    if (!reading.code)
+        reading.code = key_assign(key, reading.job, text, place);
+    *line = cfg->line;
+    *(const char **)result = text;
+    return reading.code;
+}
+
+static cfg_opt_t option_of(const struct key *key) {
+    return (cfg_opt_t){.name = key_own_name(key),
+                       .type = CFGT_STR,
+                       .flags = CFGF_LIST | CFGF_NODEFAULT,
+                       .parsecb = take};
+}
+
+/* A section of the job file, and its keys. */
+struct section {
+    char name[32];
+    cfg_opt_t options[KEYS_MAX];
+    size_t count;
+};
+
+/* The section of a key: one of `count`, or a new one. */
+static struct section *section_for(const struct key *key, struct section *sections, size_t *count) {
+    for (size_t i = 0; i < *count; i++)
+        if (is_of_section(key, sections[i].name))
+            return &sections[i];
+    if (*count == SECTIONS_MAX)
+        abort();
+    struct section *section = &sections[(*count)++];
+    snprintf(section->name, sizeof section->name, "%.*s", (int)key_section(key), key->name);
+    return section;
+}
+
+/* The parser of job files. To libconfuse every key is a list: then take() gets a list in the wrong
+ * place, too, and can name the key. */
+static cfg_t *parser_new(void) {
+    struct section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
+    cfg_opt_t outer[KEYS_MAX] = {0};
+    size_t outers = 0, count = 0;
+    if (keys_count + SECTIONS_MAX >= KEYS_MAX)
+        abort();
+    for (size_t i = 0; i < keys_count; i++) {
+        struct section *section =
+            key_section(&keys[i]) ? section_for(&keys[i], sections, &count) : NULL;
+        *(section ? &section->options[section->count++] : &outer[outers++]) = option_of(&keys[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        outer[outers++] =
+            (cfg_opt_t){.name = sections[i].name, .type = CFGT_SEC, .subopts = sections[i].options};
+    cfg_t *parser = cfg_init(outer, CFGF_NONE); /* copies what it is given */
+    free(sections);
+    if (!parser)
+        abort();
+    cfg_set_error_function(parser, complain);
+    return parser;
+}
+
+/* ---- empty lists, of which take() hears nothing ---- */
+
+static cfg_opt_t *option_in(cfg_t *parser, const struct key *key) {
+    char path[64];
+    int section = (int)key_section(key);
+    snprintf(path, sizeof path, "%.*s%s%s", section, key->name, section ? "|" : "",
+             key_own_name(key));
+    return cfg_getopt(parser, path);
+}
+
+static const char *past_blanks(const char *at) {
+    return at + strspn(at, " \t\r\n");
+}
+
+/* The line on which the key is given an empty list, 0 if none is found. */
+static int line_of_empty(const char *text, const struct key *key) {
+    const char *name = key_own_name(key);
+    int line = 1;
+    for (const char *at = text; *at; at++) {
+        line += *at == '\n';
+        if (strncmp(at, name, strlen(name)) != 0)
+            continue;
+        const char *behind = past_blanks(at + strlen(name));
+        if (*behind == '=' && *(behind = past_blanks(behind + 1)) == '{' &&
+            *past_blanks(behind + 1) == '}')
+            return line;
+    }
+    return 0;
+}
+
+/* Only a list can be empty: of anything else that would be taken for the default. */
+static int refuse_empty(cfg_t *parser, const char *text) {
+    for (size_t i = 0; i < keys_count; i++) {
+        const cfg_opt_t *option = option_in(parser, &keys[i]);
+        if (keys[i].type == KEY_LIST || !option || option->nvalues ||
+            !(option->flags & CFGF_MODIFIED))
+            continue;
+        char line[16] = "", allowed[512];
+        if (reading.file)
+            snprintf(line, sizeof line, ":%d", line_of_empty(text, &keys[i]));
+        key_allowed(&keys[i], allowed, sizeof allowed);
+        return error_set(ERROR_CONFIG, "%s%s%s: key `%s`: an empty list; allowed: %s",
+                         reading.file ? reading.file : "--set ", line,
+                         reading.file ? "" : reading.setting, keys[i].name, allowed);
+    }
+    return 0;
+}
+
+/* Whether the text has the section of a key, and nothing in it. */
+static bool has_empty_section(const char *text, const struct key *key) {
+    size_t length = key_section(key);
+    for (const char *at = text; length && (at = strchr(at, *key->name)); at++) {
+        bool begins = at == text || strchr(" \t\r\n}", at[-1]);
+        if (!begins || strncmp(at, key->name, length) != 0)
+            continue;
+        const char *brace = past_blanks(at + length);
+        if (*brace == '{' && *past_blanks(brace + 1) == '}')
+            return true;
+    }
+    return false;
+}
+
+/* Empty lists, too, which take() hears nothing of; an empty section gives its keys. */
+static void note_given(cfg_t *parser, const char *text) {
+    for (size_t i = 0; i < keys_count && reading.job->given; i++) {
+        const cfg_opt_t *option = option_in(parser, &keys[i]);
+        if ((option && option->flags & CFGF_MODIFIED) || has_empty_section(text, &keys[i]))
+            reading.job->given[i] = true;
+    }
+}
+
+static int parse(const char *text) {
+    reading.code = 0;
+    memset(reading.line, 0, sizeof reading.line);
+    cfg_t *parser = parser_new();
+    if (cfg_parse_buf(parser, text) != CFG_SUCCESS && !reading.code)
+        reading.code = error_set(ERROR_CONFIG, "%s: cannot be understood",
+                                 reading.file ? reading.file : reading.setting);
+    if (!reading.code)
+        reading.code = refuse_empty(parser, text);
+    note_given(parser, text);
+    cfg_free(parser);
+    return reading.code;
+}
+
+int job_file_read(struct job *job) {
+    char *text = NULL;
+    size_t length;
+    int code = file_read(job->file, JOB_FILE_BYTES_MAX, &text, &length);
+    if (code)
+        return code == ERROR_PERMISSION ? code : ERROR_CONFIG;
+    if (strlen(text) != length)
+        code = error_set(ERROR_CONFIG, "%s: is not a text file", job->file);
+    if (!code)
+        code = job_text_prepare(text, job->file);
+    reading.job = job;
+    reading.file = job->file;
+    if (!code)
+        code = parse(text);
+    free(text);
+    return code;
+}
+
+/* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is
+ * taken as it stands, with its spaces. */
+int job_file_set(struct job *job, const char *setting) {
+    const char *equals = strchr(setting, '=');
+    if (!equals || equals == setting)
+        return error_set(ERROR_USAGE, "--set %s: allowed: KEY=VALUE", setting);
+    if (!text_is_utf8(setting))
+        return error_set(ERROR_USAGE, "--set %s: has a character that is not UTF-8", setting);
+    char *name = memory_format("%.*s", (int)(equals - setting), setting);
+    char *place = memory_format("--set %s", setting);
+    const char *value = equals + 1;
+    const struct key *key = key_find(name);
+    int code;
+    reading.file = NULL;
+    reading.setting = setting;
+    if (!key) {
+        code = unknown_key(place, name, "");
+    } else if (strchr("{\"'", *value) && *value) {
+        int section = (int)key_section(key);
+        char *text =
+            section ? memory_format("%.*s { %s = %s }", section, name, key_own_name(key), value)
+                    : memory_format("%s = %s", name, value);
+        reading.job = job;
+        key_clear(key, job);
+        code = parse(text);
+        free(text);
+    } else {
+        key_clear(key, job);
+        code = key_assign(key, job, value, place);
+        if (job->given)
+            job->given[key - keys] = true;
+    }
+    free(name);
+    free(place);
+    return code ? ERROR_USAGE : 0;
+}
