@@ -51,34 +51,24 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/awaiting.c coordinator/run/awaiting.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster.c coordinator/run/cluster.h \
-	coordinator/run/cluster_end.c coordinator/run/cluster_parts.h coordinator/run/cluster_send.c \
 	coordinator/run/conclude.c \
-	coordinator/run/curvature.c coordinator/run/curvature.h \
-	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_paths.c \
-	coordinator/run/dataset_columns.c coordinator/run/dataset_columns.h \
-	coordinator/run/gap.c coordinator/run/gap.h \
+	coordinator/run/start.c coordinator/run/start.h \
+	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_files.c \
+	coordinator/run/convergence.c coordinator/run/convergence.h \
 	coordinator/run/devices.c coordinator/run/devices.h \
 	coordinator/run/holdout.c coordinator/run/holdout.h \
 	coordinator/run/launch.c coordinator/run/launch.h \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
 	coordinator/run/launch_ways.h \
-	coordinator/run/leftovers.c coordinator/run/leftovers.h \
-	coordinator/run/lock.c coordinator/run/lock.h \
+	coordinator/run/state_folder.c coordinator/run/state_folder.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
-	coordinator/run/plugin.c coordinator/run/plugin.h \
-	coordinator/run/pour.c coordinator/run/pour.h \
-	coordinator/run/progress.c coordinator/run/progress.h \
-	coordinator/run/recorder.c coordinator/run/recorder.h \
-	coordinator/run/shortfall.c coordinator/run/shortfall.h \
-	coordinator/run/gradient.c coordinator/run/gradient.h \
-	coordinator/run/hosting.c coordinator/run/hosting.h \
-	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/shape.c coordinator/run/shape.h \
+	coordinator/run/recorder.c coordinator/run/recorder.h \
+	coordinator/run/gradient.c coordinator/run/gradient.h \
+	coordinator/run/slurm.c coordinator/run/slurm.h \
+	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/showing.c coordinator/run/showing.h \
-	coordinator/run/slurm_allocation.c coordinator/run/slurm_allocation.h \
-	coordinator/run/sockets.c coordinator/run/sockets.h \
-	coordinator/run/starving.c coordinator/run/starving.h \
-	coordinator/run/start.c coordinator/run/start.h \
+ coordinator/run/sockets.h \
 	coordinator/run/mixture.c coordinator/run/mixture.h \
 	coordinator/run/training.c coordinator/run/training.h \
 	coordinator/run/workers.c coordinator/run/workers.h \

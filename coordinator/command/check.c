@@ -11,6 +11,7 @@
 #include "coordinator/job/network.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/dataset_columns.h"
+#include "coordinator/command/need_print.h"
 #include "coordinator/run/devices.h"
 #include "coordinator/run/gradient.h"
 #include "coordinator/run/lock.h"

@@ -15,6 +15,8 @@
 #include "coordinator/job/job.h"
 #include "coordinator/run/lock.h"
 #include "coordinator/command/ask.h"
+#include "coordinator/run/state_folder.h"
+#include "coordinator/command/place.h"
 #include "coordinator/publish/publish.h"
 #include "model/model.h"
 

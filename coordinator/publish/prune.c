@@ -16,6 +16,9 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "coordinator/run/leftovers.h"
+#include "coordinator/publish/needs.h"
+#include "coordinator/publish/versions.h"
+#include "coordinator/run/state_folder.h"
 #include "data/pack.h"
 #include "data/set.h"
 

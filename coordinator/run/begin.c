@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/leftovers.h"
+#include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
 

@@ -1,15 +1,61 @@
-#include "coordinator/run/cluster_parts.h"
+/* The inside of the rim (cluster.h): its connections, and its end. For cluster*.c alone. */
+#include "coordinator/run/cluster.h"
 
 #include <event2/event.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/hosting.h"
+#include "base/memory_limit.h"
+#include "coordinator/job/sizing.h"
+#include "coordinator/run/awaiting.h"
+#include "coordinator/run/slurm.h"
+#include "coordinator/run/launch.h"
+#include "coordinator/run/loop.h"
+#include "wire/connecting.h"
+#include "wire/peer.h"
+
+struct event;
+
+/* Everything here runs in the thread of the event loop. Sockets, timers, SIGCHLD and the launcher
+ * call it one after the other. */
+
+/* The connection to one worker, over all processes that take that worker's place. */
+
+struct worker_link {
+    struct cluster *cluster;
+    uint32_t number;
+    struct peer *peer;             /* NULL while there is no connection */
+    struct connecting *connecting; /* a connection that is being made, or NULL */
+    struct event *starter;         /* starts the worker anew and connects */
+    char *lost;           /* why the connection ended, if the machine is not told yet; or NULL */
+    struct event *teller; /* tells the machine that the connection ended */
+};
+
+struct cluster {
+    struct event_base *base;
+    struct coordinator *coordinator;
+    struct cluster_options options;
+    struct worker_link *links;
+    struct awaiting awaiting; /* workers that someone else starts */
+    struct output out;
+    struct event *ticker, *limit;
+    int64_t guarded_ns;    /* when guard_check() was asked last */
+    struct event *drainer; /* carries out what may_wait() at the end of this turn of the loop */
+    enum reason stopping;  /* the reason to stop for, REASON_NONE if none */
+    struct starving starving;
+    bool dismissed;
+    int code; /* what the run ends with */
+};
+
+/* Sends the messages of the last step. */
+void cluster_send(struct cluster *cluster);
 
 #define CONNECT_TIMEOUT_MS 5000
 #define TICK_MS 100
@@ -475,4 +521,140 @@ int cluster_run(struct cluster *cluster) {
 
 char *cluster_awaited(const struct cluster *cluster) {
     return cluster->dismissed ? NULL : awaiting_text(&cluster->awaiting);
+}
+
+/* Sending what a step of the machine asked for. */
+
+#define MANY_MESSAGES 32 /* of a turn of the loop, from which they are sent together */
+
+/* Whether the shards get many messages at once: those of many verdicts. */
+static bool are_many(const struct outbox *messages) {
+    bool small = messages->count >= MANY_MESSAGES;
+    for (size_t i = 0; i < messages->count && small; i++)
+        small = messages->envelopes[i].bulk.length == 0;
+    return small;
+}
+
+static struct peer *peer_of(const struct cluster *cluster, size_t message) {
+    return cluster->links[cluster->out.messages.envelopes[message].to].peer;
+}
+
+void cluster_send(struct cluster *cluster) {
+    const struct outbox *messages = &cluster->out.messages;
+    bool many = are_many(messages);
+    for (size_t i = 0; i < messages->count; i++) {
+        struct peer *peer = peer_of(cluster, i);
+        if (peer && many)
+            peer_hold(peer);
+        if (peer)
+            peer_send_envelope(peer, messages, &messages->envelopes[i]);
+    }
+    for (size_t i = 0; i < messages->count && many; i++) {
+        struct peer *peer = peer_of(cluster, i);
+        if (peer)
+            peer_let_go(peer);
+    }
+}
+
+/* How a worker of this machine ended: perhaps for lack of memory. */
+
+struct starving {
+    struct memory_need need; /* of the run */
+    uint64_t kills;          /* memory_kills() when it was asked last */
+};
+
+struct starving starving_begin(const struct memory_need *need);
+
+enum ending {
+    ENDED,         /* otherwise */
+    ENDED_KILLED,  /* the system has killed a process for want of memory since it was asked last */
+    ENDED_REFUSED, /* it was refused memory, and said so by its status */
+};
+
+/* How the process ended, to complete "replica 2 …" where memory is why, else "replica 2 was lost:
+ * …". Free it. */
+char *starving_ending(struct starving *starving, const struct launched *launched,
+                      enum ending *kind);
+
+struct starving starving_begin(const struct memory_need *need) {
+    return (struct starving){*need, memory_kills()};
+}
+
+char *starving_ending(struct starving *starving, const struct launched *launched,
+                      enum ending *kind) {
+    int status = launched->status;
+    uint64_t before = starving->kills;
+    bool refused = WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        starving->kills = memory_kills();
+    *kind = refused ? ENDED_REFUSED : starving->kills > before ? ENDED_KILLED : ENDED;
+    return *kind == ENDED ? memory_format("it %s", launch_ending(launched))
+                          : memory_need_unmet(&starving->need, launched->role == ROLE_SHARD);
+}
+
+/* How the rim ends: workers are told to exit, and everything is released. */
+
+#define DISMISS_MS 2000
+
+static bool all_sent(const void *context) {
+    const struct cluster *cluster = context;
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
+        if (cluster->links[i].peer && peer_queued(cluster->links[i].peer))
+            return false;
+    return true;
+}
+
+/* From here on nothing is asked of the machine and no worker is started. Connections stay open, so
+ * that BYE can be sent; what arrives on them is ignored. */
+static void come_to_rest(struct cluster *cluster) {
+    cluster->dismissed = true;
+    launch_listen(cluster->options.launch, NULL);
+    output_clear(&cluster->out); /* messages whose records were not carried out */
+    event_del(cluster->drainer);
+    event_del(cluster->ticker);
+    if (cluster->limit)
+        event_del(cluster->limit);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct worker_link *link = &cluster->links[i];
+        event_del(link->starter);
+        event_del(link->teller);
+        connecting_free(link->connecting);
+        link->connecting = NULL;
+    }
+}
+
+void cluster_dismiss(struct cluster *cluster, const char *why, bool again) {
+    if (cluster->dismissed)
+        return;
+    come_to_rest(cluster);
+    coordinator_dismiss(cluster->coordinator, why, again, &cluster->out);
+    cluster_send(cluster);
+    output_clear(&cluster->out);
+    loop_until(cluster->base, DISMISS_MS, all_sent, cluster);
+}
+
+static void event_drop(struct event *event) {
+    if (event)
+        event_free(event);
+}
+
+void cluster_free(struct cluster *cluster) {
+    if (!cluster)
+        return;
+    launch_listen(cluster->options.launch, NULL);
+    event_drop(cluster->drainer);
+    event_drop(cluster->ticker);
+    event_drop(cluster->limit);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct worker_link *link = &cluster->links[i];
+        event_drop(link->starter);
+        event_drop(link->teller);
+        connecting_free(link->connecting);
+        peer_free(link->peer);
+        free(link->lost);
+    }
+    free(cluster->links);
+    awaiting_release(&cluster->awaiting);
+    output_release(&cluster->out);
+    free(cluster);
 }

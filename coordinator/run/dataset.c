@@ -17,6 +17,8 @@
 #include "coordinator/run/dataset_columns.h"
 #include "coordinator/run/leftovers.h"
 #include "data/holdout.h"
+#include "coordinator/run/state_folder.h"
+#include "data/folds.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/dataset.h"
-#include "coordinator/run/lock.h"
+#include "coordinator/run/state_folder.h"
 #include "plugin/plugin.h"
 
 /* Enough for every kind of row, and few enough for a question in no time. */

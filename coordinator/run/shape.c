@@ -5,9 +5,9 @@
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "coordinator/job/job.h"
-#include "coordinator/run/hosting.h"
-#include "coordinator/run/plugin.h"
+#include "coordinator/run/slurm.h"
 
 /* Of linear models they are those of the columns. */
 static void find_exponents(struct training *run) {
@@ -157,4 +157,89 @@ int shape_up(struct training *run) {
     if (!code)
         find_need(run);
     return code;
+}
+
+static int work_on_tensors(void *context) {
+    struct training *run = context;
+    struct objective_plugin *own = &run->plugin.own;
+    const struct plugin_data data = {.features = run->shape.features,
+                                     .outputs = run->shape.outputs};
+    struct plugin *plugin;
+    int code = plugin_start(&own->source, &plugin);
+    if (code)
+        return code;
+    code = plugin_tensors(plugin, &data, run->job->plugin.seed, &own->tensors);
+    plugin_stop(plugin);
+    return code;
+}
+
+static void order_columns(struct training *run) {
+    struct model_layout *layout = &run->layout;
+    training_release_plugin(run);
+    run->plugin_ids = memory_new(layout->features, sizeof *run->plugin_ids);
+    run->plugin_order = memory_new(layout->features, sizeof *run->plugin_order);
+    run->plugin_names = memory_new(layout->features, sizeof *run->plugin_names);
+    for (uint64_t i = 0; i < layout->features; i++) {
+        uint32_t column = layout->original_order[i];
+        run->plugin_order[i] = (uint32_t)i;
+        run->plugin_ids[i] = layout->feature_id[column];
+        run->plugin_names[i] = layout->feature_names ? layout->feature_names[column] : NULL;
+    }
+    layout->feature_id = run->plugin_ids;
+    layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
+    layout->original_order = run->plugin_order;
+}
+
+int training_add_plugin(struct training *run) {
+    if (!job_is_plugin(run->job))
+        return 0;
+    run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
+                                        .own = {.source = job_plugin_source(run->job)}};
+    order_columns(run);
+    run->shape.plugin = &run->plugin.own;
+    run->layout.plugin = &run->plugin;
+    return loop_beside(&run->loop, STAGE_STARTING, work_on_tensors, run);
+}
+
+void training_release_plugin(struct training *run) {
+    free(run->plugin_ids);
+    free(run->plugin_order);
+    free(run->plugin_names);
+    run->plugin_ids = NULL;
+    run->plugin_order = NULL;
+    run->plugin_names = NULL;
+}
+
+static bool is_left_out(const struct training *run) {
+    return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;
+}
+
+/* Larger ones than there are rows are no error: tomorrow there may be more. */
+static void warn_of_size(const struct job *job, uint64_t rows) {
+    uint64_t first = (uint64_t)job->downpour.batch * job->downpour.schedule.value[0];
+    if (first >= rows)
+        log_warning("there are %llu rows, so an epoch is one minibatch of them all: set "
+                    "downpour.batch (%u) lower for more steps",
+                    (unsigned long long)rows, job->downpour.batch);
+}
+
+struct downpour_settings pour_settings(const struct training *run) {
+    const struct job *job = run->job;
+    if (!job_pours(job))
+        return (struct downpour_settings){0};
+    if (is_left_out(run)) {
+        log_info("starts from a model: there is no Downpour before L-BFGS");
+        return (struct downpour_settings){0};
+    }
+    warn_of_size(job, set_info(run->set)->rows);
+    return (struct downpour_settings){.epochs = job->downpour.epochs,
+                                      .batch = job->downpour.batch,
+                                      .seed = job->downpour.seed,
+                                      .rates = job->downpour.rate.value,
+                                      .rate_count = job->downpour.rate.count,
+                                      .multiples = job->downpour.schedule.value,
+                                      .multiple_count = job->downpour.schedule.count,
+                                      .alone = job->optimizer == JOB_DOWNPOUR,
+                                      .scales = job_is_network(job) || job_is_plugin(job),
+                                      .measures = set_info(run->set)->holdout_weight_sum > 0};
 }

@@ -13,6 +13,8 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/run/loop.h"
+#include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/plan.h"
 

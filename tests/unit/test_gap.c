@@ -9,6 +9,7 @@
 
 #include "tests/unit/suites.h"
 #include "coordinator/run/gap.h"
+#include "coordinator/run/convergence.h"
 
 enum { COLUMNS = 2 };
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "coordinator/run/slurm_allocation.h"
+#include "coordinator/run/slurm.h"
 
 static struct slurm_allocation of(const char *names) {
     struct slurm_allocation allocation = {0};

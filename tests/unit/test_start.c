@@ -15,7 +15,6 @@
 #include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "coordinator/run/curvature.h"
 #include "coordinator/run/start.h"
 #include "tests/unit/folder_fixture.h"
 

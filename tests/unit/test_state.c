@@ -16,6 +16,8 @@
 #include "base/error.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/run/lock.h"
+#include "coordinator/command/control_client.h"
+#include "coordinator/run/state_folder.h"
 #include "store/store.h"
 
 static char folder[64];

@@ -1,9 +1,13 @@
 /* The hosts of a Slurm allocation. A job that Slurm starts finds them in its environment; how a
  * host is reached over the network only Slurm knows. */
-#ifndef DML_COORDINATOR_RUN_SLURM_ALLOCATION_H
-#define DML_COORDINATOR_RUN_SLURM_ALLOCATION_H
+#ifndef DML_COORDINATOR_RUN_SLURM_H
+#define DML_COORDINATOR_RUN_SLURM_H
 
 #include <stdint.h>
+
+#include "coordinator/hosts.h"
+#include "coordinator/job/job.h"
+#include "coordinator/run/loop.h"
 
 struct slurm_host {
     char *name;    /* Slurm's name of the node, for `srun --nodelist` */
@@ -35,5 +39,15 @@ int slurm_read_cpus(struct slurm_allocation *allocation, const char *cpus);
 /* Takes the address of each host (NodeAddr) from what `scontrol show node --oneliner` prints, a
  * line a node. A host that is not in it keeps the address that it has. */
 void slurm_read_addresses(struct slurm_allocation *allocation, const char *nodes);
+
+/* The hosts of a run, between their state machine (coordinator/hosts.h) and the loop. */
+
+/* Finds the hosts that the job names, unless that was done already; none if workers are started
+ * here. Turns the loop while Slurm is asked. ERROR_UNAVAILABLE. */
+int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts);
+
+/* The worker failed: says in how long it is to be started anew, where hosts_of() says.
+ * ERROR_UNAVAILABLE if no host is left; then the log has a line a host that says why. */
+int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms);
 
 #endif

@@ -14,13 +14,18 @@
  * does the mean second derivative of a residual's loss from 0 to the deviation of the labels. Where
  * columns are nearly collinear the diagonal sees too little; but then F still falls with each step,
  * and ten more such steps are taken for the gap. */
-#ifndef DML_COORDINATOR_RUN_GAP_H
-#define DML_COORDINATOR_RUN_GAP_H
+#ifndef DML_COORDINATOR_RUN_CONVERGENCE_H
+#define DML_COORDINATOR_RUN_CONVERGENCE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/coordinates.h"
+#include "coordinator/coordinator.h"
+#include "coordinator/job/job.h"
+#include "coordinator/run/training.h"
+#include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
 
@@ -74,5 +79,22 @@ struct gap gap_of(const struct objective_shape *shape, const struct set_info *da
 /* Whether F may be called converged: the gap is at most this share of it. */
 #define GAP_SHARE_MOST 1e-3
 bool gap_is_small(const struct gap *gap);
+
+/* Why a run has not converged, and what to do about it; the same for a run that could not begin. */
+
+/* Sentences, for people: [what was seen, …, what to do]. */
+json_t *shortfall_json(const struct training *run);
+
+/* The result's shortfall as warnings in the log, if it has one. */
+void shortfall_log(const json_t *result);
+
+/* `--strict`: ERROR_NOT_CONVERGED if the result says that the run has not. */
+int shortfall_strict(const json_t *result, bool strict);
+
+/* Steps of Downpour led to where there is no loss: ERROR_DATA, and why. */
+int shortfall_diverged(const struct downpour_view *downpour);
+
+/* The run has no point to start from: ERROR_DATA, and why. */
+int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model);
 
 #endif
