@@ -27,7 +27,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/job_check.c coordinator/job/key.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \
-	coordinator/job/job.c coordinator/job/job.h \
+	coordinator/job/job_read.c coordinator/job/job.h \
 	coordinator/job/job_file.c \
 	coordinator/job/key.c \
 	coordinator/job/key_table.c \
@@ -48,30 +48,28 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/eta.c coordinator/status/eta.h \
 	coordinator/status/result.c coordinator/status/result.h \
 	coordinator/status/http_message.c coordinator/status/http_message.h \
-	coordinator/run/awaiting.c coordinator/run/awaiting.h \
+	coordinator/run/missing_workers.c coordinator/run/missing_workers.h \
 	coordinator/run/begin.c \
-	coordinator/run/cluster.c coordinator/run/cluster.h \
+	coordinator/run/cluster_loop.c coordinator/run/cluster.h coordinator/run/cluster_links.c \
+	coordinator/run/cluster_parts.h \
 	coordinator/run/conclude.c \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_files.c \
 	coordinator/run/convergence.c coordinator/run/convergence.h \
-	coordinator/run/devices.c coordinator/run/devices.h \
-	coordinator/run/holdout.c coordinator/run/holdout.h \
-	coordinator/run/launch.c coordinator/run/launch.h \
+	coordinator/run/preview.c coordinator/run/preview.h \
+	coordinator/run/holdout.c \
+	coordinator/run/launch_processes.c coordinator/run/launch.h \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
 	coordinator/run/launch_ways.h \
 	coordinator/run/state_folder.c coordinator/run/state_folder.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
-	coordinator/run/shape.c coordinator/run/shape.h \
+	coordinator/run/shape.c \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
-	coordinator/run/gradient.c coordinator/run/gradient.h \
-	coordinator/run/slurm.c coordinator/run/slurm.h \
+	coordinator/run/host_lookup.c coordinator/run/host_lookup.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
-	coordinator/run/showing.c coordinator/run/showing.h \
- coordinator/run/sockets.h \
-	coordinator/run/mixture.c coordinator/run/mixture.h \
-	coordinator/run/training.c coordinator/run/training.h \
-	coordinator/run/workers.c coordinator/run/workers.h \
+	coordinator/run/training_status.c coordinator/run/training.h \
+	coordinator/run/training.c \
+	coordinator/run/workers.c \
 	coordinator/sweep/plan.c coordinator/sweep/plan.h \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
 	coordinator/publish/gate.c coordinator/publish/gate.h \

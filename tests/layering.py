@@ -54,7 +54,7 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'device/cuda\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|host_run|connecting)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/run/(launch|cluster|cluster_end|loop)\.c|coordinator/status/(control|http)\.c',
+        r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|loop)\.c|coordinator/status/(control|http)\.c',
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/sha256\.c|wire/tls(_socket)?\.[ch]',
     r'(zlib|zstd)\.h': r'data/',

@@ -18,6 +18,7 @@
 #include "coordinator/run/sets.h"
 #include "coordinator/run/shape.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/run/preview.h"
 #include "coordinator/job/job.h"
 #include "coordinator/status/members.h"
 #include "coordinator/status/report.h"

@@ -18,7 +18,6 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/convergence.h"
-#include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
@@ -272,7 +271,7 @@ static void show(struct retrain *r) {
         result_show(result, options->json, options->cron);
     else if (!options->cron)
         print_outcome(r);
-    shortfall_log(result);
+    not_converged_log(result);
     free(live);
 }
 
@@ -283,7 +282,7 @@ static int conclude(struct retrain *r, int code) {
     if (!code && r->outcome.code)
         code = error_set(r->outcome.code, "%s", r->outcome.text);
     if (!code)
-        code = shortfall_strict(r->outcome.result, r->training.options->strict);
+        code = not_converged_strict(r->outcome.result, r->training.options->strict);
     if (r->training.options->cron)
         notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome.text);
     return code;

@@ -13,9 +13,9 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/convergence.h"
-#include "coordinator/run/showing.h"
 #include "coordinator/run/training.h"
 #include "coordinator/run/workers.h"
+#include "coordinator/sweep/recall.h"
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 
@@ -99,9 +99,9 @@ static int publish(struct training *training, const struct publisher *publisher,
     if (!code && !chosen->decided)
         code = publish_settle(publisher);
     result_show(chosen->result, options->json, options->cron);
-    shortfall_log(chosen->result);
+    not_converged_log(chosen->result);
     showing_last(training);
-    return code ? code : shortfall_strict(chosen->result, options->strict);
+    return code ? code : not_converged_strict(chosen->result, options->strict);
 }
 
 /* A killed command may have left a publication unsettled. That is settled first, because a run may

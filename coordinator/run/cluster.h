@@ -38,8 +38,8 @@ struct cluster_options {
 };
 
 /* Begins to connect to all workers. A worker of our own that is not there is started anew. A worker
- * that someone else starts is waited for (coordinator/run/awaiting.h). What `options` points to
- * must outlive the cluster. */
+ * that someone else starts is waited for (coordinator/run/missing_workers.h). What `options` points
+ * to must outlive the cluster. */
 struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
                             const struct cluster_options *options);
 
@@ -50,8 +50,8 @@ int cluster_run(struct cluster *cluster);
  * the second call ends the run at once. */
 void cluster_cancel(struct cluster *cluster);
 
-/* For whom the run waits, in words: see awaiting_text(). */
-char *cluster_awaited(const struct cluster *cluster);
+/* For whom the run waits, in words: see missing_text(). */
+char *cluster_waits_for(const struct cluster *cluster);
 
 /* Tells the workers to exit, or with `again` to wait for the next run, and turns the loop until
  * these messages were sent (two seconds at most). The state machine is asked nothing after that.

@@ -67,6 +67,18 @@ static int work_on_gap(void *context) {
 
 /* ---- the result ---- */
 
+static void add_not_converged(struct training *run) {
+    const struct not_converged end = {.coordinator = run->coordinator,
+                                      .job = run->job,
+                                      .command = run->command,
+                                      .data = set_info(run->set),
+                                      .moments = &run->moments,
+                                      .scaling = &run->scaling,
+                                      .preconditioned = run->preconditioner.form,
+                                      .gap = &run->gap};
+    json_object_set_new(run->result, "shortfall", not_converged_json(&end));
+}
+
 /* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
     struct store_run record = {0};
@@ -89,7 +101,7 @@ static int make_result(struct training *run) {
     if (!gap_is_small(&run->gap))
         json_object_set_new(run->result, "converged", json_false());
     if (reason_has_model(view.reason) && json_is_false(json_object_get(run->result, "converged")))
-        json_object_set_new(run->result, "shortfall", shortfall_json(run));
+        add_not_converged(run);
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
     return 0;
@@ -251,8 +263,8 @@ static int remove_checkpoints(struct training *run) {
 
 static int not_finite(const struct training *run, const struct coordinator_view *view) {
     if (view->downpour.done)
-        return shortfall_diverged(&view->downpour);
-    return shortfall_not_finite(set_info(run->set), run->job, *run->start_model);
+        return convergence_diverged(&view->downpour);
+    return convergence_not_finite(set_info(run->set), run->job, *run->start_model);
 }
 
 static int stopped(const struct coordinator_view *view) {

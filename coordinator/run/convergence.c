@@ -13,7 +13,7 @@
 #include "coordinator/job/sizing.h"
 #include "coordinator/status/members.h"
 
-/* See the head of gap.h. */
+/* See the head of convergence.h. */
 #define COLUMNS_FACTOR 10.0
 #define NEWTON_FACTOR 2.0
 #define FALLS_AHEAD 10.0
@@ -188,128 +188,129 @@ static char *column_name(const struct set_info *data, uint32_t column) {
     return memory_format("%llu", (unsigned long long)data->feature_id[column]);
 }
 
-static void add(json_t *list, char *text) {
+static void tell(json_t *list, char *text) {
     json_array_append_new(list, text_to_json(text));
     free(text);
 }
 
-static void add_gradient(json_t *list, const struct coordinator_view *view) {
+static void tell_gradient(json_t *list, const struct coordinator_view *view) {
     double largest = view->answer.gradient_max;
     if (view->gradient_tolerance > 0)
-        add(list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
-                                "gradient_tolerance",
-                                largest, largest / view->gradient_tolerance));
+        tell(list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
+                                 "gradient_tolerance",
+                                 largest, largest / view->gradient_tolerance));
     else
-        add(list, memory_format("the largest component of the gradient is still %.3g", largest));
+        tell(list, memory_format("the largest component of the gradient is still %.3g", largest));
 }
 
 /* Of a run that says that it is at the optimum, and is not. */
-static void add_gap(json_t *list, const struct gap *gap, double loss) {
-    add(list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
-                            "gradient with each column in its own scale; within %.2g it would "
-                            "count as converged",
-                            loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
+static void tell_gap(json_t *list, const struct gap *gap, double loss) {
+    tell(list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                             "gradient with each column in its own scale; within %.2g it would "
+                             "count as converged",
+                             loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
 }
 
 /* Whether that is said. */
-static bool add_scales(json_t *list, const struct training *run) {
-    const struct set_info *data = set_info(run->set);
+static bool tell_scales(json_t *list, const struct not_converged *end) {
+    const struct set_info *data = end->data;
     struct scales scales;
-    if (run->scaling.standardised || run->scaling.diagonal ||
-        !scales_of(data, &run->moments, &scales))
+    if (end->scaling->standardised || end->scaling->diagonal ||
+        !scales_of(data, end->moments, &scales))
         return false;
     double decades = log10(scales.largest_mean / scales.least_mean);
     if (decades < DECADES_WORTH_SAYING)
         return false;
     char *largest = column_name(data, scales.largest), *least = column_name(data, scales.least);
-    add(list,
-        memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
-                      "%.1g, those of column %s about %.1g; standardise = true scales all columns "
-                      "alike: that helps most",
-                      decades, largest, scales.largest_mean, least, scales.least_mean));
+    tell(list,
+         memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
+                       "%.1g, those of column %s about %.1g; standardise = true scales all columns "
+                       "alike: that helps most",
+                       decades, largest, scales.largest_mean, least, scales.least_mean));
     free(largest);
     free(least);
     return true;
 }
 
-static void add_causes(json_t *list, const struct training *run) {
-    bool scaled = run->scaling.standardised || run->scaling.diagonal || run->preconditioner.form ||
-                  scaling_is_of_one_unit(set_info(run->set), &run->moments);
-    add(list, memory_format("columns may be nearly collinear, or classes almost separable: a "
-                            "larger l2 (%g)%s helps",
-                            run->job->l2.value,
-                            scaled ? "" : ", standardise = true or precondition = diagonal"));
+static void tell_causes(json_t *list, const struct not_converged *end) {
+    bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
+                  scaling_is_of_one_unit(end->data, end->moments);
+    tell(list, memory_format("columns may be nearly collinear, or classes almost separable: a "
+                             "larger l2 (%g)%s helps",
+                             end->job->l2.value,
+                             scaled ? "" : ", standardise = true or precondition = diagonal"));
 }
 
-static void add_tolerance(json_t *list, const struct training *run,
-                          const struct coordinator_view *view) {
-    const struct job *job = run->job;
+static void tell_tolerance(json_t *list, const struct not_converged *end,
+                           const struct coordinator_view *view) {
+    const struct job *job = end->job;
     double gradient = fmin(job->gradient_tolerance, view->answer.gradient_max);
     if (view->reason == REASON_LOSS_TOLERANCE)
-        add(list, memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "
-                                "slowly, for max_steps (%llu) at most",
-                                job->loss_tolerance, (unsigned long long)job->max_steps));
+        tell(list, memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "
+                                 "slowly, for max_steps (%llu) at most",
+                                 job->loss_tolerance, (unsigned long long)job->max_steps));
     else
-        add(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
-                                gradient * sqrt(GAP_SHARE_MOST / run->gap.share) / 2,
-                                job->gradient_tolerance));
+        tell(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
+                                 gradient * sqrt(GAP_SHARE_MOST / end->gap->share) / 2,
+                                 job->gradient_tolerance));
 }
 
-static void add_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
-                       const char *command) {
+static void tell_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
+                        const char *command) {
     bool goes_on = command[0] == 'r' && command[1] == 'u'; /* "run"; `retrain` trains anew */
     const char *then = goes_on ? ": the same command goes on" : " for the next training";
     if (view->reason == REASON_STEP_LIMIT)
-        add(list,
-            memory_format("raise max_steps (%llu)%s", (unsigned long long)job->max_steps, then));
+        tell(list,
+             memory_format("raise max_steps (%llu)%s", (unsigned long long)job->max_steps, then));
     else if (view->reason == REASON_TIME_LIMIT)
-        add(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
+        tell(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
     else if (view->reason == REASON_EPOCH_LIMIT)
-        add(list, memory_format("minibatches alone come near the optimum, not to it: raise "
-                                "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
-                                "if the loss of epochs does not fall, lower downpour.rate (%g)",
-                                job->downpour.epochs, then, view->downpour.rate));
+        tell(list,
+             memory_format("minibatches alone come near the optimum, not to it: raise "
+                           "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
+                           "if the loss of epochs does not fall, lower downpour.rate (%g)",
+                           job->downpour.epochs, then, view->downpour.rate));
     else if (job_is_plugin(job))
-        add(list,
-            memory_format("no step found a lower loss than %.12g: so it is where the gradient "
-                          "of a plug-in is not that of its loss; `dml-coordinator check "
-                          "--gradient %s` compares them",
-                          view->answer.loss, job->file));
+        tell(list,
+             memory_format("no step found a lower loss than %.12g: so it is where the gradient "
+                           "of a plug-in is not that of its loss; `dml-coordinator check "
+                           "--gradient %s` compares them",
+                           view->answer.loss, job->file));
     else
-        add(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
-                                "rounding allows, and then a larger gradient_tolerance or "
-                                "loss_tolerance is reached",
-                                view->answer.loss));
+        tell(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
+                                 "rounding allows, and then a larger gradient_tolerance or "
+                                 "loss_tolerance is reached",
+                                 view->answer.loss));
     if (job->optimizer == JOB_DOWNPOUR)
         return;
-    add(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
-                            "reached in fewer steps",
-                            job->l2.value, job->gradient_tolerance, job->loss_tolerance));
+    tell(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
+                             "reached in fewer steps",
+                             job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
 /* Of a run that reached a tolerance. */
-static void add_early_end(json_t *list, const struct training *run,
-                          const struct coordinator_view *view) {
-    add_gap(list, &run->gap, view->loss);
-    if (!add_scales(list, run))
-        add_causes(list, run);
-    add_tolerance(list, run, view);
+static void tell_early_end(json_t *list, const struct not_converged *end,
+                           const struct coordinator_view *view) {
+    tell_gap(list, end->gap, view->loss);
+    if (!tell_scales(list, end))
+        tell_causes(list, end);
+    tell_tolerance(list, end, view);
 }
 
-json_t *shortfall_json(const struct training *run) {
-    const struct coordinator_view view = coordinator_view(run->coordinator);
+json_t *not_converged_json(const struct not_converged *end) {
+    const struct coordinator_view view = coordinator_view(end->coordinator);
     json_t *list = json_array();
     if (reason_claims_optimum(view.reason)) {
-        add_early_end(list, run, &view);
+        tell_early_end(list, end, &view);
         return list;
     }
-    add_gradient(list, &view);
-    add_scales(list, run);
-    add_remedy(list, &view, run->job, run->command);
+    tell_gradient(list, &view);
+    tell_scales(list, end);
+    tell_remedy(list, &view, end->job, end->command);
     return list;
 }
 
-void shortfall_log(const json_t *result) {
+void not_converged_log(const json_t *result) {
     size_t i;
     json_t *text;
     const json_t *list = json_object_get(result, "shortfall");
@@ -320,7 +321,7 @@ void shortfall_log(const json_t *result) {
     json_array_foreach(list, i, text) log_warning("not converged: %s", json_string_value(text));
 }
 
-int shortfall_strict(const json_t *result, bool strict) {
+int not_converged_strict(const json_t *result, bool strict) {
     if (!strict || !json_is_false(json_object_get(result, "converged")))
         return 0;
     return error_set(ERROR_NOT_CONVERGED,
@@ -328,7 +329,7 @@ int shortfall_strict(const json_t *result, bool strict) {
                      member_text(result, "reason"));
 }
 
-int shortfall_diverged(const struct downpour_view *downpour) {
+int convergence_diverged(const struct downpour_view *downpour) {
     return error_set(ERROR_DATA,
                      "the loss is not finite any more after minibatch %llu of epoch %llu: set "
                      "downpour.rate lower than %g; no model was written",
@@ -336,7 +337,7 @@ int shortfall_diverged(const struct downpour_view *downpour) {
                      (unsigned long long)downpour->epoch + 1, downpour->rate);
 }
 
-int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
+int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
     char *seen =
         job->plugin.path ? memory_format("so says the plug-in %s", job->plugin.path)
         : objective_of(job->objective)->labels == LABEL_TARGET

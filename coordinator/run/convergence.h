@@ -23,8 +23,7 @@
 
 #include "base/coordinates.h"
 #include "coordinator/coordinator.h"
-#include "coordinator/job/job.h"
-#include "coordinator/run/training.h"
+#include "coordinator/job/scaling.h"
 #include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
@@ -80,21 +79,34 @@ struct gap gap_of(const struct objective_shape *shape, const struct set_info *da
 #define GAP_SHARE_MOST 1e-3
 bool gap_is_small(const struct gap *gap);
 
-/* Why a run has not converged, and what to do about it; the same for a run that could not begin. */
+/* ---- a run that has not converged ---- */
 
-/* Sentences, for people: [what was seen, …, what to do]. */
-json_t *shortfall_json(const struct training *run);
+/* What is known of it at its end. */
+struct not_converged {
+    const struct coordinator *coordinator;
+    const struct job *job;
+    const char *command; /* "run" or "retrain" */
+    const struct set_info *data;
+    const struct moments *moments;
+    const struct scaling *scaling;
+    bool preconditioned; /* by a block */
+    const struct gap *gap;
+};
 
-/* The result's shortfall as warnings in the log, if it has one. */
-void shortfall_log(const json_t *result);
+/* Why it has not converged and what to do about it, as sentences for people: [what was seen, …,
+ * what to do]. A new reference. */
+json_t *not_converged_json(const struct not_converged *end);
+
+/* The same sentences of a result as warnings in the log, if it has them. */
+void not_converged_log(const json_t *result);
 
 /* `--strict`: ERROR_NOT_CONVERGED if the result says that the run has not. */
-int shortfall_strict(const json_t *result, bool strict);
+int not_converged_strict(const json_t *result, bool strict);
 
 /* Steps of Downpour led to where there is no loss: ERROR_DATA, and why. */
-int shortfall_diverged(const struct downpour_view *downpour);
+int convergence_diverged(const struct downpour_view *downpour);
 
 /* The run has no point to start from: ERROR_DATA, and why. */
-int shortfall_not_finite(const struct set_info *data, const struct job *job, bool from_model);
+int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model);
 
 #endif

@@ -3,9 +3,9 @@
 #define DML_COORDINATOR_RUN_DATASET_H
 
 #include "coordinator/job/job.h"
-#include "coordinator/run/holdout.h"
 #include "data/pack.h"
 #include "data/set.h"
+#include "model/score.h"
 
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */
 int dataset_make_state(const struct job *job);
@@ -89,5 +89,27 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
 
 /* Says which files lack columns that others have. */
 void dataset_warn_of_lacking(const struct table *table, struct pack *const *packs, uint32_t count);
+
+/* Rows that a model is scored on: the holdout or the test data. They are packs that stay open;
+ * either all rows count, or a part of them. */
+
+struct holdout; /* opaque */
+
+/* Takes ownership of the packs. `pick` is that of score_packs(). */
+struct holdout *holdout_new(struct pack *const *packs, uint32_t count,
+                            const struct holdout_pick *pick);
+void holdout_free(struct holdout *holdout); /* harmless on NULL */
+
+/* Checks, before training, that a model of this layout, trained on this data, can be scored.
+ * ERROR_DATA if columns are missing or have other names, if no row has a label, or if no label is
+ * one that is trained on. `key` is the key of the job file. Reads all rows. Harmless on NULL. */
+int holdout_check(const struct holdout *holdout, const struct set_info *data,
+                  const struct model_layout *layout, const char *key);
+
+/* The figures of any model on the holdout, to be released if this succeeds: of the one that was
+ * just trained (model_writer_view()) or of an earlier one (model_open()). Errors as of
+ * score_packs(); ERROR_DATA if no row has a label. */
+int holdout_score(const struct holdout *holdout, const struct model *model,
+                  struct score_figures *figures);
 
 #endif

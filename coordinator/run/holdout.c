@@ -1,4 +1,4 @@
-#include "coordinator/run/holdout.h"
+#include "coordinator/run/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -76,6 +76,10 @@ void launch_listen(struct launch *launch, const struct launch_callbacks *callbac
 /* How workers are started on hosts. `prefix` fits the key `launch`. */
 void launch_set_remote(struct launch *launch, const char *prefix, const char *state);
 
+/* Whether a worker listens at `address` that a coordinator of this state started here. A copy of a
+ * state folder names workers of the original: it is not their state. */
+bool launch_is_of_state(const char *state, const char *address);
+
 /* The worker is to be started on this host, which outlives the launcher. Before it is adopted or
  * started. */
 void launch_place(struct launch *launch, enum role role, uint32_t index,

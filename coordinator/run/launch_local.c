@@ -1,3 +1,6 @@
+/* Workers of this machine, and the private folder in which they have their sockets. It lies where
+ * paths are short, not in the state folder, and has a name that the next coordinator of the same
+ * state recognises: a coordinator that is killed leaves it. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -14,20 +17,114 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "coordinator/run/launch_ways.h"
-#include "coordinator/run/sockets.h"
 
 #define UNIX "unix:"
 
-char *launch_program_here(enum role role) {
-    return process_beside(launch_program(role));
+/* ---- folders of sockets ---- */
+
+/* The path of a socket of this machine; NULL for another address, or none. */
+static const char *socket_path(const char *address) {
+    bool here = address && strncmp(address, UNIX, strlen(UNIX)) == 0;
+    return here ? address + strlen(UNIX) : NULL;
+}
+
+static const char *parent(void) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *temporary = getenv("TMPDIR");
+    return runtime && *runtime ? runtime : temporary && *temporary ? temporary : "/tmp";
+}
+
+/* How the names of this state's folders begin. Device and inode, so that a copy of the state folder
+ * has others and does not touch the sockets of the original. */
+static char *prefix_of(const char *state) {
+    struct stat status = {0};
+    (void)stat(state, &status);
+    return memory_format("dml-%llx-%llx-", (unsigned long long)status.st_dev,
+                         (unsigned long long)status.st_ino);
+}
+
+/* Makes a folder for the coordinator that works in `state`, below XDG_RUNTIME_DIR, TMPDIR or /tmp;
+ * 0700. Free it. ERROR_CREATE. */
+static int make_folder(const char *state, char **folder) {
+    char *prefix = prefix_of(state);
+    *folder = memory_format("%s/%sXXXXXX", parent(), prefix);
+    free(prefix);
+    if (mkdtemp(*folder))
+        return 0;
+    int code =
+        error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets", *folder);
+    free(*folder);
+    *folder = NULL;
+    return code;
+}
+
+bool launch_is_of_state(const char *state, const char *address) {
+    const char *path = socket_path(address);
+    if (!path)
+        return false;
+    char *prefix = prefix_of(state), *folder = path_folder(path);
+    const char *slash = strrchr(folder, '/');
+    const char *name = slash ? slash + 1 : folder;
+    bool ours = strncmp(name, prefix, strlen(prefix)) == 0;
+    free(folder);
+    free(prefix);
+    return ours;
+}
+
+static bool is_in_use(const struct launch *launch, const char *path) {
+    for (uint32_t i = 0; i < launch->count; i++) {
+        const char *used = socket_path(launch->workers[i]->address);
+        if (used && strcmp(used, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* /tmp belongs to all: another user may have made a folder, or a link, of such a name. */
+static bool is_own_folder(const char *path) {
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+}
+
+static void sweep_folder(const struct launch *launch, const char *folder) {
+    char **names;
+    if (!is_own_folder(folder) || folder_names(folder, &names)) {
+        error_clear();
+        return;
+    }
+    for (char **name = names; *name; name++) {
+        char *path = path_join(folder, *name);
+        if (!is_in_use(launch, path))
+            unlink(path);
+        free(path);
+    }
+    names_free(names);
+    if (rmdir(folder) == 0)
+        log_debug("removed %s, left by a coordinator that was killed", folder);
+}
+
+void launch_local_sweep(const struct launch *launch) {
+    char **names, *prefix = prefix_of(launch->state);
+    if (folder_names(parent(), &names)) {
+        error_clear();
+        names = NULL;
+    }
+    for (char **name = names; name && *name; name++)
+        if (strncmp(*name, prefix, strlen(prefix)) == 0) {
+            char *folder = path_join(parent(), *name);
+            sweep_folder(launch, folder);
+            free(folder);
+        }
+    names_free(names);
+    free(prefix);
 }
 
 /* Removes the file of a worker's socket. If an earlier coordinator made its folder, that goes with
  * the last file in it. */
 static void remove_socket(const struct launch *launch, const char *address) {
-    if (!address || strncmp(address, UNIX, strlen(UNIX)) != 0)
+    const char *path = socket_path(address);
+    if (!path)
         return;
-    const char *path = address + strlen(UNIX);
     char *folder = path_folder(path);
     unlink(path);
     if (!launch->folder || strcmp(folder, launch->folder))
@@ -35,10 +132,23 @@ static void remove_socket(const struct launch *launch, const char *address) {
     free(folder);
 }
 
+void launch_local_clear(const struct launch *launch) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        remove_socket(launch, launch->workers[i]->address);
+    if (launch->folder)
+        rmdir(launch->folder);
+}
+
+/* ---- processes ---- */
+
+char *launch_program_here(enum role role) {
+    return process_beside(launch_program(role));
+}
+
 /* Every start has its own address. At the former address, others could still reach the former
  * process, which may take a while to die. */
 int launch_local_place(struct launch *launch, struct launched *worker) {
-    int code = launch->folder ? 0 : sockets_make(launch->state, &launch->folder);
+    int code = launch->folder ? 0 : make_folder(launch->state, &launch->folder);
     if (code)
         return code;
     remove_socket(launch, worker->address);
@@ -63,108 +173,4 @@ int launch_local_start(const struct launch *launch, struct launched *worker, int
             : 0;
     free(program);
     return code;
-}
-
-void launch_local_sweep(const struct launch *launch) {
-    const char **addresses = memory_new(launch->count, sizeof *addresses);
-    for (uint32_t i = 0; i < launch->count; i++)
-        addresses[i] = launch->workers[i]->address;
-    sockets_sweep(launch->state, addresses, launch->count);
-    free(addresses);
-}
-
-void launch_local_clear(const struct launch *launch) {
-    for (uint32_t i = 0; i < launch->count; i++)
-        remove_socket(launch, launch->workers[i]->address);
-    if (launch->folder)
-        rmdir(launch->folder);
-}
-
-#define ADDRESS "unix:"
-
-static const char *parent(void) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *temporary = getenv("TMPDIR");
-    return runtime && *runtime ? runtime : temporary && *temporary ? temporary : "/tmp";
-}
-
-/* How the names of this state's folders begin. Device and inode, so that a copy of the state folder
- * has others and does not touch the sockets of the original. */
-static char *prefix_of(const char *state) {
-    struct stat status = {0};
-    (void)stat(state, &status);
-    return memory_format("dml-%llx-%llx-", (unsigned long long)status.st_dev,
-                         (unsigned long long)status.st_ino);
-}
-
-int sockets_make(const char *state, char **folder) {
-    char *prefix = prefix_of(state);
-    *folder = memory_format("%s/%sXXXXXX", parent(), prefix);
-    free(prefix);
-    if (mkdtemp(*folder))
-        return 0;
-    int code =
-        error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets", *folder);
-    free(*folder);
-    *folder = NULL;
-    return code;
-}
-
-bool sockets_are_of(const char *state, const char *address) {
-    if (strncmp(address, ADDRESS, strlen(ADDRESS)) != 0)
-        return false;
-    char *prefix = prefix_of(state), *folder = path_folder(address + strlen(ADDRESS));
-    const char *slash = strrchr(folder, '/');
-    const char *name = slash ? slash + 1 : folder;
-    bool ours = strncmp(name, prefix, strlen(prefix)) == 0;
-    free(folder);
-    free(prefix);
-    return ours;
-}
-
-static bool is_in_use(const char *path, const char *const *addresses, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (addresses[i] && strncmp(addresses[i], ADDRESS, strlen(ADDRESS)) == 0 &&
-            strcmp(addresses[i] + strlen(ADDRESS), path) == 0)
-            return true;
-    return false;
-}
-
-/* /tmp belongs to all: another user may have made a folder, or a link, of such a name. */
-static bool is_own_folder(const char *path) {
-    struct stat status;
-    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
-}
-
-static void sweep_folder(const char *folder, const char *const *addresses, size_t count) {
-    char **names;
-    if (!is_own_folder(folder) || folder_names(folder, &names)) {
-        error_clear();
-        return;
-    }
-    for (char **name = names; *name; name++) {
-        char *path = path_join(folder, *name);
-        if (!is_in_use(path, addresses, count))
-            unlink(path);
-        free(path);
-    }
-    names_free(names);
-    if (rmdir(folder) == 0)
-        log_debug("removed %s, left by a coordinator that was killed", folder);
-}
-
-void sockets_sweep(const char *state, const char *const *addresses, size_t count) {
-    char **names, *prefix = prefix_of(state);
-    if (folder_names(parent(), &names)) {
-        error_clear();
-        names = NULL;
-    }
-    for (char **name = names; name && *name; name++)
-        if (strncmp(*name, prefix, strlen(prefix)) == 0) {
-            char *folder = path_join(parent(), *name);
-            sweep_folder(folder, addresses, count);
-            free(folder);
-        }
-    names_free(names);
-    free(prefix);
 }

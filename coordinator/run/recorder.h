@@ -12,7 +12,6 @@
 #include "coordinator/hosts.h"
 #include "coordinator/run/start.h"
 #include "coordinator/run/convergence.h"
-#include "coordinator/run/mixture.h"
 #include "model/model.h"
 #include "model/readback.h"
 

@@ -1,13 +1,69 @@
-#include "coordinator/run/shape.h"
-
+/* What follows from the data of a run: the shape of its model, what the model's file says of that,
+ * and how many workers and curvature pairs it takes. */
 #include <stdlib.h>
 
 #include "base/cpus.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/job/job.h"
-#include "coordinator/run/slurm.h"
+#include "coordinator/run/host_lookup.h"
+#include "coordinator/run/preview.h"
+#include "coordinator/run/training.h"
+
+/* ---- a plug-in ---- */
+
+static int work_on_tensors(void *context) {
+    struct training *run = context;
+    struct objective_plugin *own = &run->plugin.own;
+    const struct plugin_data data = {.features = run->shape.features,
+                                     .outputs = run->shape.outputs};
+    struct plugin *plugin;
+    int code = plugin_start(&own->source, &plugin);
+    if (code)
+        return code;
+    code = plugin_tensors(plugin, &data, run->job->plugin.seed, &own->tensors);
+    plugin_stop(plugin);
+    return code;
+}
+
+static void order_columns(struct training *run) {
+    struct model_layout *layout = &run->layout;
+    training_release_plugin(run);
+    run->plugin_ids = memory_new(layout->features, sizeof *run->plugin_ids);
+    run->plugin_order = memory_new(layout->features, sizeof *run->plugin_order);
+    run->plugin_names = memory_new(layout->features, sizeof *run->plugin_names);
+    for (uint64_t i = 0; i < layout->features; i++) {
+        uint32_t column = layout->original_order[i];
+        run->plugin_order[i] = (uint32_t)i;
+        run->plugin_ids[i] = layout->feature_id[column];
+        run->plugin_names[i] = layout->feature_names ? layout->feature_names[column] : NULL;
+    }
+    layout->feature_id = run->plugin_ids;
+    layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
+    layout->original_order = run->plugin_order;
+}
+
+int training_add_plugin(struct training *run) {
+    if (!job_is_plugin(run->job))
+        return 0;
+    run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
+                                        .own = {.source = job_plugin_source(run->job)}};
+    order_columns(run);
+    run->shape.plugin = &run->plugin.own;
+    run->layout.plugin = &run->plugin;
+    return loop_beside(&run->loop, STAGE_STARTING, work_on_tensors, run);
+}
+
+void training_release_plugin(struct training *run) {
+    free(run->plugin_ids);
+    free(run->plugin_order);
+    free(run->plugin_names);
+    run->plugin_ids = NULL;
+    run->plugin_order = NULL;
+    run->plugin_names = NULL;
+}
+
+/* ---- any model ---- */
 
 /* Of linear models they are those of the columns. */
 static void find_exponents(struct training *run) {
@@ -33,48 +89,6 @@ static int refuse_size(const struct training *run) {
                      "%u features of %u outputs each are more than the %llu parameters that a "
                      "model may have",
                      run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
-}
-
-int shape_of_data(const struct job *job, const struct set_info *info,
-                  struct objective_shape *shape) {
-    const struct objective *objective = objective_of(job->objective);
-    *shape = (struct objective_shape){
-        .kind = job->objective,
-        .features = info->features,
-        .outputs = objective_outputs(objective, info->classes),
-        .intercept = job->intercept,
-        .loss = job->loss[job->objective],
-        .network = job_network(job),
-    };
-    if (objective->complete)
-        objective->complete(&shape->loss, info->targets);
-    if (objective->start && shape->intercept)
-        shape->start = objective->start(&shape->loss, info->targets);
-    else if (shape->network.layers && info->targets)
-        shape->start = info->targets->mean; /* else all units would first learn that */
-    if (shape->network.layers)
-        shape->network.unit = objective_unit(objective, info->targets);
-    return sizing_mixes(job, shape, &shape->network.mixed);
-}
-
-int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need) {
-    struct objective_shape shape;
-    struct preconditioner_settings preconditioner;
-    struct sizing sizing = {0};
-    *need = (struct memory_need){0};
-    int code = job_is_plugin(job) ? 0 : shape_of_data(job, info, &shape);
-    if (code || job_is_plugin(job))
-        return code;
-    struct layout layout = objective_layout(&shape);
-    uint64_t parameters = layout_parameters(&layout);
-    if (!parameters)
-        return 0; /* a run says that these are too many */
-    code = sizing_precondition(job, info, &shape, &preconditioner);
-    if (!code)
-        code = sizing_of(job, info, parameters, cpus_usable(), &sizing);
-    if (!code)
-        *need = memory_need_of(job, parameters, &sizing, preconditioner.form == PRECONDITION_FULL);
-    return code;
 }
 
 /* Where workers are on other hosts, this one's limits say nothing. */
@@ -151,7 +165,7 @@ int shape_up(struct training *run) {
     if (!code)
         code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
     if (!code)
-        code = hosting_find(run->job, &run->loop, &run->hosts);
+        code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
         sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
     if (!code)
@@ -159,56 +173,7 @@ int shape_up(struct training *run) {
     return code;
 }
 
-static int work_on_tensors(void *context) {
-    struct training *run = context;
-    struct objective_plugin *own = &run->plugin.own;
-    const struct plugin_data data = {.features = run->shape.features,
-                                     .outputs = run->shape.outputs};
-    struct plugin *plugin;
-    int code = plugin_start(&own->source, &plugin);
-    if (code)
-        return code;
-    code = plugin_tensors(plugin, &data, run->job->plugin.seed, &own->tensors);
-    plugin_stop(plugin);
-    return code;
-}
-
-static void order_columns(struct training *run) {
-    struct model_layout *layout = &run->layout;
-    training_release_plugin(run);
-    run->plugin_ids = memory_new(layout->features, sizeof *run->plugin_ids);
-    run->plugin_order = memory_new(layout->features, sizeof *run->plugin_order);
-    run->plugin_names = memory_new(layout->features, sizeof *run->plugin_names);
-    for (uint64_t i = 0; i < layout->features; i++) {
-        uint32_t column = layout->original_order[i];
-        run->plugin_order[i] = (uint32_t)i;
-        run->plugin_ids[i] = layout->feature_id[column];
-        run->plugin_names[i] = layout->feature_names ? layout->feature_names[column] : NULL;
-    }
-    layout->feature_id = run->plugin_ids;
-    layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
-    layout->original_order = run->plugin_order;
-}
-
-int training_add_plugin(struct training *run) {
-    if (!job_is_plugin(run->job))
-        return 0;
-    run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
-                                        .own = {.source = job_plugin_source(run->job)}};
-    order_columns(run);
-    run->shape.plugin = &run->plugin.own;
-    run->layout.plugin = &run->plugin;
-    return loop_beside(&run->loop, STAGE_STARTING, work_on_tensors, run);
-}
-
-void training_release_plugin(struct training *run) {
-    free(run->plugin_ids);
-    free(run->plugin_order);
-    free(run->plugin_names);
-    run->plugin_ids = NULL;
-    run->plugin_order = NULL;
-    run->plugin_names = NULL;
-}
+/* ---- Downpour ---- */
 
 static bool is_left_out(const struct training *run) {
     return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;

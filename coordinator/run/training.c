@@ -13,14 +13,11 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/shape.h"
 #include "coordinator/run/dataset.h"
-#include "coordinator/run/devices.h"
-#include "coordinator/run/slurm.h"
+#include "coordinator/run/preview.h"
+#include "coordinator/run/host_lookup.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/loop.h"
-#include "coordinator/run/showing.h"
-#include "coordinator/run/workers.h"
 #include "numeric/setup.h"
 #include "wire/tls.h"
 
@@ -60,7 +57,7 @@ int training_open(struct training *run) {
     if (!code)
         code = devices_check(run->job);
     if (!code)
-        code = hosting_find(run->job, &run->loop, &run->hosts); /* before hours of packing */
+        code = hosts_look_up(run->job, &run->loop, &run->hosts); /* before hours of packing */
     return code;
 }
 

@@ -3,23 +3,26 @@
 #define DML_COORDINATOR_RUN_TRAINING_H
 
 #include "base/clock.h"
-#include "coordinator/run/cluster.h"
-#include "coordinator/status/control.h"
-#include "coordinator/run/dataset.h"
-#include "coordinator/run/holdout.h"
-#include "coordinator/run/loop.h"
-#include "coordinator/run/mixture.h"
-#include "coordinator/status/http.h"
 #include "coordinator/job/job.h"
-#include "coordinator/job/sizing.h"
 #include "coordinator/job/options.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/run/recorder.h"
 #include "coordinator/status/result.h"
 #include "coordinator/job/scaling.h"
+#include "coordinator/job/sizing.h"
+#include "coordinator/run/cluster.h"
+#include "coordinator/run/dataset.h"
+#include "coordinator/run/loop.h"
+#include "coordinator/run/recorder.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
 #include "data/set.h"
+#include "coordinator/status/control.h"
+#include "coordinator/status/http.h"
+#include "coordinator/status/pace.h"
+#include "coordinator/status/result.h"
+#include "coordinator/status/tally.h"
+#include "data/sample.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */
@@ -131,6 +134,60 @@ void training_release(struct training *training, int code);
 
 /* Releases the rest: the loop, the lock, the store and the servers. */
 void training_close(struct training *training);
+
+/* The workers of a run: which are started on this machine and when, and which are adopted. */
+
+/* Reads STATE/key into `run->tls`, and makes it first if it is missing. Fine if that was done
+ * before. Errors as of key_ensure(). */
+int workers_key(struct training *run);
+
+/* Starts the workers that any run of the job will have, before its data is read: they begin
+ * meanwhile. Starts none on hosts, where they would wait in vain, and none if workers of an earlier
+ * coordinator may still wait for the next one. training_release() ends them if there comes no run.
+ * ERROR_CONFIG, ERROR_UNAVAILABLE, ERROR_CREATE. */
+int workers_prepare(struct training *run);
+
+/* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
+ * address of each worker; gets the key if one of these may need it. Those that rest from another
+ * member of the sweep serve this one. Errors as of launch_start() and workers_key(). */
+int workers_start(struct training *run);
+
+/* Ends them: waits up to `grace_ms` until those exit that were told to, and turns the loop
+ * meanwhile. Forgets what is known of hosts. */
+void workers_release(struct training *run, int grace_ms);
+
+/* What a command answers while it runs: over the control socket and by the status server. */
+
+/* Takes the control socket and, if the job has one, the status server's address; answers from now
+ * on, whenever the loop turns. ERROR_UNAVAILABLE. */
+int showing_begin(struct training *training);
+
+/* Tells a page that watches how the run ended: waits until it has asked once more, 1.5 s at most.
+ * If none has asked of late it does not wait. The result is complete, and nothing is left to do. */
+void showing_last(struct training *training);
+
+/* Ends what showing_begin() began. Harmless if that was not called. */
+void showing_end(struct training *training);
+
+/* ---- what follows from the data (shape.c) ---- */
+
+/* Fills in all of it from the run's job and set, and logs the sizes. ERROR_DATA if the model has
+ * more parameters than there may be, or early stopping no rows to judge by; else as of
+ * sizing_precondition(), sizing_of() and hosts_look_up(). */
+int shape_up(struct training *run);
+
+/* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
+ * to the run's shape and layout, which have all else already. The library sees the columns, and the
+ * model has them, in the order of the features' ids. Harmless for other jobs. */
+int training_add_plugin(struct training *run);
+
+void training_release_plugin(struct training *run);
+
+/* Of a run whose start is known. They refer to the job. A run that starts from a model has no
+ * Downpour before L-BFGS: its first steps, as long as if nothing was known, would lead away from
+ * what the model has learned. Its sums are H0 of L-BFGS where F may not be
+ * convex; elsewhere they cost steps (doc/ARCHITECTURE.md). */
+struct downpour_settings pour_settings(const struct training *run);
 
 /* Seconds that all coordinators of the run have spent on it, this one included. */
 static inline double training_seconds(const struct training *training) {

@@ -1,4 +1,4 @@
-#include "coordinator/run/workers.h"
+#include "coordinator/run/training.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +9,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"
-#include "coordinator/run/slurm.h"
+#include "coordinator/run/host_lookup.h"
 #include "coordinator/run/loop.h"
-#include "coordinator/run/sockets.h"
 #include "wire/peer.h"
 #include "wire/tls.h"
 
@@ -112,7 +111,7 @@ static int adopt(void *context, const struct store_process_row *process) {
         adopt_there(run, process);
         return 0;
     }
-    if (sockets_are_of(run->job->state, process->address))
+    if (launch_is_of_state(run->job->state, process->address))
         launch_adopt(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index, process->pid,
                      process->address);
     else
@@ -175,7 +174,7 @@ static void begin_again(struct training *run) {
 static int begin_anew(struct training *run) {
     if (run->rests)
         workers_release(run, 0);
-    int code = hosting_find(run->job, &run->loop, &run->hosts);
+    int code = hosts_look_up(run->job, &run->loop, &run->hosts);
     begin_launching(run);
     if (!code && run->hosts.count) {
         place_on_hosts(run);

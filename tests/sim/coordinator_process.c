@@ -1,4 +1,4 @@
-/* The rim of the simulated coordinator, as coordinator/run/cluster.c is that of the real one:
+/* The rim of the simulated coordinator, as coordinator/run/cluster_loop.c is that of the real one:
  * carries out records before it sends messages, starts workers anew, and keeps time. */
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "coordinator/run/slurm.h"
+#include "coordinator/run/host_lookup.h"
 
 static struct slurm_allocation of(const char *names) {
     struct slurm_allocation allocation = {0};

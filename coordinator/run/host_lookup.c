@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"
-#include "coordinator/run/slurm.h"
+#include "coordinator/run/host_lookup.h"
 #include "coordinator/run/loop.h"
 
 #define ANSWER_MS 10000         /* Slurm itself gives up after ten seconds, as a rule */
@@ -254,7 +254,7 @@ static int add_slurm(struct loop *loop, struct hosts *hosts) {
     return code;
 }
 
-int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts) {
+int hosts_look_up(const struct job *job, struct loop *loop, struct hosts *hosts) {
     int code = 0;
     if (hosts->count)
         return 0;
@@ -281,7 +281,7 @@ static int none_left(const struct hosts *hosts) {
         "durable is kept: run the same command again to go on");
 }
 
-int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {
+int hosts_next_start(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {
     int64_t now_ns = clock_monotonic_ns();
     bool lost = hosts->lost;
     int64_t when_ns = hosts_failed(hosts, worker, why, now_ns);

@@ -1,7 +1,7 @@
 /* The hosts of a Slurm allocation. A job that Slurm starts finds them in its environment; how a
  * host is reached over the network only Slurm knows. */
-#ifndef DML_COORDINATOR_RUN_SLURM_H
-#define DML_COORDINATOR_RUN_SLURM_H
+#ifndef DML_COORDINATOR_RUN_HOST_LOOKUP_H
+#define DML_COORDINATOR_RUN_HOST_LOOKUP_H
 
 #include <stdint.h>
 
@@ -44,10 +44,10 @@ void slurm_read_addresses(struct slurm_allocation *allocation, const char *nodes
 
 /* Finds the hosts that the job names, unless that was done already; none if workers are started
  * here. Turns the loop while Slurm is asked. ERROR_UNAVAILABLE. */
-int hosting_find(const struct job *job, struct loop *loop, struct hosts *hosts);
+int hosts_look_up(const struct job *job, struct loop *loop, struct hosts *hosts);
 
 /* The worker failed: says in how long it is to be started anew, where hosts_of() says.
  * ERROR_UNAVAILABLE if no host is left; then the log has a line a host that says why. */
-int hosting_next(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms);
+int hosts_next_start(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms);
 
 #endif

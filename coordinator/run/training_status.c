@@ -1,4 +1,4 @@
-#include "coordinator/run/showing.h"
+#include "coordinator/run/training.h"
 
 #include <math.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ static struct live live_of(const struct training *run, const char *awaited) {
 }
 
 static char *awaited_of(const struct training *run) {
-    return run->cluster ? cluster_awaited(run->cluster) : NULL;
+    return run->cluster ? cluster_waits_for(run->cluster) : NULL;
 }
 
 /* ---- the control socket ---- */

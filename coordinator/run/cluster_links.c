@@ -1,0 +1,362 @@
+/* The connections of the coordinator's shell, and the processes at their other ends: connecting,
+ * losing, starting anew, on this machine or on hosts. */
+#include <event2/event.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/memory_limit.h"
+#include "coordinator/run/cluster_parts.h"
+#include "coordinator/run/host_lookup.h"
+
+#define CONNECT_TIMEOUT_MS 5000
+#define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
+#define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
+#define LAST_WORDS_MS 20   /* to wait, after a connection ended, for the end of its process */
+
+static void start_soon(struct worker_link *link, int64_t delay_ms) {
+    struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
+    event_add(link->starter, &delay);
+}
+
+/* ---- what the machine asked for ---- */
+
+/* A worker that is to be started is started in a later turn of the loop, when all records and
+ * messages of this step are dealt with; one of a host where and when `hosts` says. One that someone
+ * else started may be started again by them: it is waited for. */
+int link_note_start(struct worker_link *link, const struct record *record) {
+    const struct cluster *cluster = link->cluster;
+    struct launched *launched = cluster->options.launched[link->number];
+    struct hosts *hosts = cluster->options.hosts;
+    if (!launched)
+        missing_begin(&link->cluster->missing, link->number, clock_monotonic_ns(),
+                      coordinator_settings(cluster->coordinator)->reconnect_seconds);
+    if (hosts)
+        launch_stop(launched); /* the next start may be far off */
+    int64_t delay_ms = 0;
+    int code = hosts ? hosts_next_start(hosts, link->number, record->start.why, &delay_ms) : 0;
+    if (!code)
+        start_soon(link, delay_ms);
+    return code;
+}
+
+/* A worker of our own that serves another run is none of ours: another one takes its place. */
+void link_note_busy(struct worker_link *link, const char *why) {
+    struct cluster *cluster = link->cluster;
+    bool own = cluster->options.launched[link->number];
+    if (!own) {
+        char *text = memory_format("%s: %s", cluster->options.addresses[link->number], why);
+        missing_failed(&cluster->missing, link->number, text);
+        free(text);
+    }
+    start_soon(link, own ? 0 : RETRY_MS);
+}
+
+void link_note_worker(struct worker_link *link) {
+    struct cluster *cluster = link->cluster;
+    if (!coordinator_worker(cluster->coordinator, link->number).welcomed)
+        return;
+    missing_came(&cluster->missing, link->number);
+    if (cluster->options.hosts)
+        hosts_came(cluster->options.hosts, link->number, clock_monotonic_ns());
+}
+
+/* ---- how workers are lost ---- */
+
+enum process_end {
+    ENDED,        /* otherwise */
+    ENDED_KILLED, /* the system has killed a process for lack of memory since the last end */
+    ENDED_REFUSED_MEMORY, /* it was refused memory, and said so by its status */
+};
+
+/* How the process ended, to complete "replica 2 …" where memory is why, else "replica 2 was lost:
+ * …". The system does not say which process it killed for lack of memory, but counts them. Free
+ * it. */
+static char *describe_end(struct cluster *cluster, const struct launched *launched,
+                          enum process_end *end) {
+    int status = launched->status;
+    uint64_t before = cluster->kills;
+    bool refused = WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS;
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        cluster->kills = memory_kills();
+    *end = refused ? ENDED_REFUSED_MEMORY : cluster->kills > before ? ENDED_KILLED : ENDED;
+    return *end == ENDED ? memory_format("it %s", launch_ending(launched))
+                         : memory_need_unmet(&cluster->options.need, launched->role == ROLE_SHARD);
+}
+
+/* Tells the machine that the worker is gone, and why. */
+static void lose(struct worker_link *link, const char *why, enum process_end end) {
+    struct coordinator *c = link->cluster->coordinator;
+    struct output *out = &link->cluster->out;
+    int64_t now = clock_monotonic_ns();
+    bool refused = end == ENDED_REFUSED_MEMORY;
+    int code = end == ENDED ? coordinator_lost(c, link->number, why, now, out)
+                            : coordinator_starved(c, link->number, why, refused, now, out);
+    cluster_after_step(link->cluster, code);
+}
+
+/* The worker is not there, and an error says why: on another host it may be. */
+static void lose_by_error(struct worker_link *link, int code) {
+    if (!link->cluster->options.hosts) {
+        cluster_end(link->cluster, code);
+        return;
+    }
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    lose(link, why, ENDED);
+    free(why);
+}
+
+/* Tells the machine that a connection ended, or how the process did, if that is known by now. */
+static void tell_lost(struct worker_link *link) {
+    const struct launched *launched = link->cluster->options.launched[link->number];
+    bool ended = launched && !launched->adopted && !launched->pid;
+    enum process_end end = ENDED;
+    char *why =
+        ended ? describe_end(link->cluster, launched, &end) : memory_copy_string(link->lost);
+    free(link->lost);
+    link->lost = NULL;
+    event_del(link->teller);
+    lose(link, why, end);
+    free(why);
+}
+
+static void on_teller(evutil_socket_t descriptor, short events, void *context) {
+    (void)descriptor, (void)events;
+    tell_lost(context);
+}
+
+/* When a process dies, the system first closes its sockets and then sends SIGCHLD to its parent. So
+ * the end of the connection comes first, but "was killed by signal 9" says more than "closed by the
+ * other end". The machine is told when SIGCHLD was handled (on_ended), or after LAST_WORDS_MS: the
+ * process may live and only have closed the connection. */
+static void on_closed(void *context, struct peer *peer, const char *reason) {
+    struct worker_link *link = context;
+    const struct launched *launched = link->cluster->options.launched[link->number];
+    struct timeval moment = {.tv_usec = LAST_WORDS_MS * 1000};
+    (void)peer;
+    link->peer = NULL;
+    if (link->cluster->dismissed)
+        return;
+    link->lost = memory_copy_string(reason);
+    if (launched && !launched->adopted && launched->pid)
+        event_add(link->teller, &moment);
+    else
+        tell_lost(link);
+}
+
+void links_check_missing(struct cluster *cluster) {
+    const struct coordinator *c = cluster->coordinator;
+    uint32_t replica = coordinator_settings(c)->shards;
+    while (replica < coordinator_links(c) && !coordinator_worker(c, replica).welcomed)
+        replica++;
+    int code =
+        missing_check(&cluster->missing, replica < coordinator_links(c), clock_monotonic_ns());
+    if (code)
+        cluster_end(cluster, code);
+}
+
+/* ---- connecting ---- */
+
+static void on_message(void *context, struct peer *peer, const struct message *message) {
+    struct worker_link *link = context;
+    struct cluster *cluster = link->cluster;
+    (void)peer;
+    if (cluster->dismissed)
+        return;
+    cluster_after_step(cluster, coordinator_step(cluster->coordinator, link->number, message,
+                                                 clock_monotonic_ns(), &cluster->out));
+}
+
+/* A worker of our own that does not answer has died: the machine has it started anew. A wrong key
+ * is told at once: waiting does not help. */
+static void not_connected(struct worker_link *link, int code) {
+    struct cluster *cluster = link->cluster;
+    if (cluster->options.hosts) {
+        lose_by_error(link, ERROR_UNAVAILABLE);
+        return;
+    }
+    if (cluster->options.launched[link->number]) {
+        error_clear();
+        lose(link, "it ended before it was connected to", ENDED);
+        return;
+    }
+    if (code == ERROR_PERMISSION && missing_is_new(&cluster->missing, link->number, error_text()))
+        log_warning("%s", error_text());
+    missing_failed(&cluster->missing, link->number, error_text());
+    error_clear();
+    start_soon(link, missing_gave_up(&cluster->missing, link->number) ? RETRY_RARE_MS : RETRY_MS);
+    links_check_missing(cluster);
+}
+
+static void on_connected(void *context, int code, struct channel *channel) {
+    static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
+    struct worker_link *link = context;
+    struct cluster *cluster = link->cluster;
+    link->connecting = NULL;
+    if (code) {
+        not_connected(link, code);
+        return;
+    }
+    link->peer = peer_new(cluster->base, channel, &callbacks, link);
+    coordinator_opened(cluster->coordinator, link->number, clock_monotonic_ns(), &cluster->out);
+    cluster_after_step(cluster, 0);
+}
+
+static void connect_link(struct worker_link *link) {
+    struct cluster *cluster = link->cluster;
+    connecting_free(link->connecting);
+    link->connecting = connecting_new(cluster->base, cluster->options.addresses[link->number],
+                                      cluster->options.tls, CONNECT_TIMEOUT_MS, on_connected, link);
+}
+
+/* ---- workers of our own ---- */
+
+static struct worker_link *link_of(struct cluster *cluster, const struct launched *launched) {
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++)
+        if (cluster->options.launched[i] == launched)
+            return &cluster->links[i];
+    return NULL;
+}
+
+static void on_up(void *context, struct launched *launched, int code) {
+    struct cluster *cluster = context;
+    struct worker_link *link = link_of(cluster, launched);
+    if (!link) {
+        if (code)
+            cluster_end(cluster, code);
+    } else if (code) {
+        lose_by_error(link, code);
+    } else {
+        cluster->options.addresses[link->number] = launched->address;
+        connect_link(link);
+    }
+}
+
+static void on_ended(void *context, struct launched *launched) {
+    struct worker_link *link = link_of(context, launched);
+    if (link && link->lost)
+        tell_lost(link);
+}
+
+static int restart(struct worker_link *link, struct launched *launched) {
+    struct cluster *cluster = link->cluster;
+    struct hosts *hosts = cluster->options.hosts;
+    if (hosts)
+        hosts_started(hosts, link->number, clock_monotonic_ns());
+    int code = launch_restart(cluster->options.launch, launched,
+                              hosts ? hosts_of(hosts, link->number) : NULL);
+    cluster->options.addresses[link->number] = launched->address;
+    return code;
+}
+
+/* Starts the worker anew, or connects to it anew. The machine has given the former process up. It
+ * may still send or close its connection, so the connection and whatever is known of its end are
+ * dropped first: they must not be taken for those of the new process. */
+static void on_start(evutil_socket_t descriptor, short events, void *context) {
+    struct worker_link *link = context;
+    struct cluster *cluster = link->cluster;
+    struct launched *launched = cluster->options.launched[link->number];
+    int code = 0;
+    (void)descriptor, (void)events;
+    event_del(link->teller);
+    free(link->lost);
+    link->lost = NULL;
+    peer_free(link->peer);
+    link->peer = NULL;
+    connecting_free(link->connecting);
+    link->connecting = NULL;
+    if (launched)
+        code = restart(link, launched);
+    else
+        connect_link(link);
+    if (code)
+        lose_by_error(link, code);
+}
+
+/* The worker is started now, not when it was going to be. */
+static void hasten(struct worker_link *link, int64_t now_ns) {
+    struct hosts *hosts = link->cluster->options.hosts;
+    struct worker_view worker = coordinator_worker(link->cluster->coordinator, link->number);
+    const char *before = hosts_of(hosts, link->number)->name;
+    hosts_hasten(hosts, link->number, now_ns);
+    const char *now = hosts_of(hosts, link->number)->name;
+    log_info("%s %u is started on %s at once: %s %s", role_name(worker.role), worker.index, now,
+             before, now == before ? "may be back" : "does not answer");
+    start_soon(link, 0);
+}
+
+/* A shard that all wait for goes where a host answers, and nobody waits for a host that is back. */
+void links_watch_hosts(struct cluster *cluster) {
+    struct hosts *hosts = cluster->options.hosts;
+    int64_t now_ns = clock_monotonic_ns();
+    uint32_t late;
+    hosts_tick(hosts, now_ns);
+    while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer)
+        hasten(&cluster->links[late], now_ns);
+    if (late != HOSTS_NONE)
+        lose(&cluster->links[late], "it does not answer", ENDED);
+}
+
+/* ---- life ---- */
+
+/* It has ended, or could not be started: it is started anew, on a host when that is due. */
+static void start_when_due(struct worker_link *link) {
+    const struct hosts *hosts = link->cluster->options.hosts;
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t when_ns = hosts ? hosts_due(hosts, link->number) : now_ns;
+    start_soon(link, when_ns > now_ns ? (when_ns - now_ns) / NS_PER_MS : 0);
+}
+
+/* A worker that is being started does not listen yet: on_up() connects to it. */
+void links_begin(struct cluster *cluster) {
+    const struct cluster_options *options = &cluster->options;
+    uint32_t links = coordinator_links(cluster->coordinator);
+    cluster->links = memory_new(links, sizeof *cluster->links);
+    for (uint32_t i = 0; i < links; i++) {
+        struct worker_link *link = &cluster->links[i];
+        *link = (struct worker_link){.cluster = cluster, .number = i};
+        link->starter = evtimer_new(cluster->base, on_start, link);
+        link->teller = evtimer_new(cluster->base, on_teller, link);
+        if (options->hosts && launch_runs(options->launched[i])) /* nobody could come before this */
+            hosts_started(options->hosts, i, clock_monotonic_ns());
+    }
+    launch_listen(options->launch,
+                  &(struct launch_callbacks){.up = on_up, .ended = on_ended, .context = cluster});
+    for (uint32_t i = 0; i < links; i++) {
+        const struct launched *launched = options->launched[i];
+        if (!launched)
+            missing_begin(&cluster->missing, i, clock_monotonic_ns(), options->wait_seconds);
+        if (!launched || (!launched->starting && launch_runs(launched)))
+            connect_link(&cluster->links[i]);
+        else if (!launched->starting)
+            start_when_due(&cluster->links[i]);
+    }
+}
+
+void links_rest(struct cluster *cluster) {
+    launch_listen(cluster->options.launch, NULL);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct worker_link *link = &cluster->links[i];
+        event_del(link->starter);
+        event_del(link->teller);
+        connecting_free(link->connecting);
+        link->connecting = NULL;
+    }
+}
+
+void links_free(struct cluster *cluster) {
+    links_rest(cluster);
+    for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
+        struct worker_link *link = &cluster->links[i];
+        event_free(link->starter);
+        event_free(link->teller);
+        peer_free(link->peer);
+        free(link->lost);
+    }
+    free(cluster->links);
+}

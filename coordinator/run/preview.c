@@ -1,0 +1,229 @@
+#include "coordinator/run/preview.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpus.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/job/host_list.h"
+#include "coordinator/run/dataset.h"
+#include "coordinator/run/state_folder.h"
+#include "device/find.h"
+#include "objective/on_device.h"
+#include "plugin/plugin.h"
+
+/* ---- the model and its memory ---- */
+
+int shape_of_data(const struct job *job, const struct set_info *info,
+                  struct objective_shape *shape) {
+    const struct objective *objective = objective_of(job->objective);
+    *shape = (struct objective_shape){
+        .kind = job->objective,
+        .features = info->features,
+        .outputs = objective_outputs(objective, info->classes),
+        .intercept = job->intercept,
+        .loss = job->loss[job->objective],
+        .network = job_network(job),
+    };
+    if (objective->complete)
+        objective->complete(&shape->loss, info->targets);
+    if (objective->start && shape->intercept)
+        shape->start = objective->start(&shape->loss, info->targets);
+    else if (shape->network.layers && info->targets)
+        shape->start = info->targets->mean; /* else all units would first learn that */
+    if (shape->network.layers)
+        shape->network.unit = objective_unit(objective, info->targets);
+    return sizing_mixes(job, shape, &shape->network.mixed);
+}
+
+int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need) {
+    struct objective_shape shape;
+    struct preconditioner_settings preconditioner;
+    struct sizing sizing = {0};
+    *need = (struct memory_need){0};
+    int code = job_is_plugin(job) ? 0 : shape_of_data(job, info, &shape);
+    if (code || job_is_plugin(job))
+        return code;
+    struct layout layout = objective_layout(&shape);
+    uint64_t parameters = layout_parameters(&layout);
+    if (!parameters)
+        return 0; /* a run says that these are too many */
+    code = sizing_precondition(job, info, &shape, &preconditioner);
+    if (!code)
+        code = sizing_of(job, info, parameters, cpus_usable(), &sizing);
+    if (!code)
+        *need = memory_need_of(job, parameters, &sizing, preconditioner.form == PRECONDITION_FULL);
+    return code;
+}
+
+/* ---- devices ---- */
+
+static struct device_choice choice_of(const struct job *job) {
+    struct device_choice choice = {CHOICE_AUTO, -1};
+    device_choice_read(job->device, &choice);
+    return choice;
+}
+
+/* What is there of the shape before the data is read is enough to ask. */
+static const char *cannot(const struct job *job) {
+    struct objective_plugin plugin = {0};
+    struct objective_shape shape = {.kind = job->objective,
+                                    .network = job_network(job),
+                                    .plugin = job_is_plugin(job) ? &plugin : NULL};
+    shape.network.mixed = job->precondition == PRECONDITION_KRONECKER;
+    return objective_device_cannot(&shape, job->precondition == PRECONDITION_BLOCK);
+}
+
+/* Whether this machine is one that workers of the job are started on. */
+static bool any_here(const struct job *job) {
+    return !host_list_is_given(job) && (!job->shard_addresses[0] || !job->replica_addresses[0]);
+}
+
+static int refuse(const struct job *job, int code, const char *why) {
+    return error_set(code, "%s: key `device`: %s", job->file, why);
+}
+
+int devices_check(const struct job *job) {
+    struct device_choice choice = choice_of(job);
+    struct device_found found;
+    const char *why = cannot(job);
+    if (choice.kind == CHOICE_AUTO || choice.kind == CHOICE_CPU)
+        return 0;
+    if (why) {
+        char *text = memory_format("%s; allowed here: cpu, or auto, which takes a GPU for what "
+                                   "that can compute",
+                                   why);
+        refuse(job, ERROR_CONFIG, text);
+        free(text);
+        return ERROR_CONFIG;
+    }
+    int code = any_here(job) ? device_find(&choice, 0, &found) : 0;
+    if (code) {
+        char *text = memory_copy_string(error_text());
+        error_clear();
+        refuse(job, code, text);
+        free(text);
+    }
+    return code;
+}
+
+static void print_gpus(FILE *out) {
+    char *text = NULL;
+    size_t length;
+    FILE *list = open_memstream(&text, &length);
+    if (!list)
+        abort(); /* it fails only without memory */
+    device_list(list);
+    fclose(list);
+    for (char *line = text, *end; *line && (end = strchr(line, '\n')); line = end + 1)
+        fprintf(out, "# this machine: %.*s\n", (int)(end - line), line);
+    free(text);
+}
+
+static void print_gpu(const struct device_choice *choice, FILE *out) {
+    if (choice->number < 0)
+        fputs("GPUs, each the next one of its host's\n", out);
+    else
+        fprintf(out, "GPU cuda:%d of its host\n", choice->number);
+}
+
+static void print_role(const char *role, const struct device_choice *choice, const char *why,
+                       bool here, FILE *out) {
+    const char *none;
+    fprintf(out, "# %s compute on ", role);
+    if (choice->kind == CHOICE_CPU || (why && choice->kind == CHOICE_AUTO))
+        fprintf(out, "the CPU%s%s\n", why ? ": " : "", why ? why : "");
+    else if (choice->kind == CHOICE_EMULATED)
+        fputs("an emulated device: slow, for tests\n", out);
+    else if (choice->kind == CHOICE_CUDA)
+        print_gpu(choice, out);
+    else if (here && !device_count(DEVICE_CUDA, &none))
+        fputs("the CPU\n", out);
+    else
+        fputs("a GPU where there is one and the data is large enough to pay, else the CPU\n", out);
+}
+
+void devices_print(const struct job *job, FILE *out) {
+    struct device_choice choice = choice_of(job);
+    bool here = any_here(job);
+    if (here)
+        print_gpus(out);
+    else
+        fputs("# workers are on other hosts: `dml-replica --devices` there lists their GPUs\n",
+              out);
+    print_role("shards", &choice, NULL, here && !job->shard_addresses[0], out);
+    print_role("replicas", &choice, cannot(job), here && !job->replica_addresses[0], out);
+}
+
+/* ---- the gradient of a plug-in ---- */
+
+/* Enough for every kind of row, and few enough for a question in no time. */
+#define ROWS_MOST 100
+
+/* The first rows of a chunk. */
+static void shorten(struct rows *rows) {
+    if (rows->count <= ROWS_MOST)
+        return;
+    rows->count = ROWS_MOST;
+    rows->values = rows->dense ? (uint64_t)rows->count * rows->features : rows->start[rows->count];
+}
+
+static json_t *describe(const struct plugin_gradient *gradient, const struct layout *layout,
+                        const struct rows *rows) {
+    struct layout_place place = layout_locate(layout, gradient->element);
+    return json_pack("{s:I, s:I, s:I, s:{s:I, s:s, s:I, s:I, s:f, s:f}}", "rows",
+                     (json_int_t)rows->count, "parameters", (json_int_t)layout_parameters(layout),
+                     "checked", (json_int_t)gradient->checked, "worst", "element",
+                     (json_int_t)gradient->element, "tensor", place.tensor->name, "row",
+                     (json_int_t)place.row, "column", (json_int_t)place.column, "gradient",
+                     gradient->given, "difference", gradient->difference);
+}
+
+static int compare(const struct job *job, struct set *set, json_t **found) {
+    const struct set_info *info = set_info(set);
+    const struct plugin_source source = job_plugin_source(job);
+    uint32_t *rank = set_ranks(info);
+    const struct plugin_data data = {
+        .features = info->features,
+        .outputs = objective_outputs(objective_of(job->objective), info->classes),
+        .rank = rank};
+    struct plugin_tensors tensors;
+    struct plugin_gradient gradient;
+    struct plugin *plugin = NULL;
+    struct rows rows;
+    int code = set_chunk(set, (uint32_t)(job->plugin.seed % set_training_chunks(info)), &rows);
+    if (!code)
+        code = plugin_start(&source, &plugin);
+    if (!code)
+        code = plugin_tensors(plugin, &data, job->plugin.seed, &tensors);
+    if (!code) {
+        shorten(&rows);
+        code = plugin_check_gradient(plugin, &data, &rows, &tensors.layout, &gradient);
+    }
+    if (!code)
+        *found = describe(&gradient, &tensors.layout, &rows);
+    plugin_stop(plugin);
+    free(rank);
+    return code;
+}
+
+int gradient_check(const struct job *job, json_t **found) {
+    struct dataset data = {0};
+    int lock = -1;
+    if (!job_is_plugin(job))
+        return error_set(ERROR_USAGE,
+                         "%s: `--gradient` is for plug-ins, and the objective is `%s`, whose "
+                         "gradient dml's own tests check",
+                         job->file, objective_name(job->objective));
+    int code = dataset_make_state(job);
+    if (!code)
+        code = state_lock(job->state, &lock);
+    if (!code)
+        code = dataset_open(job, NULL, &data);
+    if (!code)
+        code = compare(job, data.set, found);
+    dataset_release(&data);
+    state_unlock(lock);
+    return code;
+}
