@@ -20,11 +20,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/job.h"
-#include "coordinator/run/lock.h"
-#include "coordinator/status/figures.h"
-#include "coordinator/command/control_client.h"
-#include "coordinator/command/record_reader.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
 
 /* ---- state folders ---- */

@@ -17,7 +17,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/publish/prune.h"
-#include "coordinator/run/lock.h"
+#include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
 #include "model/score.h"
 

@@ -5,9 +5,9 @@
 
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
-#include "optimizer/reason.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/plan.h"
+#include "optimizer/reason.h"
 
 static bool has_model(const struct store_run *run) {
     return reason_has_model(reason_of(run->reason));

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "coordinator/job/need.h"
+#include "coordinator/job/sizing.h"
 
 /* Writes to `stream`; 0 or an error. What goes wrong with the stream is noticed after it. */
 typedef int output_write(void *context, FILE *stream);

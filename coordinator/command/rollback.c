@@ -10,14 +10,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
-#include "coordinator/run/lock.h"
-#include "coordinator/command/ask.h"
-#include "coordinator/run/state_folder.h"
-#include "coordinator/command/place.h"
 #include "coordinator/publish/publish.h"
+#include "coordinator/run/state_folder.h"
 #include "model/model.h"
 
 struct rollback {

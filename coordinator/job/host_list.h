@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-#include "coordinator/machine/hosts.h"
 #include "coordinator/job/job.h"
+#include "coordinator/machine/hosts.h"
 
 /* Commands that start a worker on a host. No one answers a password; a host that does not answer
  * is given up soon, and so is a connection to one that is gone. */

@@ -3,9 +3,9 @@
 #define DML_COORDINATOR_JOB_SIZING_H
 
 #include "coordinator/job/job.h"
-#include "optimizer/preconditioner.h"
 #include "data/set.h"
 #include "objective/objective.h"
+#include "optimizer/preconditioner.h"
 
 struct sizing {
     uint32_t history; /* curvature pairs */

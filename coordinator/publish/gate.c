@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/gate.h"
-#include "coordinator/run/progress.h"
+#include "coordinator/run/loop.h"
 
 static int score(const struct holdout *holdout, const char *folder, struct score_figures *figures) {
     struct model *model = NULL;

@@ -5,10 +5,9 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "coordinator/run/dataset.h"
 #include "coordinator/job/job.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/run/holdout.h"
+#include "coordinator/run/dataset.h"
 
 /* What is judged. */
 struct trial {

@@ -9,11 +9,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/machine/coordinator.h"
-#include "optimizer/reason.h"
 #include "coordinator/publish/prune.h"
 #include "coordinator/publish/publish.h"
-#include "coordinator/run/leftovers.h"
+#include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
+#include "optimizer/reason.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */
 

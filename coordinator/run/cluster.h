@@ -3,10 +3,8 @@
 #ifndef DML_COORDINATOR_RUN_CLUSTER_H
 #define DML_COORDINATOR_RUN_CLUSTER_H
 
-#include "coordinator/machine/coordinator.h"
-#include "coordinator/job/need.h"
-#include "coordinator/coordinator.h"
 #include "coordinator/job/sizing.h"
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/run/launch.h"
 
 struct event_base;

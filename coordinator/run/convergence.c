@@ -9,9 +9,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/figures.h"
 #include "coordinator/job/sizing.h"
-#include "coordinator/status/members.h"
+#include "coordinator/status/figures.h"
 
 /* See the head of convergence.h. */
 #define COLUMNS_FACTOR 10.0

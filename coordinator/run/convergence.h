@@ -22,8 +22,8 @@
 #include <stdint.h>
 
 #include "base/coordinates.h"
-#include "coordinator/coordinator.h"
 #include "coordinator/job/scaling.h"
+#include "coordinator/machine/coordinator.h"
 #include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"

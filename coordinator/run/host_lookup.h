@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "coordinator/hosts.h"
 #include "coordinator/job/job.h"
+#include "coordinator/machine/hosts.h"
 #include "coordinator/run/loop.h"
 
 struct slurm_host {
@@ -40,7 +40,7 @@ int slurm_read_cpus(struct slurm_allocation *allocation, const char *cpus);
  * line a node. A host that is not in it keeps the address that it has. */
 void slurm_read_addresses(struct slurm_allocation *allocation, const char *nodes);
 
-/* The hosts of a run, between their state machine (coordinator/hosts.h) and the loop. */
+/* The hosts of a run, between their state machine (coordinator/machine/hosts.h) and the loop. */
 
 /* Finds the hosts that the job names, unless that was done already; none if workers are started
  * here. Turns the loop while Slurm is asked. ERROR_UNAVAILABLE. */

@@ -14,9 +14,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "coordinator/machine/coordinator.h"
 #include "coordinator/status/live.h"
-#include "coordinator/coordinator.h"
-#include "coordinator/status/stage.h"
 
 struct event;
 struct event_base;
@@ -82,7 +81,7 @@ void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void
 /* Shows the line if standard error is a terminal and `wanted`. */
 void progress_open(bool wanted);
 
-/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/pace.h); NaN:
+/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/eta.h); NaN:
  * not known. */
 void progress_run(const struct coordinator_view *view, double rate, double seconds_left);
 

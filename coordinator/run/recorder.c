@@ -9,12 +9,9 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/lock.h"
-#include "coordinator/status/live.h"
-#include "coordinator/status/eta.h"
 #include "coordinator/run/state_folder.h"
-#include "coordinator/status/host_json.h"
-#include "coordinator/status/pace.h"
+#include "coordinator/status/eta.h"
+#include "coordinator/status/live.h"
 
 /* Not every step is logged: there may be a thousand a second, all night long. */
 static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {

@@ -6,12 +6,8 @@
 #include "base/coordinates.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/hosts.h"
-#include "coordinator/run/curvature.h"
-#include "coordinator/run/gap.h"
-#include "coordinator/coordinator.h"
-#include "coordinator/hosts.h"
-#include "coordinator/run/start.h"
 #include "coordinator/run/convergence.h"
+#include "coordinator/run/start.h"
 #include "model/model.h"
 #include "model/readback.h"
 

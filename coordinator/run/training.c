@@ -14,10 +14,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/dataset.h"
-#include "coordinator/run/preview.h"
 #include "coordinator/run/host_lookup.h"
-#include "coordinator/run/state_folder.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/preview.h"
+#include "coordinator/run/state_folder.h"
 #include "numeric/setup.h"
 #include "wire/tls.h"
 

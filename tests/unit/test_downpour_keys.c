@@ -1,6 +1,4 @@
 #include "tests/unit/suites.h"
-#include "coordinator/job/downpour.h"
-#include "coordinator/job/key.h"
 #include "coordinator/job/job.h"
 #include "tests/unit/job_fixture.h"
 

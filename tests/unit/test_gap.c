@@ -8,7 +8,6 @@
 #include <math.h>
 
 #include "tests/unit/suites.h"
-#include "coordinator/run/gap.h"
 #include "coordinator/run/convergence.h"
 
 enum { COLUMNS = 2 };

@@ -1,5 +1,4 @@
 #include "tests/unit/suites.h"
-#include "coordinator/job/job_text.h"
 #include "coordinator/job/key.h"
 
 #include <setjmp.h>

@@ -1,5 +1,4 @@
 #include "tests/unit/suites.h"
-#include "coordinator/job/network.h"
 #include "coordinator/job/job.h"
 #include "tests/unit/job_fixture.h"
 

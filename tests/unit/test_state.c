@@ -12,13 +12,11 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/suites.h"
 #include "base/error.h"
 #include "coordinator/command/ask.h"
-#include "coordinator/run/lock.h"
-#include "coordinator/command/control_client.h"
 #include "coordinator/run/state_folder.h"
 #include "store/store.h"
+#include "tests/unit/suites.h"
 
 static char folder[64];
 
