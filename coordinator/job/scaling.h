@@ -6,10 +6,8 @@
 #include "base/coordinates.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
-#include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
-#include "optimizer/preconditioner.h"
 
 struct scaling {
     struct coordinate *columns; /* [features]; owned. NULL: the weights are their own coordinates */

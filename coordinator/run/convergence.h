@@ -24,7 +24,6 @@
 #include "base/coordinates.h"
 #include "coordinator/job/scaling.h"
 #include "coordinator/machine/coordinator.h"
-#include "data/moments.h"
 #include "data/set.h"
 #include "objective/objective.h"
 

@@ -14,11 +14,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "coordinator/run/dataset_columns.h"
-#include "coordinator/run/leftovers.h"
-#include "data/holdout.h"
 #include "coordinator/run/state_folder.h"
-#include "data/folds.h"
+#include "data/holdout.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();

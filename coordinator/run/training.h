@@ -17,9 +17,7 @@
 #include "coordinator/status/control.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/status/http.h"
-#include "coordinator/status/metrics.h"
 #include "coordinator/status/result.h"
-#include "data/sample.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */
