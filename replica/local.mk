@@ -5,8 +5,7 @@ libreplica_a_SOURCES = \
 	replica/evaluation.c replica/state.h \
 	replica/setup.c \
 	replica/workers.c replica/workers.h \
-	replica/replica.c replica/replica.h \
-	replica/workers_device.c
+	replica/replica.c replica/replica.h
 REPLICA_LIBS = libreplica.a
 
 bin_PROGRAMS += dml-replica

@@ -1,6 +1,9 @@
-/* The processor's backend: a pool of threads, each with its own sum in fixed point. */
+/* The threads of a replica's workers, and what they run: chunks on the processor, where each thread
+ * has its own sum in fixed point; or a device, which one thread drives, since a device's calls are
+ * for one thread at a time and wait for it. */
 #include "replica/workers.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +15,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
+#include "objective/on_device.h"
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
 #define GATHER_ELEMENTS 65536
@@ -24,20 +28,29 @@ enum sum_state {
 };
 
 struct worker {
-    struct pool *pool;
+    struct workers *workers;
     pthread_t thread;
+    struct computed computed; /* its part */
+
+    /* of the processor */
     int64_t *sum; /* sums_most elements; those of the current layout are the first */
     enum sum_state state;
     struct objective_scratch *scratch;
-    struct computed computed; /* its part */
 };
 
-struct pool {
-    struct workers head;
+/* What a thread does for the work that was posted. */
+struct workers_backend {
+    void (*compute)(struct worker *worker);
+    void (*gather)(struct worker *worker);
+};
+
+struct workers {
+    const struct workers_backend *backend;
     struct workers_settings settings;
     uint64_t parameters;
     uint64_t sums_most; /* of any evaluation */
-    struct worker *workers;
+    struct worker *worker;
+    unsigned count; /* of them: one drives a device */
 
     pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
     pthread_cond_t posted;
@@ -50,54 +63,84 @@ struct pool {
     struct computation computation;
     uint64_t sums; /* elements of its layout */
     int64_t *into;
-    uint32_t *order; /* of the chunks, or NULL */
+    uint32_t *order; /* of the chunks, or NULL; owned */
+    uint64_t shuffles;
     uint64_t pieces; /* chunks, or ranges of elements */
     atomic_uint_fast64_t next_piece;
     atomic_bool stop;
     atomic_uint running; /* threads that have not finished */
-    uint64_t shuffles;
+
+    /* Of a device, for the thread that drives it. */
+    struct objective_device *on;
+    uint64_t point;  /* the number of the point that the device has; 0: none */
+    bool not_device; /* the error is of a chunk, and not of the device */
+    struct objective_device_result *results;
+    uint32_t result_capacity;
 };
 
-/* ---- a computation ---- */
+/* ---- for tests ---- */
+
+/* The numbers below `count` in an order that follows from the seed; free the result. */
+static uint32_t *shuffled(uint64_t seed, uint32_t count) {
+    struct random random;
+    random_init(&random, seed);
+    uint32_t *order = memory_new(count, sizeof *order);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t j = (uint32_t)random_below(&random, i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
+static void pause_some(uint64_t seed, uint64_t most_us) {
+    struct random random;
+    random_init(&random, seed);
+    long pause_us = (long)random_below(&random, most_us + 1);
+    struct timespec pause = {pause_us / 1000000, pause_us % 1000000 * 1000};
+    nanosleep(&pause, NULL);
+}
+
+/* ---- the processor: a computation ---- */
 
 /* What is void may be of another layout: all of it goes. */
 static void set_sum_state(struct worker *worker) {
-    if (!worker->pool->computation.sums)
+    if (!worker->workers->computation.sums)
         return;
     if (worker->state == SUM_VOID)
-        memset(worker->sum, 0, worker->pool->sums_most * sizeof *worker->sum);
+        memset(worker->sum, 0, worker->workers->sums_most * sizeof *worker->sum);
     worker->state = SUM_HELD;
 }
 
 static int compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
-    struct pool *pool = worker->pool;
+    struct workers *workers = worker->workers;
     struct rows rows;
-    int code = pool->settings.chunk(pool->settings.context, number, &rows);
+    int code = workers->settings.chunk(workers->settings.context, number, &rows);
     if (code)
         return code;
-    return kernel_run(place, &pool->computation.parts, number, &rows, &worker->computed);
+    return kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
 }
 
 static void compute_chunks(struct worker *worker, const struct kernel_place *place) {
-    struct pool *pool = worker->pool;
+    struct workers *workers = worker->workers;
     for (;;) {
-        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
-        if (piece >= pool->pieces)
+        uint64_t piece = atomic_fetch_add(&workers->next_piece, 1);
+        if (piece >= workers->pieces)
             return;
-        if (atomic_load(&pool->stop)) {
+        if (atomic_load(&workers->stop)) {
             worker->computed.stopped = true;
             return;
         }
-        uint32_t number = pool->order ? pool->order[piece] : (uint32_t)piece;
-        number += pool->computation.first;
-        if (pool->order)
-            workers_pause(pool->settings.shuffle + number, pool->settings.pause_us);
+        uint32_t number = workers->order ? workers->order[piece] : (uint32_t)piece;
+        number += workers->computation.first;
+        if (workers->order)
+            pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
         int code = compute_chunk(worker, place, number);
         if (code) {
             worker->computed.error = code;
             strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);
             error_clear();
-            atomic_store(&pool->stop, true);
+            atomic_store(&workers->stop, true);
         }
     }
 }
@@ -106,23 +149,23 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
  * not woken yet, and come here twice in one computation. Therefore results are added to what the
  * thread has, and never set. */
 static void compute(struct worker *worker) {
-    struct pool *pool = worker->pool;
-    const struct computation *computation = &pool->computation;
+    struct workers *workers = worker->workers;
+    const struct computation *computation = &workers->computation;
     const struct objective_scale scale = {
         .change = computation->change,
-        .exponent = pool->settings.exponent,
-        .uniform = pool->settings.uniform,
+        .exponent = workers->settings.exponent,
+        .uniform = workers->settings.uniform,
         .bounds = computation->bounds,
     };
     const struct objective_sample sample = {
-        .exponent = pool->settings.exponents,
-        .examples = pool->settings.examples,
+        .exponent = workers->settings.exponents,
+        .examples = workers->settings.examples,
         .derivative_exponent = computation->bounds.exponent[0],
         .drawing = computation->drawing,
     };
     set_sum_state(worker);
     objective_scratch_at(worker->scratch, computation->point);
-    compute_chunks(worker, &(struct kernel_place){.shape = &pool->settings.shape,
+    compute_chunks(worker, &(struct kernel_place){.shape = &workers->settings.shape,
                                                   .scale = &scale,
                                                   .sample = &sample,
                                                   .parameters = computation->parameters,
@@ -130,16 +173,16 @@ static void compute(struct worker *worker) {
                                                   .scratch = worker->scratch});
 }
 
-/* ---- gathering ---- */
+/* ---- the processor: gathering ---- */
 
 /* Merges elements [first, first + count) of all threads' sums, and zeroes them. Several threads do
  * this at once, each for other elements. `state` must not change here: other threads still read it
  * for theirs (set_gathered() comes last). */
-static void gather_block(struct pool *pool, uint64_t first, uint64_t count) {
-    int64_t *into = pool->into + first;
+static void gather_block(struct workers *workers, uint64_t first, uint64_t count) {
+    int64_t *into = workers->into + first;
     bool empty = true;
-    for (unsigned i = 0; i < pool->settings.threads; i++) {
-        struct worker *worker = &pool->workers[i];
+    for (unsigned i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->worker[i];
         if (worker->state != SUM_HELD)
             continue;
         int64_t *sum = worker->sum + first;
@@ -155,61 +198,190 @@ static void gather_block(struct pool *pool, uint64_t first, uint64_t count) {
 }
 
 /* Block by block, so that what is merged and zeroed is still in the first cache. */
-static void gather_range(struct pool *pool, uint64_t first, uint64_t end) {
+static void gather_range(struct workers *workers, uint64_t first, uint64_t end) {
     for (; first < end; first += GATHER_BLOCK)
-        gather_block(pool, first, end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK);
+        gather_block(workers, first, end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK);
 }
 
-static void gather(struct pool *pool) {
+static void gather(struct worker *worker) {
+    struct workers *workers = worker->workers;
     for (;;) {
-        uint64_t piece = atomic_fetch_add(&pool->next_piece, 1);
-        if (piece >= pool->pieces)
+        uint64_t piece = atomic_fetch_add(&workers->next_piece, 1);
+        if (piece >= workers->pieces)
             return;
-        uint64_t first = piece * GATHER_ELEMENTS, left = pool->sums - first;
-        gather_range(pool, first, first + (left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS));
+        uint64_t first = piece * GATHER_ELEMENTS, left = workers->sums - first;
+        gather_range(workers, first, first + (left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS));
     }
 }
 
-static void set_gathered(struct pool *pool) {
-    for (unsigned i = 0; i < pool->settings.threads; i++)
-        if (pool->workers[i].state == SUM_HELD)
-            pool->workers[i].state = SUM_ZERO;
+static void set_gathered(struct workers *workers) {
+    for (unsigned i = 0; i < workers->count; i++)
+        if (workers->worker[i].state == SUM_HELD)
+            workers->worker[i].state = SUM_ZERO;
 }
+
+static const struct workers_backend on_processor = {compute, gather};
+
+/* ---- a device ---- */
+
+static int device_chunk(void *context, uint32_t number, struct rows *rows) {
+    struct workers *workers = context;
+    int code = workers->settings.chunk(workers->settings.context, number, rows);
+    workers->not_device |= code != 0;
+    return code;
+}
+
+static enum objective_device_kind kind_of(uint32_t kind) {
+    switch ((enum evaluation_kind)kind) {
+    case EVALUATION_LOSS:
+        return OBJECTIVE_DEVICE_LOSS;
+    case EVALUATION_CURVATURE:
+        return OBJECTIVE_DEVICE_CURVATURE;
+    case EVALUATION_GRADIENT:
+        break;
+    }
+    return OBJECTIVE_DEVICE_GRADIENT;
+}
+
+/* Chunks [first, first + count), all of one part. */
+static int compute_run(struct workers *workers, uint32_t part, uint32_t first, uint32_t count) {
+    const struct computation *computation = &workers->computation;
+    struct computed *computed = &workers->worker->computed;
+    enum objective_device_kind kind = kind_of(computation->parts.items[part].kind);
+    const struct objective_device_work work = {
+        .kind = kind,
+        .first = first,
+        .count = count,
+        .sums = computation->sums && !computed->exceeded && kind != OBJECTIVE_DEVICE_LOSS,
+        .bounds = computation->bounds,
+        .drawing = computation->drawing,
+        .stop = &workers->stop,
+    };
+    if (count > workers->result_capacity) {
+        workers->results = memory_resize(workers->results, count, sizeof *workers->results);
+        workers->result_capacity = count;
+    }
+    bool stopped = false;
+    int code = objective_device_compute(workers->on, &work, workers->results, &stopped);
+    computed->stopped |= stopped;
+    for (uint32_t i = 0; i < count && !code && !stopped; i++)
+        computed_add_chunk(computed, &computation->parts, part, &workers->results[i].result,
+                           &workers->results[i].curved, workers->results[i].values);
+    return code;
+}
+
+/* As many chunks from `first` on, before `end`, as are of one part. */
+static int compute_some(struct workers *workers, uint32_t first, uint32_t end, uint32_t *next) {
+    const struct evaluation_parts *parts = &workers->computation.parts;
+    uint32_t part = evaluation_part_at(parts, first);
+    workers->worker->computed.stopped |= atomic_load(&workers->stop);
+    if (workers->worker->computed.stopped)
+        return 0;
+    if (part == parts->count) {
+        workers->not_device = true;
+        return kernel_no_part(first);
+    }
+    uint32_t part_end = parts->items[part].first + parts->items[part].count;
+    *next = part_end < end ? part_end : end;
+    return compute_run(workers, part, first, *next - first);
+}
+
+/* In a shuffled order, one by one. */
+static int compute_shuffled(struct workers *workers) {
+    const struct computation *computation = &workers->computation;
+    int code = 0;
+    for (uint32_t i = 0; i < computation->count && !code && !workers->worker->computed.stopped;
+         i++) {
+        uint32_t number = computation->first + workers->order[i], next;
+        pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
+        code = compute_some(workers, number, number + 1, &next);
+    }
+    return code;
+}
+
+static int compute_in_order(struct workers *workers) {
+    const struct computation *computation = &workers->computation;
+    uint32_t next = computation->first, end = next + computation->count;
+    int code = 0;
+    while (next < end && !code && !workers->worker->computed.stopped)
+        code = compute_some(workers, next, end, &next);
+    return code;
+}
+
+static int device_compute(struct workers *workers) {
+    const struct computation *computation = &workers->computation;
+    int code = computation->clear ? objective_device_discard(workers->on) : 0;
+    if (!code && workers->point != computation->point)
+        code = objective_device_point(workers->on, computation->parameters);
+    workers->point = computation->point;
+    if (code)
+        return code;
+    return workers->order ? compute_shuffled(workers) : compute_in_order(workers);
+}
+
+static int device_gather(struct workers *workers) {
+    const struct evaluation_parts *parts = &workers->computation.parts;
+    uint64_t sums = evaluation_sums_total(evaluation_sums(parts), workers->parameters);
+    return objective_device_gather(workers->on, workers->into, sums);
+}
+
+/* After an error nothing more can be done with `on`: it stays the answer to everything. */
+static void note_device_error(struct worker *worker, int code) {
+    struct computed *computed = &worker->computed;
+    if (!code)
+        return;
+    computed->error = code;
+    computed->device_failed = !worker->workers->not_device;
+    snprintf(computed->reason, sizeof computed->reason, "%s", error_text());
+    error_clear();
+}
+
+static void drive_computation(struct worker *worker) {
+    if (!worker->computed.error)
+        note_device_error(worker, device_compute(worker->workers));
+}
+
+static void drive_gathering(struct worker *worker) {
+    if (!worker->computed.error)
+        note_device_error(worker, device_gather(worker->workers));
+}
+
+static const struct workers_backend on_device = {drive_computation, drive_gathering};
 
 /* ---- the threads ---- */
 
-static bool wait_for_work(struct pool *pool) {
-    pthread_mutex_lock(&pool->mutex);
-    while (!pool->to_start && !pool->closing)
-        pthread_cond_wait(&pool->posted, &pool->mutex);
-    bool working = !pool->closing;
+static bool wait_for_work(struct workers *workers) {
+    pthread_mutex_lock(&workers->mutex);
+    while (!workers->to_start && !workers->closing)
+        pthread_cond_wait(&workers->posted, &workers->mutex);
+    bool working = !workers->closing;
     if (working)
-        pool->to_start--;
-    pthread_mutex_unlock(&pool->mutex);
+        workers->to_start--;
+    pthread_mutex_unlock(&workers->mutex);
     return working;
 }
 
 /* The last thread to count `running` down sees everything that the others wrote before they did
  * (release and acquire), and passes it on to the owner through the mutex. `done` comes last: the
  * owner that it wakes must find `ended`. */
-static void end_work(struct pool *pool) {
-    if (atomic_fetch_sub(&pool->running, 1) != 1)
+static void end_work(struct workers *workers) {
+    if (atomic_fetch_sub(&workers->running, 1) != 1)
         return;
-    pthread_mutex_lock(&pool->mutex);
-    pool->ended = pool->work;
-    pthread_mutex_unlock(&pool->mutex);
-    pool->settings.done(pool->settings.context);
+    pthread_mutex_lock(&workers->mutex);
+    workers->ended = workers->work;
+    pthread_mutex_unlock(&workers->mutex);
+    workers->settings.done(workers->settings.context);
 }
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    struct pool *pool = worker->pool;
-    while (wait_for_work(pool)) {
-        if (pool->work == WORK_COMPUTE)
-            compute(worker);
+    struct workers *workers = worker->workers;
+    while (wait_for_work(workers)) {
+        if (workers->work == WORK_COMPUTE)
+            workers->backend->compute(worker);
         else
-            gather(pool);
-        end_work(pool);
+            workers->backend->gather(worker);
+        end_work(workers);
     }
     return NULL;
 }
@@ -217,174 +389,160 @@ static void *work(void *argument) {
 /* Starts work on as many threads as there are pieces for. Everything is set before the mutex is
  * taken, so a thread that finds `to_start` under the mutex sees the rest too. `running` counts
  * starts and not threads that woke: the work cannot end while a start is left. */
-static void post(struct pool *pool, enum work kind, uint64_t pieces) {
-    unsigned threads = pool->settings.threads;
-    unsigned wanted = pieces < threads ? (unsigned)pieces : threads;
+static void post(struct workers *workers, enum work kind, uint64_t pieces) {
+    unsigned wanted = pieces < workers->count ? (unsigned)pieces : workers->count;
     wanted = wanted ? wanted : 1;
-    pool->work = kind;
-    pool->pieces = pieces;
-    atomic_store(&pool->next_piece, 0);
-    atomic_store(&pool->stop, false);
-    atomic_store(&pool->running, wanted);
-    pthread_mutex_lock(&pool->mutex);
-    pool->to_start = wanted;
+    assert(!atomic_load(&workers->running)); /* one piece of work at a time */
+    workers->work = kind;
+    workers->pieces = pieces;
+    atomic_store(&workers->next_piece, 0);
+    atomic_store(&workers->stop, false);
+    atomic_store(&workers->running, wanted);
+    pthread_mutex_lock(&workers->mutex);
+    workers->to_start = wanted;
     if (wanted == 1)
-        pthread_cond_signal(&pool->posted);
+        pthread_cond_signal(&workers->posted);
     else
-        pthread_cond_broadcast(&pool->posted);
-    pthread_mutex_unlock(&pool->mutex);
+        pthread_cond_broadcast(&workers->posted);
+    pthread_mutex_unlock(&workers->mutex);
 }
 
 /* ---- for the owner ---- */
 
-static struct pool *pool_of(struct workers *workers) {
-    return (struct pool *)workers;
-}
-
-static void start_computing(struct workers *workers, const struct computation *computation) {
-    struct pool *pool = pool_of(workers);
-    pool->computation = *computation;
-    pool->sums = evaluation_sums_total(evaluation_sums(&computation->parts), pool->parameters);
-    for (unsigned i = 0; i < pool->settings.threads; i++) {
-        computed_init(&pool->workers[i].computed, &computation->parts);
-        if (computation->clear && pool->workers[i].state == SUM_HELD)
-            pool->workers[i].state = SUM_VOID;
-    }
-    free(pool->order);
-    pool->order =
-        pool->settings.shuffle
-            ? workers_shuffled(pool->settings.shuffle + pool->shuffles++, computation->count)
-            : NULL;
-    post(pool, WORK_COMPUTE, computation->count);
-}
-
-static bool start_gathering(struct workers *workers, int64_t *into) {
-    struct pool *pool = pool_of(workers);
-    uint64_t sums = pool->sums;
-    pool->into = into;
-    if (sums < GATHER_ELEMENTS) {
-        gather_range(pool, 0, sums);
-        set_gathered(pool);
-        return true;
-    }
-    post(pool, WORK_GATHER, (sums + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
-    return false;
-}
-
-static void stop(struct workers *workers) {
-    atomic_store(&pool_of(workers)->stop, true);
-}
-
-static enum work take(struct workers *workers, struct computed *computed) {
-    struct pool *pool = pool_of(workers);
-    pthread_mutex_lock(&pool->mutex);
-    enum work ended = pool->ended;
-    pool->ended = WORK_NONE;
-    pthread_mutex_unlock(&pool->mutex);
-    if (ended == WORK_NONE)
-        return ended;
-    computed_init(computed, &pool->computation.parts);
-    for (unsigned i = 0; i < pool->settings.threads && ended == WORK_COMPUTE; i++)
-        computed_add(computed, &pool->workers[i].computed);
-    if (ended == WORK_GATHER)
-        set_gathered(pool);
-    return ended;
-}
-
-static void end(struct workers *workers) {
-    struct pool *pool = pool_of(workers);
-    stop(workers);
-    pthread_mutex_lock(&pool->mutex);
-    pool->closing = true;
-    pthread_cond_broadcast(&pool->posted);
-    pthread_mutex_unlock(&pool->mutex);
-    for (unsigned i = 0; i < pool->settings.threads; i++) {
-        struct worker *worker = &pool->workers[i];
-        pthread_join(worker->thread, NULL);
-        objective_scratch_free(worker->scratch);
-        memory_unmap(worker->sum, pool->sums_most * sizeof *worker->sum);
-    }
-    pthread_mutex_destroy(&pool->mutex);
-    pthread_cond_destroy(&pool->posted);
-    free(pool->order);
-    free(pool->workers);
-    free(pool);
-}
-
-static const struct workers_backend threads = {
-    .free = end, .compute = start_computing, .gather = start_gathering, .stop = stop, .take = take};
-
-static void start_thread(struct pool *pool, struct worker *worker) {
-    worker->pool = pool;
-    worker->sum = memory_map(pool->sums_most * sizeof *worker->sum);
-    worker->scratch = objective_scratch_new(&pool->settings.shape);
-    int code = pthread_create(&worker->thread, NULL, work, worker);
-    if (code) {
-        fprintf(stderr, "dml-replica: a thread could not be started: %s\n", strerror(code));
-        exit(-ERROR_UNAVAILABLE);
-    }
-}
-
-int workers_threads_new(const struct workers_settings *settings, struct workers **workers) {
-    struct pool *pool = memory_new(1, sizeof *pool);
-    pool->head.backend = &threads;
-    pool->settings = *settings;
-    pool->parameters = objective_parameters(&settings->shape);
-    pool->sums_most = evaluation_sums_most(settings->precondition, pool->parameters);
-    pool->workers = memory_new(settings->threads, sizeof *pool->workers);
-    pthread_mutex_init(&pool->mutex, NULL);
-    pthread_cond_init(&pool->posted, NULL);
-    for (unsigned i = 0; i < settings->threads; i++)
-        start_thread(pool, &pool->workers[i]);
-    *workers = &pool->head;
-    return 0;
-}
-
-int workers_new(const struct workers_settings *settings, struct workers **workers) {
-    *workers = NULL;
-    return settings->device ? workers_device_new(settings, workers)
-                            : workers_threads_new(settings, workers);
-}
-
-void workers_free(struct workers *workers) {
-    if (workers)
-        workers->backend->free(workers);
-}
-
 void workers_compute(struct workers *workers, const struct computation *computation) {
-    workers->backend->compute(workers, computation);
+    const struct workers_settings *settings = &workers->settings;
+    workers->computation = *computation;
+    workers->sums =
+        evaluation_sums_total(evaluation_sums(&computation->parts), workers->parameters);
+    assert(workers->sums <= workers->sums_most);
+    for (unsigned i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->worker[i];
+        if (!workers->on || !worker->computed.error)
+            computed_init(&worker->computed, &computation->parts);
+        if (computation->clear && worker->state == SUM_HELD)
+            worker->state = SUM_VOID;
+    }
+    free(workers->order);
+    workers->order = settings->shuffle
+                         ? shuffled(settings->shuffle + workers->shuffles++, computation->count)
+                         : NULL;
+    post(workers, WORK_COMPUTE, computation->count);
 }
 
 bool workers_gather(struct workers *workers, int64_t *into) {
-    return workers->backend->gather(workers, into);
+    uint64_t sums = workers->sums;
+    workers->into = into;
+    if (!workers->on && sums < GATHER_ELEMENTS) {
+        gather_range(workers, 0, sums);
+        set_gathered(workers);
+        return true;
+    }
+    post(workers, WORK_GATHER, (sums + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
+    return false;
 }
 
 void workers_stop(struct workers *workers) {
-    workers->backend->stop(workers);
+    atomic_store(&workers->stop, true);
 }
 
 enum work workers_take(struct workers *workers, struct computed *computed) {
-    return workers->backend->take(workers, computed);
+    pthread_mutex_lock(&workers->mutex);
+    enum work ended = workers->ended;
+    workers->ended = WORK_NONE;
+    pthread_mutex_unlock(&workers->mutex);
+    if (ended == WORK_NONE)
+        return ended;
+    computed_init(computed, &workers->computation.parts);
+    for (unsigned i = 0; i < workers->count; i++)
+        computed_add(computed, &workers->worker[i].computed);
+    if (ended == WORK_GATHER)
+        set_gathered(workers);
+    return ended;
 }
 
-/* ---- for tests ---- */
+/* ---- their life ---- */
 
-uint32_t *workers_shuffled(uint64_t seed, uint32_t count) {
-    struct random random;
-    random_init(&random, seed);
-    uint32_t *order = memory_new(count, sizeof *order);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t j = (uint32_t)random_below(&random, i + 1);
-        order[i] = order[j];
-        order[j] = i;
+static void workers_release(struct workers *workers) {
+    for (unsigned i = 0; i < workers->count; i++) {
+        objective_scratch_free(workers->worker[i].scratch);
+        memory_unmap(workers->worker[i].sum, workers->sums_most * sizeof(int64_t));
     }
-    return order;
+    objective_device_free(workers->on);
+    pthread_mutex_destroy(&workers->mutex);
+    pthread_cond_destroy(&workers->posted);
+    free(workers->results);
+    free(workers->order);
+    free(workers->worker);
+    free(workers);
 }
 
-void workers_pause(uint64_t seed, uint64_t most_us) {
-    struct random random;
-    random_init(&random, seed);
-    long pause_us = (long)random_below(&random, most_us + 1);
-    struct timespec pause = {pause_us / 1000000, pause_us % 1000000 * 1000};
-    nanosleep(&pause, NULL);
+void workers_free(struct workers *workers) {
+    if (!workers)
+        return;
+    workers_stop(workers);
+    pthread_mutex_lock(&workers->mutex);
+    workers->closing = true;
+    pthread_cond_broadcast(&workers->posted);
+    pthread_mutex_unlock(&workers->mutex);
+    for (unsigned i = 0; i < workers->count; i++)
+        pthread_join(workers->worker[i].thread, NULL);
+    workers_release(workers);
+}
+
+static void start_threads(struct workers *workers) {
+    for (unsigned i = 0; i < workers->count; i++) {
+        struct worker *worker = &workers->worker[i];
+        worker->sum = memory_map(workers->sums_most * sizeof *worker->sum);
+        worker->scratch = objective_scratch_new(&workers->settings.shape);
+        int code = pthread_create(&worker->thread, NULL, work, worker);
+        if (code) {
+            fprintf(stderr, "dml-replica: a thread could not be started: %s\n", strerror(code));
+            exit(-ERROR_UNAVAILABLE);
+        }
+    }
+}
+
+static int start_device(struct workers *workers) {
+    const struct workers_settings *settings = &workers->settings;
+    int code = objective_device_new(settings->device,
+                                    &(struct objective_device_settings){
+                                        .shape = settings->shape,
+                                        .curvature = settings->precondition != PRECONDITION_NONE,
+                                        .exponent = settings->exponent,
+                                        .uniform = settings->uniform,
+                                        .exponents = settings->exponents,
+                                        .examples = settings->examples,
+                                        .chunk = device_chunk,
+                                        .context = workers,
+                                    },
+                                    &workers->on);
+    if (code)
+        return code;
+    int failure = pthread_create(&workers->worker->thread, NULL, work, workers->worker);
+    if (failure)
+        return error_set(ERROR_UNAVAILABLE, "a thread could not be started: %s", strerror(failure));
+    return 0;
+}
+
+int workers_new(const struct workers_settings *settings, struct workers **into) {
+    struct workers *workers = memory_new(1, sizeof *workers);
+    int code = 0;
+    workers->settings = *settings;
+    workers->backend = settings->device ? &on_device : &on_processor;
+    workers->parameters = objective_parameters(&settings->shape);
+    workers->sums_most = evaluation_sums_most(settings->precondition, workers->parameters);
+    workers->count = settings->device ? 1 : settings->threads;
+    workers->worker = memory_new(workers->count, sizeof *workers->worker);
+    for (unsigned i = 0; i < workers->count; i++)
+        workers->worker[i].workers = workers;
+    pthread_mutex_init(&workers->mutex, NULL);
+    pthread_cond_init(&workers->posted, NULL);
+    if (settings->device)
+        code = start_device(workers);
+    else
+        start_threads(workers);
+    if (code)
+        workers_release(workers);
+    *into = code ? NULL : workers;
+    return code;
 }
