@@ -303,7 +303,7 @@ static void report(void) {
            (double)self.flushes / EVALUATIONS,
            (coordinator->worked_ns - self.began_worked_ns) / (ns * EVALUATIONS),
            worked_by(1, model.shards) / network.now_ns,
-           (double)(self.machine->steering->backup_copies - self.began_copies) / EVALUATIONS);
+           (double)(self.machine->dispatch.backup_copies - self.began_copies) / EVALUATIONS);
     network.over = true;
 }
 
@@ -315,7 +315,7 @@ static void note_evaluation(void) {
         self.began_ns = network.now_ns;
         self.began_worked_ns = network.processes[0].worked_ns;
         self.began_messages = network.messages;
-        self.began_copies = self.machine->steering->backup_copies;
+        self.began_copies = self.machine->dispatch.backup_copies;
         self.flushes = 0;
     } else if (self.evaluations == EVALUATIONS_WARM + EVALUATIONS) {
         report();

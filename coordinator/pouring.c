@@ -137,7 +137,7 @@ void pouring_stop(struct coordinator *c, enum reason reason, int64_t now_ns, str
     struct steering *s = c->steering;
     if (s->downpour.closing && reason != REASON_CANCELLED)
         return; /* it ends as soon as x is measured */
-    evaluating_abandon(c);
+    dispatch_end(&c->dispatch);
     bytes_clear(&s->program);
     if (reason != REASON_CANCELLED) {
         downpour_finish(&s->downpour, &s->program);
@@ -162,7 +162,7 @@ static void holdout_evaluated(struct coordinator *c, int64_t now_ns, struct outp
 
 /* A bound was exceeded: the same minibatch again, with bounds that hold for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct bounds bounds = steering_bounds_over(c, &c->steering->evaluation.maxima, 1);
+    struct bounds bounds = steering_bounds_over(c, &c->dispatch.evaluation.maxima, 1);
     c->steering->downpour.redone++;
     evaluate(c, &bounds, now_ns, out);
 }
@@ -181,7 +181,7 @@ static void diverged(struct coordinator *c, int64_t now_ns, struct output *out) 
 
 static double loss_sum(const struct coordinator *c) {
     double sum = 0;
-    for (uint32_t i = 0; i < c->steering->evaluation.parts.count; i++)
+    for (uint32_t i = 0; i < c->dispatch.evaluation.request.parts.count; i++)
         sum += steering_total(c, i, 0);
     return sum;
 }
@@ -190,18 +190,18 @@ static void minibatch_evaluated(struct coordinator *c, int64_t now_ns, struct ou
     struct steering *s = c->steering;
     struct downpour_data data = pouring_data(&c->settings);
     double loss = loss_sum(c);
-    if (s->evaluation.exceeded && steering_can_hold(c, loss)) {
+    if (c->dispatch.evaluation.exceeded && steering_can_hold(c, loss)) {
         evaluate_again(c, now_ns, out);
         return;
     }
-    if (s->evaluation.exceeded || !isfinite(loss)) {
+    if (c->dispatch.evaluation.exceeded || !isfinite(loss)) {
         diverged(c, now_ns, out);
         return;
     }
     uint64_t epochs = s->downpour.epoch;
     downpour_step(&s->downpour, &c->settings.downpour, &data, &c->settings.optimizer, loss,
                   &s->program);
-    s->maxima_at_x = s->evaluation.maxima;
+    s->maxima_at_x = c->dispatch.evaluation.maxima;
     if (s->downpour.epoch > epochs && s->downpour.stage != DOWNPOUR_HOLDOUT)
         recording_epoch(c, now_ns, out);
     go_on(c, now_ns, out);

@@ -50,7 +50,7 @@ static void ask(struct coordinator *c, struct output *out) {
             .first = c->steering->read,
             .count = left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS,
         };
-        send_to(c, i, message, out);
+        roster_send(&c->roster, i, message, out);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Records of what steering did: evaluations, steps, and the portions of counted flushes. They are
+/* Records of what steering did: evaluations and steps. They are
  * for people; a run does not go on from them. */
 #include <math.h>
 #include <stdio.h>
@@ -9,16 +9,16 @@
 void recording_evaluation(const struct coordinator *c, uint64_t step, double step_length,
                           const char *outcome, int64_t now_ns, struct output *out) {
     struct record *record = output_add(out, RECORD_EVALUATION);
-    bool exceeded = c->steering->evaluation.exceeded || c->steering->want == OPTIMIZER_CURVATURE;
+    bool exceeded = c->dispatch.evaluation.exceeded || c->steering->want == OPTIMIZER_CURVATURE;
     record->evaluation = (struct store_evaluation){
-        .evaluation = c->steering->evaluations,
-        .attempt = c->recovery.attempt,
+        .evaluation = c->dispatch.evaluations,
+        .attempt = c->roster.attempt,
         .step = step,
         .step_length = step_length,
         .loss = exceeded ? NAN : c->steering->optimizer.trial_loss,
         .slope = exceeded ? NAN : c->steering->optimizer.trial_slope,
         .examples = c->settings.data->rows,
-        .seconds = (double)(now_ns - c->steering->evaluation.started_ns) / 1e9,
+        .seconds = (double)(now_ns - c->dispatch.evaluation.started_ns) / 1e9,
         .outcome = outcome,
     };
 }
@@ -83,16 +83,4 @@ void recording_epoch(const struct coordinator *c, int64_t now_ns, struct output 
         .holdout_accuracy = c->settings.downpour.measures ? downpour->holdout.accuracy : NAN,
         .seconds = epoch_seconds(c, minibatches, now_ns),
     };
-}
-
-void recording_portions(const struct coordinator *c, const struct message_flushed *flushed,
-                        struct output *out) {
-    if (downpour_runs(&c->steering->downpour))
-        return;
-    for (uint32_t i = 0; i < flushed->portions.length; i++) {
-        struct record *record = output_add(out, RECORD_PORTION);
-        record->portion.evaluation = c->steering->evaluations;
-        record->portion.flush = flushed->flush;
-        record->portion.run = flushed->portions.items[i];
-    }
 }

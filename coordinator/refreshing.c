@@ -18,16 +18,15 @@ static int curvature_exponent(const struct coordinator *c,
 
 void refreshing_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct optimizer *o = &c->steering->optimizer;
-    struct evaluating *evaluation = &c->steering->evaluation;
-    evaluation->drawing = preconditioner_drawing(&o->preconditioner, &o->settings.preconditioner);
-    evaluation->bounds = bounds_of_one(curvature_exponent(c, &evaluation->drawing));
-    evaluation->parts = (struct evaluation_parts){.count = 1};
-    evaluation->parts.items[0] = steering_training_part(&c->settings, EVALUATION_CURVATURE);
-    steering_begin_evaluation(c, OPTIMIZER_CURVATURE, now_ns, out);
+    struct evaluation_request request = {.parts = {.count = 1}};
+    request.drawing = preconditioner_drawing(&o->preconditioner, &o->settings.preconditioner);
+    request.bounds = bounds_of_one(curvature_exponent(c, &request.drawing));
+    request.parts.items[0] = steering_training_part(&c->settings, EVALUATION_CURVATURE);
+    steering_begin_evaluation(c, OPTIMIZER_CURVATURE, &request, now_ns, out);
 }
 
 void refreshing_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
-    const struct evaluating *evaluation = &c->steering->evaluation;
+    const struct current_evaluation *evaluation = &c->dispatch.evaluation;
     struct drawn drawn = {.rows = exact_value(&evaluation->totals.sum[TOTAL_DRAWN]),
                           .terms = exact_value(&evaluation->totals.sum[TOTAL_TERMS]),
                           .score = exact_value(&evaluation->totals.sum[TOTAL_SCORE])};
@@ -42,7 +41,7 @@ void refreshing_evaluated(struct coordinator *c, int64_t now_ns, struct output *
 void refreshing_factored(const struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct optimizer *o = &c->steering->optimizer;
     const struct preconditioner *p = &o->preconditioner;
-    double seconds = (double)(now_ns - c->steering->evaluation.started_ns) / 1e9;
+    double seconds = (double)(now_ns - c->dispatch.evaluation.started_ns) / 1e9;
     if (!p->in_force) {
         output_event(out, "preconditioner",
                      "step %llu: the curvature could not be factored; going on without it",

@@ -42,8 +42,7 @@ static struct evaluation_parts parts_to_evaluate(const struct coordinator_settin
     return parts;
 }
 
-/* Chunks from the first on that evaluations cover. */
-static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
+uint32_t steering_chunks(const struct coordinator_settings *settings) {
     bool holdout =
         settings->optimizer.patience || (settings->downpour.epochs && settings->downpour.measures);
     return holdout ? settings->data->chunks : set_training_chunks(settings->data);
@@ -51,24 +50,15 @@ static uint32_t chunks_to_count(const struct coordinator_settings *settings) {
 
 struct steering *steering_new(const struct coordinator_settings *settings) {
     struct steering *s = memory_new(1, sizeof *s);
-    s->replicas = settings->replicas;
-    s->workloads = memory_new(s->replicas, sizeof *s->workloads);
     optimizer_init(&s->optimizer, &settings->optimizer);
     downpour_init(&s->downpour, &settings->downpour);
     round_init(&s->round, settings->shards);
-    plan_init(&s->plan, chunks_to_count(settings), settings->replicas);
-    verdicts_init(&s->verdicts);
     return s;
 }
 
 void steering_free(struct steering *s) {
     bytes_release(&s->program);
-    verdicts_release(&s->verdicts);
-    plan_release(&s->plan);
     round_release(&s->round);
-    for (uint32_t i = 0; i < s->replicas; i++)
-        free(s->workloads[i].handed);
-    free(s->workloads);
     free(s);
 }
 
@@ -80,17 +70,10 @@ void steering_reset(struct coordinator *c) {
 
 void steering_forget(struct coordinator *c) {
     struct steering *s = c->steering;
-    s->evaluation.running = false;
-    s->evaluation.number = 0;
-    verdicts_begin(&s->verdicts);
     s->round.running = false;
     s->round.number = 0;
     s->finishing = s->loading = false;
     bytes_clear(&s->program);
-    for (uint32_t i = 0; i < s->replicas; i++) {
-        s->workloads[i].idle = false;
-        handing_clear(&s->workloads[i]);
-    }
 }
 
 /* ---- what membership and recovery ask ---- */
@@ -148,12 +131,12 @@ void steering_send_program(struct coordinator *c, struct output *out) {
     durability_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
     struct message message = {.type = MESSAGE_PROGRAM};
     message.program = (struct message_program){
-        .attempt = c->recovery.attempt,
+        .attempt = c->roster.attempt,
         .number = s->round.number,
         .hash = s->round.hash,
         .operations = {.data = s->program.data, .length = (uint32_t)s->program.length},
     };
-    send_to_shards(c, message, out);
+    roster_send_shards(&c->roster, message, out);
 }
 
 struct bounds steering_bounds_over(const struct coordinator *c, const struct maxima *maxima,
@@ -181,28 +164,25 @@ struct bounds steering_next_bounds(const struct coordinator *c) {
     return steering_bounds_over(c, &c->steering->maxima_at_x, narrow ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
-void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want, int64_t now_ns,
+void steering_begin_evaluation(struct coordinator *c, enum optimizer_want want,
+                               struct evaluation_request *request, int64_t now_ns,
                                struct output *out) {
-    struct evaluating *evaluation = &c->steering->evaluation;
     c->steering->want = want;
-    c->steering->evaluations += !downpour_runs(&c->steering->downpour);
-    evaluation->number++;
-    program_add(&c->steering->program,
-                &(struct operation){.code = OPERATION_BEGIN,
-                                    .evaluation = evaluation->number,
-                                    .sums = evaluation_sums(&evaluation->parts),
-                                    .bounds = evaluation->bounds});
+    request->minibatch = downpour_runs(&c->steering->downpour);
+    uint32_t number = dispatch_prepare(&c->dispatch, request);
+    program_add(&c->steering->program, &(struct operation){.code = OPERATION_BEGIN,
+                                                           .evaluation = number,
+                                                           .sums = evaluation_sums(&request->parts),
+                                                           .bounds = request->bounds});
     steering_send_program(c, out);
-    evaluating_begin(c, now_ns, out);
+    dispatch_begin(&c->dispatch, now_ns, out);
 }
 
 void steering_evaluate(struct coordinator *c, const struct evaluation_parts *parts,
                        const struct bounds *bounds, int64_t now_ns, struct output *out) {
-    struct evaluating *evaluation = &c->steering->evaluation;
-    evaluation->parts = *parts;
-    evaluation->bounds = *bounds;
-    evaluation->drawing = (struct objective_drawing){.floor = 1};
-    steering_begin_evaluation(c, OPTIMIZER_EVALUATE, now_ns, out);
+    struct evaluation_request request = {
+        .parts = *parts, .bounds = *bounds, .drawing = {.floor = 1}};
+    steering_begin_evaluation(c, OPTIMIZER_EVALUATE, &request, now_ns, out);
 }
 
 static void evaluate(struct coordinator *c, const struct bounds *bounds, int64_t now_ns,
@@ -251,7 +231,7 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
     bool keeps_x = s->downpour.done && reason == REASON_CANCELLED;
     if (!s->optimizer.started && !keeps_x)
         return false;
-    evaluating_abandon(c);
+    dispatch_end(&c->dispatch);
     bytes_clear(&s->program);
     optimizer_stop(&s->optimizer, reason, &s->program);
     finish(c, now_ns, out);
@@ -262,17 +242,17 @@ bool steering_stop(struct coordinator *c, enum reason reason, int64_t now_ns, st
 
 /* A bound was exceeded: evaluates the same trial again, with bounds that hold for it. */
 static void evaluate_again(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct bounds bounds = steering_bounds_over(c, &c->steering->evaluation.maxima, 1);
+    struct bounds bounds = steering_bounds_over(c, &c->dispatch.evaluation.maxima, 1);
     recording_evaluation(c, c->steering->optimizer.step + c->steering->optimizer.started,
                          c->steering->optimizer.search.step, "bound exceeded", now_ns, out);
     evaluate(c, &bounds, now_ns, out);
 }
 
 double steering_total(const struct coordinator *c, uint32_t part, uint32_t number) {
-    const struct evaluating *evaluation = &c->steering->evaluation;
-    if (part >= evaluation->parts.count)
+    const struct current_evaluation *evaluation = &c->dispatch.evaluation;
+    if (part >= evaluation->request.parts.count)
         return NAN;
-    uint32_t first = evaluation_first_total(&evaluation->parts, part);
+    uint32_t first = evaluation_first_total(&evaluation->request.parts, part);
     return exact_value(&evaluation->totals.sum[first + number]);
 }
 
@@ -295,19 +275,19 @@ static void refuse_trial(struct coordinator *c, double loss, int64_t now_ns, str
 
 bool steering_can_hold(const struct coordinator *c, double loss) {
     return isfinite(loss) &&
-           maxima_largest(&c->steering->evaluation.maxima) <= fixed_power(FIXED_DERIVATIVE_MAX);
+           maxima_largest(&c->dispatch.evaluation.maxima) <= fixed_power(FIXED_DERIVATIVE_MAX);
 }
 
 static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     double loss = steering_total(c, PART_TRAINING, 0) / c->settings.data->weight_sum;
-    if (c->steering->evaluation.exceeded && steering_can_hold(c, loss)) {
+    if (c->dispatch.evaluation.exceeded && steering_can_hold(c, loss)) {
         if (optimizer_refuses(&c->steering->optimizer, loss))
             refuse_trial(c, loss, now_ns, out);
         else
             evaluate_again(c, now_ns, out);
         return;
     }
-    if (c->steering->evaluation.exceeded)
+    if (c->dispatch.evaluation.exceeded)
         loss = INFINITY;
     uint64_t step = c->steering->optimizer.step + c->steering->optimizer.started;
     double step_length = c->steering->optimizer.search.step;
@@ -321,8 +301,8 @@ static void trial_evaluated(struct coordinator *c, int64_t now_ns, struct output
 void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out) {
     bytes_clear(&c->steering->program);
     program_add(&c->steering->program, &(struct operation){.code = OPERATION_CHECK,
-                                                           .hash = c->steering->verdicts.fold_hash,
-                                                           .folds = c->steering->verdicts.folds});
+                                                           .hash = c->dispatch.decisions.fold_hash,
+                                                           .folds = c->dispatch.decisions.folds});
     if (downpour_runs(&c->steering->downpour))
         pouring_evaluated(c, now_ns, out);
     else if (c->steering->want == OPTIMIZER_CURVATURE)
@@ -350,7 +330,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
                              accepted ? "accepted" : "rejected", now_ns, out);
     /* If Downpour goes on later, the bounds of a minibatch must follow from the one before it. */
     if (accepted && !c->steering->downpour.closing)
-        c->steering->maxima_at_x = c->steering->evaluation.maxima;
+        c->steering->maxima_at_x = c->dispatch.evaluation.maxima;
     if (accepted)
         recording_step(c, out);
     steering_follow(c, want, now_ns, out); /* puts the step into x and g: before CHECKPOINT */
@@ -361,7 +341,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
 int on_result(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
               struct output *out) {
     const struct message_result *result = &message->result;
-    if (result->attempt != c->recovery.attempt) {
+    if (result->attempt != c->roster.attempt) {
         c->stale++;
         return 0;
     }

@@ -19,9 +19,8 @@ struct steering;
 struct steering *steering_new(const struct coordinator_settings *settings);
 void steering_free(struct steering *steering);
 
-/* Messages from shards (the scalars of a program, a fold, a slice of the model) and from replicas
- * (a portion is wanted, a flush is staged). */
-handler on_result, on_folded, on_slice, on_want, on_flushed;
+/* Messages from shards: the scalars of a program, a slice of the model. */
+handler on_result, on_slice;
 
 /* ---- beginning ---- */
 
@@ -31,14 +30,12 @@ void steering_start(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Number of the program that goes out next in this attempt. */
 uint64_t steering_next_program(const struct coordinator *c);
 
-/* ---- workers that come and go ---- */
+/* ---- evaluations ---- */
 
-/* A replica has become ready while the run is under way. */
-void steering_join(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
-/* A replica is lost: its chunks that are not counted go back. */
-void steering_lose(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out);
-/* Time passes while the run is under way. */
-void steering_tick(struct coordinator *c, int64_t now_ns, struct output *out);
+/* Of how many chunks, from the first on, evaluations may ask for. */
+uint32_t steering_chunks(const struct coordinator_settings *settings);
+/* The evaluation that ran is complete. */
+void steering_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- going back, and going on ---- */
 

@@ -1,7 +1,8 @@
-/* Steering's part of the machine's record. */
+/* Steering's part of the machine's record, and going on from one that was journalled. */
 #include "base/codec.h"
 #include "base/mutant.h"
 #include "coordinator/steering_parts.h"
+#include "wire/program.h"
 
 static void serialize_history(struct codec *codec, struct pairs *history) {
     serialize_u32(codec, &history->memory);
@@ -177,55 +178,13 @@ static void serialize_program(struct codec *codec, struct bytes *program) {
         bytes_append(program, start, length);
 }
 
-/* Refuses parts that are malformed, or go beyond the data. */
-static void serialize_parts(struct codec *codec, struct evaluation_parts *parts, uint32_t chunks) {
-    serialize_u32(codec, &parts->count);
-    serialize_fails_if(codec, parts->count > EVALUATION_PARTS_MAX);
-    for (uint32_t i = 0; i < parts->count && !codec->in.failed; i++) {
-        struct evaluation_part *part = &parts->items[i];
-        serialize_u32(codec, &part->kind);
-        serialize_u32(codec, &part->first);
-        serialize_u32(codec, &part->count);
-        serialize_fails_if(codec, part->first > chunks || part->count > chunks - part->first);
-    }
-    if (parts->count > EVALUATION_PARTS_MAX)
-        parts->count = 0;
-    const struct part_list list = evaluation_list(parts);
-    serialize_fails_if(codec, parts->count && evaluation_fault(&list));
-}
-
-/* No evaluation has been made if there are none. */
-static void serialize_bounds(struct codec *codec, struct bounds *bounds) {
-    if (codec->out)
-        bounds_encode(bounds, codec->out);
-    else
-        *bounds = bounds_decode(&codec->in);
-    serialize_fails_if(codec, bounds->count && bounds_fault(bounds));
-}
-
-static void serialize_maxima(struct codec *codec, struct maxima *maxima) {
-    if (codec->out)
-        maxima_encode(maxima, codec->out);
-    else
-        *maxima = maxima_decode(&codec->in);
-    serialize_fails_if(codec, maxima_fault(maxima) != NULL);
-}
-
 void steering_code(struct codec *codec, struct coordinator *c) {
     struct steering *s = c->steering;
     uint32_t want = s->want;
     serialize_downpour(codec, &s->downpour);
     serialize_optimizer(codec, &s->optimizer);
     serialize_fails_if(codec, s->optimizer.history.memory != s->optimizer.settings.memory);
-    serialize_u32(codec, &s->evaluation.number);
-    serialize_parts(codec, &s->evaluation.parts, s->plan.chunks);
-    serialize_bounds(codec, &s->evaluation.bounds);
-    serialize_f64(codec, &s->evaluation.drawing.rate);
-    serialize_f64(codec, &s->evaluation.drawing.floor);
-    serialize_u64(codec, &s->evaluation.drawing.dice);
-    serialize_bool(codec, &s->evaluation.exceeded);
-    serialize_maxima(codec, &s->evaluation.maxima);
-    serialize_u64(codec, &s->evaluations);
+    dispatch_serialize(codec, &c->dispatch);
     if (!mutant(BOUND_FORGOTTEN))
         serialize_maxima(codec, &s->maxima_at_x);
     serialize_u64(codec, &s->round.number);
@@ -234,4 +193,54 @@ void steering_code(struct codec *codec, struct coordinator *c) {
     serialize_program(codec, &s->program);
     serialize_fails_if(codec, want > OPTIMIZER_FINISH);
     s->want = want;
+}
+
+/* ---- going on from a journal ---- */
+
+bool steering_has_program(const struct coordinator *c) {
+    return c->steering->program.length > 0;
+}
+
+/* Whether a shard that has not run the program has folded what its CHECK asks for. The former
+ * coordinator may have sent it behind a FOLD that never came there. */
+static bool check_fits(const struct coordinator *c, const struct message_holding *holding) {
+    const struct bytes *program = &c->steering->program;
+    struct cursor operations = cursor_over(program->data, program->length);
+    struct cursor ids = cursor_over(holding->folded.data, holding->folded.length);
+    uint64_t folds = holding->folded.length / FLUSH_ID_BYTES, hash = 0;
+    struct operation operation;
+    while (cursor_left(&ids)) {
+        struct flush_id id = flush_id_decode(&ids);
+        hash += flush_id_hash(&id);
+    }
+    while (program_next(&operations, &operation))
+        if (operation.code == OPERATION_CHECK &&
+            (operation.folds != folds || operation.hash != hash))
+            return false;
+    return true;
+}
+
+/* Whether the program that was sent last began an evaluation. */
+static bool begins_evaluation(const struct steering *s) {
+    return s->want == OPTIMIZER_EVALUATE || s->want == OPTIMIZER_CURVATURE;
+}
+
+bool steering_fits(const struct coordinator *c, const struct message_holding *holding) {
+    const struct steering *s = c->steering;
+    if (holding->number + 1 == s->round.number) /* not run yet: nothing can have been folded */
+        return c->recovery.rejoined.length == 0 && check_fits(c, holding);
+    bool evaluating = begins_evaluation(s);
+    return holding->number == s->round.number &&
+           holding->hash == program_hash(s->program.data, s->program.length) &&
+           (!evaluating || (holding->evaluation == c->dispatch.evaluation.number &&
+                            dispatch_fits(&c->recovery.rejoined, holding)));
+}
+
+/* The journalled program is sent again under its number, as the former coordinator may have died
+ * before it sent it. A shard that has run it answers from memory. */
+void steering_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    c->steering->round.number--;
+    steering_send_program(c, out);
+    if (begins_evaluation(c->steering))
+        dispatch_rejoin(&c->dispatch, &c->recovery.rejoined, now_ns, out);
 }

@@ -31,17 +31,22 @@ MAY_INCLUDE = {
     'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective', 'plugin/plugin.h'],
 }
 
-# The folders around the coordinator's state machine, which is in coordinator/ itself. Each of them
-# may include the machine and the folders before it in this list; the machine includes none.
-AROUND_THE_MACHINE = ['job', 'status', 'run', 'sweep', 'publish', 'command']
+# The rooms of the coordinator: each may include those before it in this list, and the first two are
+# its state machine. What lies in coordinator/ itself counts as the machine's.
+ROOMS = ['dispatch', 'machine', 'job', 'status', 'run', 'sweep', 'publish', 'command']
+
+# What a room may not include although its folder may: dispatch does not know what asks for
+# evaluations.
+BLIND = {'coordinator/dispatch/': 'optimizer/'}
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
 # them: its parts, of which few see the inside of steering, and the bench of their tests.
 MACHINE = r'coordinator/(machine/)?\w+\.[ch]'
 STEERING = (r'coordinator/(pouring|reading|recording|starting|steering|refreshing|steering_state)\.c'
-            r'|coordinator/dispatch/(backup|commit|evaluation|portions)\.c|coordinator/machine/step\.c'
+            r'|coordinator/machine/step\.c'
             r'|coordinator/steering_parts\.h')
 PRIVATE = {
+    'coordinator/dispatch/dispatch.h': rf'coordinator/dispatch/\w+\.c|{MACHINE}',
     'coordinator/machine/machine.h': rf'{MACHINE}|tests/unit/test_(takeover|tensors)\.c',
     'coordinator/steering.h': MACHINE,
     'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c|bench/efficiency\.c',
@@ -109,10 +114,15 @@ def upward_includes(path, text):
 
 
 def rank_in_coordinator(path):
-    """−1 for the state machine, else the place of the folder around it."""
+    """The place of a file's room among those of the coordinator."""
     parts = path.split('/')
-    inside = len(parts) == 2 or parts[1] in ('optimizer', 'dispatch', 'machine')
-    return -1 if inside else AROUND_THE_MACHINE.index(parts[1])
+    return ROOMS.index(parts[1] if len(parts) > 2 else 'machine')
+
+
+def unseen_includes(path, text):
+    """Headers of a folder that a room is not to know of."""
+    return [f'{path} includes {name}' for room, folder in BLIND.items() if path.startswith(room)
+            for _, name in includes(text) if name.startswith(folder)]
 
 
 def inward_includes(path, text):
@@ -200,6 +210,10 @@ def planted(names):
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
         'a state machine that includes its rim':
             inward_includes('coordinator/dispatch/plan.c', '#include "coordinator/run/cluster.h"\n'),
+        'a dispatch that knows the optimizer':
+            unseen_includes('coordinator/dispatch/a.c', '#include "optimizer/lbfgs.h"\n'),
+        'a dispatch that includes the machine':
+            inward_includes('coordinator/dispatch/a.c', '#include "coordinator/machine/machine.h"\n'),
         'a status that includes a run':
             inward_includes('coordinator/status/a.c', '#include "coordinator/run/b.h"\n'),
         'a rim that looks into the machine':
@@ -231,6 +245,7 @@ def main():
         ('every rule notices a planted violation', planted(names)),
         ('folders include only what is below them', over(upward_includes)),
         ('the coordinator is layered within', over(inward_includes)),
+        ('dispatch does not know what asks for evaluations', over(unseen_includes)),
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
         ('calls that belong to one file stand in no other', over(strange_calls)),

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "coordinator/steering_parts.h"
+#include "coordinator/dispatch/dispatch.h"
 
 /* The holder must be expected to need at least this time, and longer than the copy by this factor.
  */
@@ -22,36 +22,66 @@
 #define LOOK_ALWAYS 32 /* replicas: fewer cost nothing */
 
 /* A replica is proven slow if each of its last SLOW_FLUSHES flushes showed less than
- * 1/COPYING_SLOW_FACTOR of the median rate of the others; or, for as long as it is silent, once it
+ * 1/SLOW_FACTOR of the median rate of the others; or, for as long as it is silent, once it
  * has held a portion for SILENT_FACTOR times as long as the portion should take. */
 #define SLOW_FLUSHES 2
 #define SILENT_FACTOR 4.0
 
+/* ---- what a replica has in hand ---- */
+
+void workload_note(struct workload *workload, struct run run, int64_t now_ns) {
+    MEMORY_ROOM(workload->dispatched, workload->dispatched_count, workload->dispatched_capacity);
+    workload->dispatched[workload->dispatched_count++] =
+        (struct dispatched){.run = run, .at_ns = now_ns};
+}
+
+void workload_clear(struct workload *workload) {
+    workload->dispatched_count = 0;
+}
+
+static void remove_at(struct workload *workload, uint32_t i) {
+    workload->dispatched_count--;
+    memmove(workload->dispatched + i, workload->dispatched + i + 1,
+            (workload->dispatched_count - i) * sizeof *workload->dispatched);
+}
+
+void workload_forget_counted(struct workload *workload, const struct plan *plan) {
+    for (uint32_t i = workload->dispatched_count; i-- > 0;)
+        if (plan_is_counted(plan, workload->dispatched[i].run))
+            remove_at(workload, i);
+}
+
+void workload_forget(struct workload *workload, const struct run_list *runs) {
+    for (uint32_t i = workload->dispatched_count; i-- > 0;)
+        if (run_list_covers(runs, workload->dispatched[i].run))
+            remove_at(workload, i);
+}
+
 /* ---- who is slow ---- */
 
-/* Whether at least half of the other replicas were faster than this one by COPYING_SLOW_FACTOR. */
-static bool is_behind(const struct coordinator *c, uint32_t link) {
-    double rate = workload_of(c, link)->chunks_per_ns;
+/* Whether at least half of the other replicas were faster than this one by SLOW_FACTOR. */
+static bool is_behind(const struct dispatch *d, uint32_t link) {
+    double rate = workload_of(d, link)->chunks_per_ns;
     uint32_t others = 0, faster = 0;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        double other = workload_of(c, i)->chunks_per_ns;
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
+        double other = workload_of(d, i)->chunks_per_ns;
         if (i == link || !(other > 0))
             continue;
         others++;
-        faster += other > COPYING_SLOW_FACTOR * rate;
+        faster += other > SLOW_FACTOR * rate;
     }
     return others && 2 * faster >= others;
 }
 
-void copying_note_rate(struct coordinator *c, uint32_t link, double chunks_per_ns) {
-    struct workload *workload = workload_of(c, link);
+void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns) {
+    struct workload *workload = workload_of(d, link);
     workload->before = workload->chunks_per_ns;
     workload->chunks_per_ns = chunks_per_ns;
-    c->steering->rate_known = false;
-    workload->slow_flushes = is_behind(c, link) ? workload->slow_flushes + 1 : 0;
+    d->rate_known = false;
+    workload->slow_flushes = is_behind(d, link) ? workload->slow_flushes + 1 : 0;
 }
 
-void copying_forget_rate(struct workload *workload) {
+void workload_forget_rate(struct workload *workload) {
     workload->chunks_per_ns = workload->before = 0;
     workload->passed_over = 0;
     workload->delivery_ns = 0;
@@ -62,10 +92,11 @@ static bool was_slow(const struct workload *workload) {
     return workload->slow_flushes >= SLOW_FLUSHES;
 }
 
-static bool is_silent(const struct coordinator *c, const struct workload *owner,
-                      const struct workload *copier, const struct handed *handed, int64_t now_ns) {
+static bool is_silent(const struct dispatch *d, const struct workload *owner,
+                      const struct workload *copier, const struct dispatched *handed,
+                      int64_t now_ns) {
     double rate = owner->chunks_per_ns > 0 ? owner->chunks_per_ns : copier->chunks_per_ns;
-    double elapsed = (double)(now_ns - handed->at_ns) - c->steering->delivery_ns;
+    double elapsed = (double)(now_ns - handed->at_ns) - d->delivery_ns;
     return elapsed * rate >= SILENT_FACTOR * handed->run.count;
 }
 
@@ -75,12 +106,13 @@ static bool is_silent(const struct coordinator *c, const struct workload *owner,
  * computed already and on its way to the shards. To copy that would only add to what is under way.
  *
  * A portion is handed out when its replica starts on the one before. */
-void copying_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns) {
-    const struct handed *last = NULL;
+void workload_note_delivery(struct workload *workload, const struct run_list *runs,
+                            int64_t now_ns) {
+    const struct dispatched *last = NULL;
     uint32_t chunks = 0, before = 0;
-    for (uint32_t i = 0; i < workload->handed_count; i++) {
-        const struct handed *handed = &workload->handed[i];
-        if (!handing_covers(runs, handed->run) || handed->backed_up)
+    for (uint32_t i = 0; i < workload->dispatched_count; i++) {
+        const struct dispatched *handed = &workload->dispatched[i];
+        if (!run_list_covers(runs, handed->run) || handed->backed_up)
             continue;
         before = chunks;
         chunks = handed->run.count;
@@ -99,74 +131,74 @@ static int compare(const void *a, const void *b) {
 
 /* Flushes that all come at the end wait for one another at the shards: the last of them about twice
  * as long as the median. One that took far longer than the others says nothing about those. */
-void copying_expect_delivery(struct coordinator *c) {
+void backup_expect_delivery(struct dispatch *d) {
     uint32_t count = 0;
-    double *known = memory_new(c->settings.replicas, sizeof *known);
-    for (uint32_t i = 0; i < c->settings.replicas; i++)
-        if (c->steering->workloads[i].delivery_ns > 0)
-            known[count++] = c->steering->workloads[i].delivery_ns;
+    double *known = memory_new(d->roster->replicas, sizeof *known);
+    for (uint32_t i = 0; i < d->roster->replicas; i++)
+        if (d->workloads[i].delivery_ns > 0)
+            known[count++] = d->workloads[i].delivery_ns;
     qsort(known, count, sizeof *known, compare);
-    c->steering->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
+    d->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
     free(known);
 }
 
-static bool on_one_host(const struct coordinator *c, uint32_t a, uint32_t b) {
-    return strcmp(c->membership.members[a].host, c->membership.members[b].host) == 0;
+static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
+    return strcmp(d->roster->members[a].host, d->roster->members[b].host) == 0;
 }
 
 /* ---- backup copies ---- */
 
 /* Replicas of one host share its processors and its memory: one that is late there is usually held
  * up by the others, and a copy would hold it up more. So there a copy needs proof. */
-static bool may_copy(const struct coordinator *c, uint32_t owner, uint32_t copier,
-                     const struct handed *handed, int64_t now_ns) {
-    const struct workload *of_owner = workload_of(c, owner);
-    return !on_one_host(c, owner, copier) || was_slow(of_owner) ||
-           is_silent(c, of_owner, workload_of(c, copier), handed, now_ns);
+static bool may_copy(const struct dispatch *d, uint32_t owner, uint32_t copier,
+                     const struct dispatched *handed, int64_t now_ns) {
+    const struct workload *of_owner = workload_of(d, owner);
+    return !on_one_host(d, owner, copier) || was_slow(of_owner) ||
+           is_silent(d, of_owner, workload_of(d, copier), handed, now_ns);
 }
 
 /* Whether what this replica is handed now may be copied although it does not fall silent. */
-bool copying_expects(const struct coordinator *c, uint32_t link) {
-    if (!c->settings.backup_copies || was_slow(workload_of(c, link)))
-        return c->settings.backup_copies;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++)
-        if (c->membership.members[i].ready && !on_one_host(c, i, link))
+bool backup_is_expected(const struct dispatch *d, uint32_t link) {
+    if (!d->settings.backup_copies || was_slow(workload_of(d, link)))
+        return d->settings.backup_copies;
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++)
+        if (d->roster->members[i].ready && !on_one_host(d, i, link))
             return true;
     return false;
 }
 
 /* How long it will still be until the owner's flush is accepted. If it is late already, it is
  * expected to need as long again as it has taken. */
-static double remaining_ns(const struct coordinator *c, const struct workload *owner,
-                           const struct handed *handed, int64_t now_ns) {
+static double remaining_ns(const struct dispatch *d, const struct workload *owner,
+                           const struct dispatched *handed, int64_t now_ns) {
     double elapsed = (double)(now_ns - handed->at_ns);
     double total = owner->chunks_per_ns > 0 ? handed->run.count / owner->chunks_per_ns : 0;
-    total += c->steering->delivery_ns;
+    total += d->delivery_ns;
     return elapsed < total ? total - elapsed : elapsed;
 }
 
-static bool is_open_trial(const struct handed *handed) {
+static bool is_open_trial(const struct dispatched *handed) {
     return handed->trial && !handed->backed_up;
 }
 
 /* What others have in hand and the replica on `link` should copy; NULL if nothing is worth it. A
  * portion is copied once. */
-struct handed *copying_worth(const struct coordinator *c, uint32_t link, int64_t now_ns) {
-    const struct workload *copier = workload_of(c, link);
-    struct handed *slowest = NULL;
+struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns) {
+    const struct workload *copier = workload_of(d, link);
+    struct dispatched *slowest = NULL;
     double longest = BACKUP_REMAINING_NS;
-    if (copier->handed_count || !(copier->chunks_per_ns > 0))
+    if (copier->dispatched_count || !(copier->chunks_per_ns > 0))
         return NULL;
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        struct workload *owner = workload_of(c, i);
-        for (uint32_t j = 0; j < owner->handed_count && i != link; j++) {
-            struct handed *handed = &owner->handed[j];
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
+        struct workload *owner = workload_of(d, i);
+        for (uint32_t j = 0; j < owner->dispatched_count && i != link; j++) {
+            struct dispatched *handed = &owner->dispatched[j];
             if (is_open_trial(handed))
                 return handed;
-            double remaining = remaining_ns(c, owner, handed, now_ns);
-            double fresh = handed->run.count / copier->chunks_per_ns + c->steering->delivery_ns;
+            double remaining = remaining_ns(d, owner, handed, now_ns);
+            double fresh = handed->run.count / copier->chunks_per_ns + d->delivery_ns;
             if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh &&
-                may_copy(c, i, link, handed, now_ns)) {
+                may_copy(d, i, link, handed, now_ns)) {
                 slowest = handed;
                 longest = remaining;
             }
@@ -176,24 +208,24 @@ struct handed *copying_worth(const struct coordinator *c, uint32_t link, int64_t
 }
 
 /* Whether some portion takes so long that a copy of it could be worth it. */
-static bool is_any_late(const struct coordinator *c, int64_t now_ns) {
-    for (uint32_t i = c->settings.shards, end = coordinator_links(c); i < end; i++) {
-        const struct workload *owner = workload_of(c, i);
-        for (uint32_t j = 0; j < owner->handed_count; j++)
-            if (is_open_trial(&owner->handed[j]) ||
-                (!owner->handed[j].backed_up &&
-                 remaining_ns(c, owner, &owner->handed[j], now_ns) > BACKUP_REMAINING_NS))
+static bool is_any_late(const struct dispatch *d, int64_t now_ns) {
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
+        const struct workload *owner = workload_of(d, i);
+        for (uint32_t j = 0; j < owner->dispatched_count; j++)
+            if (is_open_trial(&owner->dispatched[j]) ||
+                (!owner->dispatched[j].backed_up &&
+                 remaining_ns(d, owner, &owner->dispatched[j], now_ns) > BACKUP_REMAINING_NS))
                 return true;
     }
     return false;
 }
 
 /* Whether it is time to look for portions worth copying, and there may be any. */
-bool copying_may_look(struct coordinator *c, int64_t now_ns) {
-    int64_t replicas = c->settings.replicas;
+bool backup_may_look(struct dispatch *d, int64_t now_ns) {
+    int64_t replicas = d->roster->replicas;
     int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
-    if (now_ns - c->steering->looked_ns < pause_ns)
+    if (now_ns - d->looked_ns < pause_ns)
         return false;
-    c->steering->looked_ns = now_ns;
-    return is_any_late(c, now_ns);
+    d->looked_ns = now_ns;
+    return is_any_late(d, now_ns);
 }

@@ -11,7 +11,7 @@
 #include "base/limits.h"
 #include "wire/flush_index.h"
 
-struct verdict {
+struct decision {
     struct flush_id id;
     bool accepted;
     uint32_t replica;                    /* index of the one that sent it */
@@ -19,8 +19,8 @@ struct verdict {
     uint64_t confirmed[SHARDS_MAX / 64]; /* bit set of shards */
 };
 
-struct verdicts {
-    struct verdict *items;
+struct decisions {
+    struct decision *items;
     uint32_t count, capacity;
     struct flush_index index; /* into `items` */
     uint32_t unfolded;        /* accepted flushes that some shard has not confirmed */
@@ -28,27 +28,27 @@ struct verdicts {
     uint64_t fold_hash;       /* sum (mod 2⁶⁴) of their ids' hashes */
 };
 
-void verdicts_init(struct verdicts *verdicts);
-void verdicts_release(struct verdicts *verdicts);
+void decisions_init(struct decisions *verdicts);
+void decisions_release(struct decisions *verdicts);
 
 /* Forgets all: a new evaluation. */
-void verdicts_begin(struct verdicts *verdicts);
+void decisions_begin(struct decisions *verdicts);
 
-/* The flush, or NULL if there is no verdict on it. Valid until the next verdicts_add(). */
-struct verdict *verdicts_find(const struct verdicts *verdicts, const struct flush_id *id);
+/* The flush, or NULL if there is no verdict on it. Valid until the next decisions_add(). */
+struct decision *decisions_find(const struct decisions *verdicts, const struct flush_id *id);
 
 /* Records the verdict on a flush that has none. */
-struct verdict *verdicts_add(struct verdicts *verdicts, const struct flush_id *id, uint32_t replica,
-                             bool accepted, uint32_t shards);
+struct decision *decisions_add(struct decisions *verdicts, const struct flush_id *id,
+                               uint32_t replica, bool accepted, uint32_t shards);
 
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
-bool verdicts_confirm(struct verdicts *verdicts, struct verdict *verdict, uint32_t shard);
+bool decisions_confirm(struct decisions *verdicts, struct decision *verdict, uint32_t shard);
 
 /* ---- in the journal ---- */
 
 /* A verdict on a flush that was accepted, and what the flush added. As a journal entry, and back:
  * decoded lists point into the entry. */
-struct verdict_entry {
+struct commit_entry {
     struct flush_id flush;
     uint32_t replica;
     uint8_t exceeded;
@@ -56,11 +56,11 @@ struct verdict_entry {
     struct run_list portions;
     struct blob totals; /* of the evaluation that the flush is of */
 };
-void verdict_encode(const struct verdict_entry *entry, struct bytes *out);
-bool verdict_decode(const void *data, size_t length, struct verdict_entry *entry);
+void commit_encode(const struct commit_entry *entry, struct bytes *out);
+bool commit_decode(const void *data, size_t length, struct commit_entry *entry);
 
 /* The next of a log, where each entry follows its length (u32), as `encoded`, which owns nothing.
  * False at the end, or if it is damaged. */
-bool verdict_next(struct cursor *log, struct bytes *encoded, struct verdict_entry *entry);
+bool commit_next(struct cursor *log, struct bytes *encoded, struct commit_entry *entry);
 
 #endif

@@ -31,6 +31,14 @@ struct record *output_add(struct output *out, enum record_kind kind) {
     return record;
 }
 
+void output_journal(struct output *out, const struct bytes *entry, bool begins) {
+    struct record *record = output_add(out, RECORD_JOURNAL);
+    record->journal.offset = out->blobs.length;
+    record->journal.length = entry->length;
+    record->journal.begins = begins;
+    bytes_append(&out->blobs, entry->data, entry->length);
+}
+
 void output_event(struct output *out, const char *kind, const char *format, ...) {
     struct record *record = output_add(out, RECORD_EVENT);
     va_list arguments;

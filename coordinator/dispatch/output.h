@@ -103,6 +103,8 @@ void output_clear(struct output *output);
 
 /* The record is zero but for its kind, and valid until the next one is added. */
 struct record *output_add(struct output *output, enum record_kind kind);
+/* An entry of the journal; `begins`: all earlier ones are void. */
+void output_journal(struct output *output, const struct bytes *entry, bool begins);
 void output_event(struct output *output, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void output_worker(struct output *output, uint32_t link, const char *state);

@@ -226,6 +226,15 @@ bool plan_is_counted(const struct plan *plan, struct run run) {
     return true;
 }
 
+bool run_list_covers(const struct run_list *runs, struct run run) {
+    for (uint32_t i = 0; i < runs->length; i++) {
+        struct run one = runs->items[i];
+        if (one.first <= run.first && run.first + run.count <= one.first + one.count)
+            return true;
+    }
+    return false;
+}
+
 bool plan_complete(const struct plan *plan) {
     return plan->counted_chunks == plan->wanted_chunks;
 }

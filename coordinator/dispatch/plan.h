@@ -59,6 +59,9 @@ bool plan_is_counted(const struct plan *plan, struct run run);
 
 bool plan_complete(const struct plan *plan);
 
+/* Whether one of the runs has all chunks of this one. */
+bool run_list_covers(const struct run_list *runs, struct run run);
+
 /* How many chunks of a short evaluation one replica is given at once, so that it ends as early as
  * can be expected. */
 struct share {

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/limits.h"
+#include "coordinator/dispatch/dispatch.h"
 #include "coordinator/dispatch/output.h"
 #include "coordinator/machine/coordinator.h"
 #include "wire/message.h"
@@ -22,25 +23,9 @@ struct steering; /* coordinator/steering.h */
  * An incarnation is issued once, to one process, and says in which epoch that was. A member that is
  * lost gets another at once, so that nothing the former process says counts any more. */
 
-struct member {
-    enum role role;
-    uint32_t index;
-    uint64_t incarnation;
-    bool connected, welcomed;
-    bool introduced; /* replica: has been told of the data and of the shards */
-    bool ready;      /* set up for this attempt; shard: restored too */
-    uint32_t restarts;
-    int64_t heard_ns; /* when it last said something */
-    uint32_t pid, threads;
-    char host[64];
-    char device[128];   /* what it computes on, of its last READY; "": not known */
-    bool device_failed; /* with `device` auto it is set up with the CPU from now on */
-};
-
 struct membership {
-    struct member *members; /* [shards + replicas], by link */
-    uint64_t incarnations;  /* issued in this epoch */
-    uint64_t proof[3];      /* by role: the proof that all must match; 0: none yet */
+    uint64_t incarnations; /* issued in this epoch */
+    uint64_t proof[3];     /* by role: the proof that all must match; 0: none yet */
     int64_t pinged_ns;
     uint64_t pings;
 
@@ -77,25 +62,24 @@ struct sealing {
 };
 
 struct recovery {
-    uint32_t attempt;
     struct durable_step durable[2]; /* newest first */
     uint32_t durable_count;
     bool restoring; /* from durable[0]; else from the start */
     struct sealing sealing;
     int64_t sealed_ns; /* when the last checkpoint began */
 
-    bool journalling;         /* evaluations are long enough for it */
-    bool journalled;          /* the program that was sent last is in the journal */
-    struct bytes verdict_log; /* accepted verdicts of this evaluation: u32 length, entry, … */
-    struct bytes rejoined;    /* the same, out of the journal, until the shards have agreed */
+    bool journalling;      /* evaluations are long enough for it */
+    struct bytes rejoined; /* as dispatch.log: out of the journal, until the shards have agreed */
 };
 
 struct coordinator {
     struct coordinator_settings settings;
     enum coordinator_phase phase;
     uint64_t parameters;
+    struct roster roster;
     struct membership membership;
     struct recovery recovery;
+    struct dispatch dispatch;
     struct steering *steering;
     bool fenced;
     uint64_t stale; /* messages ignored */
@@ -110,13 +94,6 @@ typedef int handler(struct coordinator *c, uint32_t link, const struct message *
 
 void membership_init(struct coordinator *c);
 void membership_release(struct coordinator *c);
-
-/* Sends to one link, with the epoch filled in. */
-void send_to(const struct coordinator *c, uint32_t link, struct message message,
-             struct output *out);
-/* To all of a role that are connected. What the others miss, they learn when they are set up. */
-void send_to_shards(const struct coordinator *c, struct message message, struct output *out);
-void send_to_replicas(const struct coordinator *c, struct message message, struct output *out);
 
 handler on_welcome;
 
@@ -169,9 +146,6 @@ handler on_checkpointed;
 /* A program is about to be sent. It is journalled if evaluations are, and if it is `whole`: if it
  * needs nothing that is sent beside it. */
 void durability_journal_program(struct coordinator *c, bool whole, struct output *out);
-/* An encoded verdict on a flush that was accepted. */
-void durability_journal_verdict(struct coordinator *c, const struct bytes *verdict,
-                                struct output *out);
 /* The evaluation that runs turned out to be long: this one and those that follow are journalled. */
 void durability_journal_from_now(struct coordinator *c, struct output *out);
 /* Evaluations are short again: programs from the next one on are not journalled. What the journal

@@ -21,37 +21,20 @@ static uint64_t issue_incarnation(struct coordinator *c) {
 }
 
 void membership_init(struct coordinator *c) {
-    c->membership.members = memory_new(coordinator_links(c), sizeof *c->membership.members);
+    c->roster.shards = c->settings.shards;
+    c->roster.replicas = c->settings.replicas;
+    c->roster.epoch = c->settings.epoch;
+    c->roster.members = memory_new(coordinator_links(c), sizeof *c->roster.members);
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         bool shard = i < c->settings.shards;
-        c->membership.members[i] = (struct member){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
-                                                   .index = shard ? i : i - c->settings.shards,
-                                                   .incarnation = issue_incarnation(c)};
+        c->roster.members[i] = (struct member){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
+                                               .index = shard ? i : i - c->settings.shards,
+                                               .incarnation = issue_incarnation(c)};
     }
 }
 
 void membership_release(struct coordinator *c) {
-    free(c->membership.members);
-}
-
-/* ---- messages to members ---- */
-
-void send_to(const struct coordinator *c, uint32_t link, struct message message,
-             struct output *out) {
-    message.epoch = c->settings.epoch;
-    outbox_add(&out->messages, link, &message);
-}
-
-void send_to_shards(const struct coordinator *c, struct message message, struct output *out) {
-    for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (c->membership.members[i].connected)
-            send_to(c, i, message, out);
-}
-
-void send_to_replicas(const struct coordinator *c, struct message message, struct output *out) {
-    for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        if (c->membership.members[i].connected)
-            send_to(c, i, message, out);
+    free(c->roster.members);
 }
 
 /* ---- silence ---- */
@@ -63,8 +46,8 @@ void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out) 
     membership->pinged_ns = now_ns;
     membership->pings++;
     struct message ping = {.type = MESSAGE_PING, .ping = {membership->pings}};
-    send_to_shards(c, ping, out);
-    send_to_replicas(c, ping, out);
+    roster_send_shards(&c->roster, ping, out);
+    roster_send_replicas(&c->roster, ping, out);
 }
 
 /* A worker that is at long work gives signs of life, but to its coordinator alone. If that was
@@ -78,7 +61,7 @@ static int64_t silence_ns(const struct coordinator *c, const struct member *memb
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out) {
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
-        const struct member *member = &c->membership.members[i];
+        const struct member *member = &c->roster.members[i];
         if (member->connected && now_ns - member->heard_ns > silence_ns(c, member))
             code = coordinator_lost(c, i, "it is silent", now_ns, out);
     }
@@ -87,7 +70,7 @@ int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output 
 
 void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
     for (uint32_t i = 0; i < coordinator_links(c); i++)
-        c->membership.members[i].heard_ns = now_ns;
+        c->roster.members[i].heard_ns = now_ns;
 }
 
 /* ---- losing a worker ---- */
@@ -96,7 +79,7 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
  * and what it sent may still be on its way. Its flushes, and the slices that it acknowledged, carry
  * the old incarnation and no longer count. */
 static void forget_worker(struct coordinator *c, uint32_t link) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = false;
     worker->device[0] = '\0';
@@ -135,7 +118,7 @@ static bool is_lost_too_often(const struct coordinator *c, const struct member *
 
 int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                      struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
     bool met = worker->welcomed, counts = met || counts_unmet(c, worker);
@@ -159,7 +142,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     if (worker->role == ROLE_SHARD) {
         lose_shard(c, why, out);
     } else {
-        steering_lose(c, link, now_ns, out);
+        dispatch_lose(&c->dispatch, link, now_ns, out);
         setup_start_if_complete(c, now_ns, out);
     }
     return 0;
@@ -168,7 +151,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 /* ---- greetings ---- */
 
 void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     worker->connected = true;
     worker->heard_ns = now_ns;
     struct message message = {.type = MESSAGE_HELLO};
@@ -180,7 +163,7 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
         .incarnation = worker->incarnation,
         .reconnect_seconds = c->settings.reconnect_seconds,
     };
-    send_to(c, link, message, out);
+    roster_send(&c->roster, link, message, out);
 }
 
 /* Whether the process was given its incarnation in the epoch that issued it. Another process must
@@ -191,7 +174,7 @@ static bool is_same_process(const struct member *worker, const struct message_we
 
 /* Another process answered than the one expected: greets it again, under a new incarnation. */
 static void replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     output_event(out, "recovery", "%s %u is not the one that was there before",
                  role_name(worker->role), worker->index);
     worker->incarnation = issue_incarnation(c);
@@ -230,7 +213,7 @@ static int refuse(struct coordinator *c, uint32_t link, int code, int64_t now_ns
                   struct output *out) {
     struct message refusal = {.type = MESSAGE_REFUSED};
     refusal.refused.reason = error_text();
-    send_to(c, link, refusal, out);
+    roster_send(&c->roster, link, refusal, out);
     if (!c->settings.on_hosts)
         return code;
     char *why = memory_copy_string(error_text());
@@ -242,7 +225,7 @@ static int refuse(struct coordinator *c, uint32_t link, int code, int64_t now_ns
 
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     const struct message_welcome *welcome = &message->welcome;
     if (worker->welcomed || welcome->incarnation != worker->incarnation) {
         c->stale++;

@@ -12,7 +12,6 @@
 void recovery_release(struct coordinator *c) {
     struct recovery *recovery = &c->recovery;
     bytes_release(&recovery->rejoined);
-    bytes_release(&recovery->verdict_log);
     bytes_release(&recovery->sealing.state);
     bytes_release(&recovery->durable[1].state);
     bytes_release(&recovery->durable[0].state);
@@ -24,11 +23,11 @@ void recovery_release(struct coordinator *c) {
  * incarnations of its time. Those must not come back: a message that was sent before the roll-back
  * would count again. */
 static void load_durable_state(struct coordinator *c) {
-    uint32_t attempt = c->recovery.attempt;
+    uint32_t attempt = c->roster.attempt;
     uint64_t incarnations = c->membership.incarnations;
     uint64_t living[SHARDS_MAX + REPLICAS_MAX];
     for (uint32_t i = 0; i < coordinator_links(c); i++)
-        living[i] = c->membership.members[i].incarnation;
+        living[i] = c->roster.members[i].incarnation;
     const struct bytes *state = &c->recovery.durable[0].state;
     c->recovery.restoring = c->recovery.durable_count > 0;
     if (!c->recovery.restoring)
@@ -36,16 +35,15 @@ static void load_durable_state(struct coordinator *c) {
     else if (!state_decode(c, state->data, state->length))
         abort(); /* it was encoded here, or has passed recovery_take_saved() */
     for (uint32_t i = 0; i < coordinator_links(c); i++)
-        c->membership.members[i].incarnation = living[i];
+        c->roster.members[i].incarnation = living[i];
     c->membership.incarnations = incarnations;
-    c->recovery.attempt = attempt;
+    c->roster.attempt = attempt;
 }
 
 static void forget_running(struct coordinator *c) {
     steering_forget(c);
+    dispatch_forget(&c->dispatch);
     c->recovery.sealing.running = false;
-    c->recovery.journalled = false;
-    bytes_clear(&c->recovery.verdict_log);
 }
 
 /* The attempt is recorded before any message names it. If it were not, a coordinator that dies here
@@ -55,8 +53,8 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
     load_durable_state(c);
     forget_running(c);
     if (!mutant(ATTEMPT_KEPT))
-        c->recovery.attempt++;
-    output_add(out, RECORD_ATTEMPT)->attempt = c->recovery.attempt;
+        c->roster.attempt++;
+    output_add(out, RECORD_ATTEMPT)->attempt = c->roster.attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
     struct steering_progress progress = steering_progress(c);
     record->roll_back.to_start = !c->recovery.restoring;
@@ -65,18 +63,17 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
     record->roll_back.epochs = progress.epochs;
     if (c->recovery.restoring)
         output_event(out, "recovery", "back to step %llu, attempt %u: %s",
-                     (unsigned long long)c->recovery.durable[0].step, c->recovery.attempt, why);
+                     (unsigned long long)c->recovery.durable[0].step, c->roster.attempt, why);
     else
-        output_event(out, "recovery", "back to the start, attempt %u: %s", c->recovery.attempt,
-                     why);
+        output_event(out, "recovery", "back to the start, attempt %u: %s", c->roster.attempt, why);
     setup_begin(c, out);
 }
 
 /* ---- taking up a run ---- */
 
 void recovery_begin(struct coordinator *c, struct output *out) {
-    if (c->recovery.attempt == 0) {
-        c->recovery.attempt = 1;
+    if (c->roster.attempt == 0) {
+        c->roster.attempt = 1;
         output_add(out, RECORD_ATTEMPT)->attempt = 1;
         c->phase = PHASE_SETTING_UP;
     } else if (c->phase != PHASE_REJOINING) {
@@ -88,12 +85,12 @@ void recovery_begin(struct coordinator *c, struct output *out) {
 static bool fits(const struct coordinator *c, const struct message_holding *holding) {
     if (mutant(REJOIN_UNCHECKED))
         return true;
-    return holding->attempt == c->recovery.attempt && steering_fits(c, holding);
+    return holding->attempt == c->roster.attempt && steering_fits(c, holding);
 }
 
 static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
     output_event(out, "recovery", "the shards are where the journal says: going on, attempt %u",
-                 c->recovery.attempt);
+                 c->roster.attempt);
     c->phase = PHASE_RUNNING;
     /* Only the former coordinator knew when the last checkpoint began. One is due at once, so that
      * coordinators that die one after another do not put it off for ever. */
@@ -108,14 +105,14 @@ int on_holding(struct coordinator *c, uint32_t link, const struct message *messa
                struct output *out) {
     if (c->phase != PHASE_REJOINING)
         return 0; /* a roll-back is under way: the shard is set up anew */
-    if (!c->membership.members[link].welcomed || !fits(c, &message->holding)) {
+    if (!c->roster.members[link].welcomed || !fits(c, &message->holding)) {
         recovery_roll_back(c, "the shards are not where the journal says", out);
         return 0;
     }
     note_device(c, link, message->holding.device, out);
-    c->membership.members[link].ready = true;
+    c->roster.members[link].ready = true;
     for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (!c->membership.members[i].ready)
+        if (!c->roster.members[i].ready)
             return 0;
     rejoin(c, now_ns, out);
     return 0;
@@ -134,8 +131,8 @@ static void take_journal(struct coordinator *c, const struct store_saved *saved)
     const struct store_blob *journal = saved->journal;
     if (saved->journal_count == 0 || !state_decode(c, journal[0].data, journal[0].length))
         return;
-    bool fits = c->recovery.attempt == saved->attempt && steering_has_program(c);
-    c->recovery.attempt = saved->attempt;
+    bool fits = c->roster.attempt == saved->attempt && steering_has_program(c);
+    c->roster.attempt = saved->attempt;
     if (!fits)
         return;
     for (uint32_t i = 1; i < saved->journal_count; i++)
@@ -167,7 +164,7 @@ static void take_steps(struct coordinator *c, const struct store_saved *saved) {
 }
 
 int recovery_take_saved(struct coordinator *c, const struct store_saved *saved) {
-    c->recovery.attempt = saved->attempt;
+    c->roster.attempt = saved->attempt;
     c->phase = PHASE_SETTING_UP;
     take_steps(c, saved);
     if (saved->step_count && !c->recovery.durable_count)
@@ -181,50 +178,35 @@ int recovery_take_saved(struct coordinator *c, const struct store_saved *saved) 
 
 /* ---- the journal ---- */
 
-static void add_journal(const struct bytes *entry, bool begins, struct output *out) {
-    struct record *record = output_add(out, RECORD_JOURNAL);
-    record->journal.offset = out->blobs.length;
-    record->journal.length = entry->length;
-    record->journal.begins = begins;
-    bytes_append(&out->blobs, entry->data, entry->length);
-}
-
 static void journal_state(struct coordinator *c, struct output *out) {
     struct bytes state;
     bytes_init(&state);
     state_encode(c, &state);
-    add_journal(&state, true, out);
+    output_journal(out, &state, true);
     bytes_release(&state);
-    c->recovery.journalled = true;
+    c->dispatch.journalled = true;
 }
 
 void durability_journal_program(struct coordinator *c, bool whole, struct output *out) {
-    c->recovery.journalled = false;
-    bytes_clear(&c->recovery.verdict_log);
+    c->dispatch.journalled = false;
+    bytes_clear(&c->dispatch.log);
     if (c->recovery.journalling && whole)
         journal_state(c, out);
-}
-
-void durability_journal_verdict(struct coordinator *c, const struct bytes *verdict,
-                                struct output *out) {
-    append_entry(&c->recovery.verdict_log, verdict->data, verdict->length);
-    if (c->recovery.journalled)
-        add_journal(verdict, false, out);
 }
 
 /* The evaluation has counted flushes already. Their verdicts follow the state in the same commit:
  * without them shards would have folded what the journal does not know, and the next coordinator
  * would have to go back. */
 void durability_journal_from_now(struct coordinator *c, struct output *out) {
-    if (c->recovery.journalled)
+    if (c->dispatch.journalled)
         return;
     c->recovery.journalling = true;
     journal_state(c, out);
-    struct cursor log = cursor_over(c->recovery.verdict_log.data, c->recovery.verdict_log.length);
+    struct cursor log = cursor_over(c->dispatch.log.data, c->dispatch.log.length);
     while (cursor_left(&log)) {
         uint32_t length = cursor_u32(&log);
         struct bytes entry = {.data = (void *)cursor_take(&log, length), .length = length};
-        add_journal(&entry, false, out);
+        output_journal(out, &entry, false);
     }
 }
 
@@ -253,9 +235,9 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     c->recovery.sealed_ns = now_ns;
     struct message message = {.type = MESSAGE_CHECKPOINT};
     message.checkpoint =
-        (struct message_checkpoint){.attempt = c->recovery.attempt, .step = sealing->step};
+        (struct message_checkpoint){.attempt = c->roster.attempt, .step = sealing->step};
     steering_describe_checkpoint(c, &message.checkpoint, slots, serials);
-    send_to_shards(c, message, out);
+    roster_send_shards(&c->roster, message, out);
 }
 
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -304,19 +286,19 @@ static void commit_step(struct coordinator *c, struct output *out) {
 
     struct record *record = output_add(out, RECORD_DURABLE_STEP);
     record->durable.step = newest->step;
-    record->durable.attempt = c->recovery.attempt;
+    record->durable.attempt = c->roster.attempt;
     record->durable.offset = out->blobs.length;
     record->durable.length = newest->state.length;
     record->durable.digests = newest->digests;
     record->durable.shards = c->settings.shards;
     bytes_append(&out->blobs, newest->state.data, newest->state.length);
-    c->recovery.journalled = false; /* the store drops the journal with the same commit */
+    c->dispatch.journalled = false; /* the store drops the journal with the same commit */
 
     struct message message = {.type = MESSAGE_RETAIN};
     message.retain.newer = newest->step;
     message.retain.older =
         c->recovery.durable_count > 1 ? c->recovery.durable[1].step : newest->step;
-    send_to_shards(c, message, out);
+    roster_send_shards(&c->roster, message, out);
 }
 
 /* The first failure counts. */
@@ -352,7 +334,7 @@ int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *
                     int64_t now_ns, struct output *out) {
     const struct message_checkpointed *checkpointed = &message->checkpointed;
     struct sealing *sealing = &c->recovery.sealing;
-    if (!sealing->running || checkpointed->attempt != c->recovery.attempt ||
+    if (!sealing->running || checkpointed->attempt != c->roster.attempt ||
         checkpointed->step != sealing->step || sealing->done[link]) {
         c->stale++;
         return 0;

@@ -29,10 +29,10 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
         uint64_t exponents = end - next < piece ? end - next : piece;
         struct message message = {.type = MESSAGE_EXPONENTS};
         message.exponents = (struct message_exponents){
-            .attempt = c->recovery.attempt, .first = next, .count = exponents};
+            .attempt = c->roster.attempt, .first = next, .count = exponents};
         message.bulk =
             (struct bulk){.data = exponents_of(c) + next, .length = exponents * sizeof(int16_t)};
-        send_to(c, link, message, out);
+        roster_send(&c->roster, link, message, out);
         next += exponents;
     }
 }
@@ -45,10 +45,10 @@ static void send_coordinates(const struct coordinator *c, uint32_t link, uint64_
         uint64_t columns = end - first < piece ? end - first : piece;
         struct message message = {.type = MESSAGE_COORDINATES};
         message.coordinates = (struct message_coordinates){
-            .attempt = c->recovery.attempt, .first = first, .count = columns};
+            .attempt = c->roster.attempt, .first = first, .count = columns};
         message.bulk = (struct bulk){.data = c->settings.coordinates + first,
                                      .length = columns * sizeof(struct coordinate)};
-        send_to(c, link, message, out);
+        roster_send(&c->roster, link, message, out);
         first += columns;
     }
 }
@@ -72,38 +72,38 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
     for (uint64_t sent = 0; sent < count; sent += piece) {
         uint64_t elements = count - sent < piece ? count - sent : piece;
         struct message message = {.type = MESSAGE_START};
-        message.start = (struct message_start){.attempt = c->recovery.attempt,
+        message.start = (struct message_start){.attempt = c->roster.attempt,
                                                .program = steering_next_program(c),
                                                .register_ = register_,
                                                .first = first + sent,
                                                .count = elements};
         message.bulk =
             (struct bulk){.data = vector + first + sent, .length = elements * sizeof(double)};
-        send_to(c, link, message, out);
+        roster_send(&c->roster, link, message, out);
     }
 }
 
 /* Shards that restore a checkpoint have their vectors from there. */
 static bool starts(const struct coordinator *c) {
-    bool forgotten = c->recovery.attempt > 1 && mutant(START_FORGOTTEN);
+    bool forgotten = c->roster.attempt > 1 && mutant(START_FORGOTTEN);
     return c->settings.start && !c->recovery.restoring && !forgotten;
 }
 
 /* Those of columns are the replicas' alone where factors are on top of them. */
 static bool has_coordinates(const struct coordinator *c) {
-    bool forgotten = c->recovery.attempt > 1 && mutant(COORDINATES_FORGOTTEN);
+    bool forgotten = c->roster.attempt > 1 && mutant(COORDINATES_FORGOTTEN);
     return c->settings.coordinates && !forgotten;
 }
 
 /* What a worker is set up to compute on: what the job says, but no device again that has failed. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
-    return c->membership.members[link].device_failed ? "cpu" : c->settings.device;
+    return c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
 /* How many of its role come before it on its host: they share out the devices there. A shard may
  * have moved, and then it shares one. */
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
-    uint32_t index = c->membership.members[link].index;
+    uint32_t index = c->roster.members[link].index;
     return c->settings.on_hosts ? index / c->settings.on_hosts : index;
 }
 
@@ -121,7 +121,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     coordinator_range(c, link, &first, &count);
     struct message message = {.type = MESSAGE_SHARD_SETUP};
     message.shard_setup = (struct message_shard_setup){
-        .attempt = c->recovery.attempt,
+        .attempt = c->roster.attempt,
         .layout = {layout.data, (uint32_t)layout.length},
         .first = first,
         .count = count,
@@ -141,7 +141,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .on_host = on_host(c, link),
         .device = device_for(c, link),
     };
-    send_to(c, link, message, out);
+    roster_send(&c->roster, link, message, out);
     free(folder);
     bytes_release(&layout);
     if (!is_uniform(c) || message.shard_setup.precondition)
@@ -162,7 +162,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
     layout_encode(&c->settings.layout, &layout);
     struct message message = {.type = MESSAGE_REPLICA_SETUP};
     message.replica_setup = (struct message_replica_setup){
-        .attempt = c->recovery.attempt,
+        .attempt = c->roster.attempt,
         .set = c->settings.set_path,
         .fingerprint = c->settings.data->fingerprint,
         .objective = objective_name(c->settings.shape.kind),
@@ -184,31 +184,31 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .coordinates = has_coordinates(c),
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };
-    send_to(c, link, message, out);
+    roster_send(&c->roster, link, message, out);
     bytes_release(&layout);
     bytes_release(&plugin);
     if (message.replica_setup.coordinates)
         send_coordinates(c, link, 0, c->settings.layout.tensor[0].rows, out);
     if (c->settings.factors) {
         message = (struct message){.type = MESSAGE_FACTORS};
-        message.factors.attempt = c->recovery.attempt;
+        message.factors.attempt = c->roster.attempt;
         message.bulk = (struct bulk){.data = c->settings.factors,
                                      .length = c->settings.factor_count * sizeof(double)};
-        send_to(c, link, message, out);
+        roster_send(&c->roster, link, message, out);
     }
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);
         message = (struct message){.type = MESSAGE_SHARD_AT};
         message.shard_at = (struct message_shard_at){
-            .attempt = c->recovery.attempt,
+            .attempt = c->roster.attempt,
             .index = i,
-            .incarnation = c->membership.members[i].incarnation,
+            .incarnation = c->roster.members[i].incarnation,
             .first = first,
             .count = count,
             .address = c->settings.shard_addresses[i],
         };
-        send_to(c, link, message, out);
+        roster_send(&c->roster, link, message, out);
     }
 }
 
@@ -216,10 +216,10 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
  * it its run. So no replica hears of the shards before all of them have answered WELCOME. */
 void setup_replicas(struct coordinator *c, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++)
-        if (!c->membership.members[i].welcomed)
+        if (!c->roster.members[i].welcomed)
             return;
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++) {
-        struct member *replica = &c->membership.members[i];
+        struct member *replica = &c->roster.members[i];
         if (replica->welcomed && !replica->introduced)
             set_up_replica(c, i, out);
         replica->introduced = replica->welcomed;
@@ -228,13 +228,13 @@ void setup_replicas(struct coordinator *c, struct output *out) {
 
 void setup_forget_replicas(struct coordinator *c) {
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
-        c->membership.members[i].introduced = c->membership.members[i].ready = false;
+        c->roster.members[i].introduced = c->roster.members[i].ready = false;
 }
 
 void setup_begin(struct coordinator *c, struct output *out) {
     c->phase = PHASE_SETTING_UP;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        struct member *worker = &c->membership.members[i];
+        struct member *worker = &c->roster.members[i];
         worker->ready = worker->introduced = false;
         if (worker->role == ROLE_SHARD && worker->welcomed)
             setup_shard(c, i, out);
@@ -258,7 +258,7 @@ static bool is_waited_for(const struct coordinator *c, const struct member *work
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        const struct member *worker = &c->membership.members[i];
+        const struct member *worker = &c->roster.members[i];
         bool replica = worker->role == ROLE_REPLICA;
         if (!worker->ready && is_waited_for(c, worker))
             return false;
@@ -277,15 +277,15 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
 
 static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     struct message message = {.type = MESSAGE_RESTORE};
-    message.restore = (struct message_restore){.attempt = c->recovery.attempt,
+    message.restore = (struct message_restore){.attempt = c->roster.attempt,
                                                .step = c->recovery.durable[0].step,
                                                .digest = c->recovery.durable[0].digests[link]};
-    send_to(c, link, message, out);
+    roster_send(&c->roster, link, message, out);
 }
 
 /* A device is worth a line, the CPU is not. */
 void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     if (!strcmp(worker->device, device))
         return;
     snprintf(worker->device, sizeof worker->device, "%s", device);
@@ -297,8 +297,8 @@ void note_device(struct coordinator *c, uint32_t link, const char *device, struc
 
 int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
-    struct member *worker = &c->membership.members[link];
-    if (message->ready.attempt != c->recovery.attempt || worker->ready ||
+    struct member *worker = &c->roster.members[link];
+    if (message->ready.attempt != c->roster.attempt || worker->ready ||
         c->phase == PHASE_REJOINING) {
         c->stale++;
         return 0;
@@ -310,7 +310,7 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
     }
     worker->ready = true;
     if (c->phase == PHASE_RUNNING && worker->role == ROLE_REPLICA)
-        steering_join(c, link, now_ns, out);
+        dispatch_join(&c->dispatch, link, now_ns, out);
     setup_start_if_complete(c, now_ns, out);
     return 0;
 }
@@ -341,14 +341,14 @@ static int restore_older(struct coordinator *c, uint32_t link,
 int on_restored(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                 struct output *out) {
     const struct message_restored *restored = &message->restored;
-    if (restored->attempt != c->recovery.attempt || c->phase != PHASE_SETTING_UP ||
-        c->membership.members[link].ready) {
+    if (restored->attempt != c->roster.attempt || c->phase != PHASE_SETTING_UP ||
+        c->roster.members[link].ready) {
         c->stale++;
         return 0;
     }
     if (restored->status)
         return restore_older(c, link, restored, out);
-    c->membership.members[link].ready = true;
+    c->roster.members[link].ready = true;
     setup_start_if_complete(c, now_ns, out);
     return 0;
 }

@@ -15,17 +15,17 @@ static void serialize_members(struct codec *codec, struct coordinator *c) {
     serialize_u32(codec, &links);
     for (uint32_t i = 0; i < links && !codec->in.failed; i++) {
         bool known = i < coordinator_links(c);
-        uint64_t incarnation = known ? c->membership.members[i].incarnation : 0;
+        uint64_t incarnation = known ? c->roster.members[i].incarnation : 0;
         serialize_u64(codec, &incarnation);
         if (known)
-            c->membership.members[i].incarnation = incarnation;
+            c->roster.members[i].incarnation = incarnation;
     }
     serialize_u64(codec, &c->membership.incarnations);
 }
 
 static void serialize_machine(struct codec *codec, struct coordinator *c) {
     serialize_members(codec, c);
-    serialize_u32(codec, &c->recovery.attempt);
+    serialize_u32(codec, &c->roster.attempt);
     steering_code(codec, c);
 }
 

@@ -7,6 +7,7 @@
 #include "base/device_choice.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/machine.h"
 #include "coordinator/steering_parts.h"
@@ -33,6 +34,11 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->settings.optimizer.weight = settings->data->weight_sum;
     membership_init(c);
     c->steering = steering_new(&c->settings);
+    dispatch_init(&c->dispatch, &c->roster,
+                  &(struct dispatch_settings){.chunks = steering_chunks(&c->settings),
+                                              .parameters = c->parameters,
+                                              .portion_chunks = c->settings.portion_chunks,
+                                              .backup_copies = c->settings.backup_copies});
     if (!settings->saved || !recovery_take_saved(c, settings->saved))
         return c;
     coordinator_free(c);
@@ -43,6 +49,7 @@ void coordinator_free(struct coordinator *c) {
     if (!c)
         return;
     recovery_release(c);
+    dispatch_release(&c->dispatch);
     steering_free(c->steering);
     membership_release(c);
     free(c);
@@ -53,14 +60,29 @@ void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out
     recovery_begin(c, out);
 }
 
+/* Evaluations shorter than this are cheaper to redo than to journal. */
+#define JOURNAL_FROM_NS INT64_C(100000000)
+/* After one this short the journal, which costs a commit a program, is left again. */
+#define JOURNAL_UNTIL_NS INT64_C(10000000)
+
+/* From then on a later coordinator can go on in the middle of it. */
+static void journal_long_evaluation(struct coordinator *c, int64_t now_ns, struct output *out) {
+    const struct current_evaluation *evaluation = &c->dispatch.evaluation;
+    if (evaluation->running && now_ns - evaluation->started_ns >= JOURNAL_FROM_NS &&
+        !evaluation->request.minibatch)
+        durability_journal_from_now(c, out);
+}
+
 int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (now_ns - c->ticked_ns > PAUSE_NS)
         membership_forgive_silence(c, now_ns);
     c->ticked_ns = now_ns;
     membership_ping(c, now_ns, out);
     int code = membership_lose_silent(c, now_ns, out);
-    if (!code && c->phase == PHASE_RUNNING)
-        steering_tick(c, now_ns, out);
+    if (!code && c->phase == PHASE_RUNNING) {
+        journal_long_evaluation(c, now_ns, out);
+        dispatch_wake_idle(&c->dispatch, now_ns, out);
+    }
     return code;
 }
 
@@ -68,7 +90,7 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
 
 static int on_refused(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
-    const struct member *worker = &c->membership.members[link];
+    const struct member *worker = &c->roster.members[link];
     if (c->settings.on_hosts)
         return coordinator_lost(c, link, message->refused.reason, now_ns, out);
     if (message->refused.busy) {
@@ -103,7 +125,7 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
 int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, bool refused,
                         int64_t now_ns, struct output *out) {
     struct membership *membership = &c->membership;
-    const struct member *worker = &membership->members[link];
+    const struct member *worker = &c->roster.members[link];
     uint64_t program = steering_next_program(c);
     if (membership->starved_program != program)
         membership->starved = 0;
@@ -125,7 +147,7 @@ int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, b
  * fail again. */
 static int device_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                          struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     struct device_choice choice;
     bool chosen = device_choice_read(c->settings.device, &choice) && choice.kind == CHOICE_AUTO;
     if (chosen && !worker->device_failed)
@@ -147,7 +169,7 @@ static int folder_is_fenced(struct coordinator *c, const char *why) {
  * the run, since the worker would fail in the same way again; but on another host it may not. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    const struct member *worker = &c->membership.members[link];
+    const struct member *worker = &c->roster.members[link];
     int code = -(int)message->failed.status;
     if (message->failed.device)
         return device_failed(c, link, message->failed.reason, now_ns, out);
@@ -177,8 +199,8 @@ void coordinator_abandon(struct coordinator *c) {
 
 void coordinator_dismiss(struct coordinator *c, const char *why, bool again, struct output *out) {
     struct message message = {.type = MESSAGE_BYE, .bye = {.reason = why, .again = again}};
-    send_to_shards(c, message, out);
-    send_to_replicas(c, message, out);
+    roster_send_shards(&c->roster, message, out);
+    roster_send_replicas(&c->roster, message, out);
     c->phase = PHASE_DISMISSED;
 }
 
@@ -188,6 +210,49 @@ static int on_pong(struct coordinator *c, uint32_t link, const struct message *m
                    int64_t now_ns, struct output *out) {
     (void)c, (void)link, (void)message, (void)now_ns,
         (void)out; /* coordinator_step() has noted it */
+    return 0;
+}
+
+/* Whether the next program may go out before every shard has confirmed every fold. A shard gets
+ * FOLD before it, on the same connection, and its CHECK finds out if one is missing. So nothing
+ * waits for FOLDED, which is a third of what a short evaluation takes. But a program that is
+ * journalled must wait: if this process died before it sent FOLD, the next one would send the
+ * program alone. */
+static bool may_run_ahead(struct coordinator *c, int64_t now_ns) {
+    if (now_ns - c->dispatch.evaluation.started_ns < JOURNAL_UNTIL_NS)
+        durability_journal_no_more(c);
+    return !c->recovery.journalling || mutant(ROUND_BEFORE_FOLDS);
+}
+
+static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
+    if (!dispatch_is_counted(&c->dispatch) ||
+        (c->dispatch.decisions.unfolded && !may_run_ahead(c, now_ns)))
+        return;
+    dispatch_end(&c->dispatch);
+    steering_evaluated(c, now_ns, out);
+}
+
+static int on_want(struct coordinator *c, uint32_t link, const struct message *message,
+                   int64_t now_ns, struct output *out) {
+    dispatch_wanted(&c->dispatch, link, &message->want, now_ns, out);
+    return 0;
+}
+
+static int on_flushed(struct coordinator *c, uint32_t link, const struct message *message,
+                      int64_t now_ns, struct output *out) {
+    if (c->phase == PHASE_REJOINING) {
+        c->stale++; /* nothing is decided before the journal is in force: it reports again */
+        return 0;
+    }
+    if (dispatch_flushed(&c->dispatch, link, &message->flushed, now_ns, out))
+        end_evaluation_if_complete(c, now_ns, out);
+    return 0;
+}
+
+static int on_folded(struct coordinator *c, uint32_t link, const struct message *message,
+                     int64_t now_ns, struct output *out) {
+    if (dispatch_folded(&c->dispatch, link, &message->folded, out))
+        end_evaluation_if_complete(c, now_ns, out);
     return 0;
 }
 
@@ -251,7 +316,7 @@ static int fenced(struct coordinator *c, uint64_t epoch) {
 
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    struct member *worker = &c->membership.members[link];
+    struct member *worker = &c->roster.members[link];
     handler *handle = worker->role == ROLE_SHARD ? handler_of_shard(message->type)
                                                  : handler_of_replica(message->type);
     if (message->epoch > c->settings.epoch && c->phase < PHASE_STOPPED)
@@ -329,20 +394,20 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
     struct coordinator_view view = {
         .phase = c->phase,
         .reason = o->reason,
-        .attempt = c->recovery.attempt,
+        .attempt = c->roster.attempt,
         .ticked_ns = c->ticked_ns,
         .parameters = c->parameters,
-        .evaluations = s->evaluations,
+        .evaluations = c->dispatch.evaluations,
         .rounds = o->rounds,
-        .backup_copies = s->backup_copies,
-        .stale = c->stale,
+        .backup_copies = c->dispatch.backup_copies,
+        .stale = c->stale + c->dispatch.stale,
         .durable = c->recovery.durable_count > 0,
         .durable_step = c->recovery.durable[0].step,
-        .evaluation = {.number = s->evaluation.number,
-                       .running = s->evaluation.running,
-                       .started_ns = s->evaluation.started_ns,
-                       .chunks = chunks_asked_for(&s->plan),
-                       .counted = s->plan.counted_chunks},
+        .evaluation = {.number = c->dispatch.evaluation.number,
+                       .running = c->dispatch.evaluation.running,
+                       .started_ns = c->dispatch.evaluation.started_ns,
+                       .chunks = chunks_asked_for(&c->dispatch.plan),
+                       .counted = c->dispatch.plan.counted_chunks},
         .started = o->started,
         .step = o->step,
         .loss = o->loss,
@@ -365,7 +430,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
 }
 
 struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link) {
-    const struct member *member = &c->membership.members[link];
+    const struct member *member = &c->roster.members[link];
     struct worker_view view = {
         .role = member->role,
         .index = member->index,
@@ -380,7 +445,7 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
         .host = member->host,
     };
     if (member->role == ROLE_REPLICA) {
-        const struct workload *workload = workload_of(c, link);
+        const struct workload *workload = workload_of(&c->dispatch, link);
         view.portions = workload->portions;
         view.chunks = workload->chunks;
         view.chunks_per_ns = workload->chunks_per_ns;
@@ -399,11 +464,11 @@ static void view_counted(const struct plan *plan, struct chunk_view *chunks) {
 }
 
 /* Of chunks with a backup copy, the replica that had them first is named. */
-static void view_handed(const struct handed *handed, int replica, struct chunk_view *chunks) {
-    for (uint32_t i = handed->run.first; i < handed->run.first + handed->run.count; i++) {
+static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
+    for (uint32_t i = portion->run.first; i < portion->run.first + portion->run.count; i++) {
         if (chunks[i].state == CHUNK_COUNTED)
             continue;
-        if (handed->backed_up)
+        if (portion->backed_up)
             chunks[i] = (struct chunk_view){CHUNK_BACKED_UP, replica};
         else if (chunks[i].state == CHUNK_WAITING)
             chunks[i] = (struct chunk_view){CHUNK_RUNNING, replica};
@@ -420,13 +485,13 @@ static void pick(const struct evaluation_parts *parts, const struct chunk_view *
 }
 
 void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) {
-    const struct plan *plan = &c->steering->plan;
+    const struct plan *plan = &c->dispatch.plan;
     struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
     view_counted(plan, all);
     for (uint32_t i = 0; i < c->settings.replicas; i++) {
-        const struct workload *workload = &c->steering->workloads[i];
-        for (uint32_t j = 0; j < workload->handed_count; j++)
-            view_handed(&workload->handed[j], (int)i, all);
+        const struct workload *workload = &c->dispatch.workloads[i];
+        for (uint32_t j = 0; j < workload->dispatched_count; j++)
+            view_portion(&workload->dispatched[j], (int)i, all);
     }
     if (plan->wanted_chunks)
         pick(&plan->wanted, all, chunks);

@@ -270,33 +270,33 @@ void bench_start_durable(struct fixture *f) {
 /* ---- inside ---- */
 
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
-    workload_of(f->coordinator, replica)->chunks_per_ns = chunks_per_ns;
-    f->coordinator->steering->rate_known = false;
+    workload_of(&f->coordinator->dispatch, replica)->chunks_per_ns = chunks_per_ns;
+    f->coordinator->dispatch.rate_known = false;
 }
 
 void bench_pass_over(struct fixture *f, uint32_t replica, uint32_t evaluations) {
-    workload_of(f->coordinator, replica)->passed_over = evaluations;
+    workload_of(&f->coordinator->dispatch, replica)->passed_over = evaluations;
 }
 
 void bench_delivery(struct fixture *f, double ns) {
-    f->coordinator->steering->delivery_ns = ns;
+    f->coordinator->dispatch.delivery_ns = ns;
 }
 
 void bench_move_away(struct fixture *f, uint32_t replica) {
-    strcpy(f->coordinator->membership.members[replica].host, "elsewhere");
+    strcpy(f->coordinator->roster.members[replica].host, "elsewhere");
 }
 
 void bench_rest(struct fixture *f, uint32_t replica) {
-    workload_of(f->coordinator, replica)->idle = true;
+    workload_of(&f->coordinator->dispatch, replica)->idle = true;
 }
 
 void bench_back_up(struct fixture *f, uint32_t replica) {
-    workload_of(f->coordinator, replica)->handed[0].backed_up = true;
+    workload_of(&f->coordinator->dispatch, replica)->dispatched[0].backed_up = true;
 }
 
 void bench_hand_out_all(struct fixture *f) {
     struct run run;
-    while (plan_take(&f->coordinator->steering->plan, 0, CHUNKS, &run))
+    while (plan_take(&f->coordinator->dispatch.plan, 0, CHUNKS, &run))
         continue;
 }
 

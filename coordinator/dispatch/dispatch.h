@@ -1,0 +1,238 @@
+/* Dispatch: who computes which chunks of the evaluation that runs, and which of what they send
+ * counts.
+ *
+ * It is told of an evaluation, hands out its chunks, has late ones computed twice, decides on each
+ * flush once, and adds up what it accepts; whoever began the evaluation reads the sums when
+ * dispatch_is_counted(). It knows neither what asks for evaluations nor what becomes of them: it
+ * may use wire/, numeric/ and base/, and of the coordinator this folder alone. It calls nobody
+ * back: what it wants done is in the output. */
+#ifndef DML_COORDINATOR_DISPATCH_DISPATCH_H
+#define DML_COORDINATOR_DISPATCH_DISPATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bounds.h"
+#include "base/bytes.h"
+#include "coordinator/dispatch/commit.h"
+#include "coordinator/dispatch/output.h"
+#include "coordinator/dispatch/plan.h"
+#include "numeric/totals.h"
+#include "objective/objective.h"
+#include "wire/evaluation.h"
+#include "wire/message.h"
+
+struct codec;
+
+/* ---- the workers ---- */
+
+struct member {
+    enum role role;
+    uint32_t index;
+    uint64_t incarnation;
+    bool connected, welcomed;
+    bool introduced; /* replica: has been told of the data and of the shards */
+    bool ready;      /* set up for this attempt; shard: restored too */
+    uint32_t restarts;
+    int64_t heard_ns; /* when it last said something */
+    uint32_t pid, threads;
+    char host[64];
+    char device[128];   /* what it computes on, of its last READY; "": not known */
+    bool device_failed; /* with `device` auto it is set up with the CPU from now on */
+};
+
+/* The workers by link, and what all messages to them name. Belongs to the machine around. */
+struct roster {
+    struct member *members; /* [shards + replicas] */
+    uint32_t shards, replicas;
+    uint64_t epoch;   /* of this coordinator */
+    uint32_t attempt; /* what belongs to another one is ignored */
+};
+
+static inline uint32_t roster_links(const struct roster *roster) {
+    return roster->shards + roster->replicas;
+}
+
+/* Sends to one link, with the epoch filled in. */
+void roster_send(const struct roster *roster, uint32_t link, struct message message,
+                 struct output *out);
+/* To all of a role that are connected. What the others miss, they learn when they are set up. */
+void roster_send_shards(const struct roster *roster, struct message message, struct output *out);
+void roster_send_replicas(const struct roster *roster, struct message message, struct output *out);
+
+/* ---- the state ---- */
+
+/* A portion that a replica has in hand: not all of its chunks are counted. */
+struct dispatched {
+    struct run run;
+    int64_t at_ns;
+    bool backed_up; /* another replica has a copy */
+    bool trial;     /* to see how fast it is now: who has nothing left to do copies it at once */
+};
+
+/* What a replica has to do, and how fast it does it. */
+struct workload {
+    bool told;         /* of the evaluation that runs */
+    bool idle;         /* will not ask for more: was told to rest, or given a portion marked LAST */
+    uint64_t portions; /* handed out to it, over the run */
+    uint64_t chunks;   /* counted from it, over the run */
+    double chunks_per_ns;  /* of its last flush; 0: not known */
+    double before;         /* of the one before */
+    uint32_t passed_over;  /* evaluations in a row to which it could add nothing in time */
+    double delivery_ns;    /* of its last flush: from the end of computing to the decision */
+    uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
+    struct dispatched *dispatched;
+    uint32_t dispatched_count, dispatched_capacity;
+};
+
+/* What is to be evaluated. */
+struct evaluation_request {
+    struct evaluation_parts parts;
+    struct bounds bounds;             /* of the derivatives, or of the curvature on a row's part */
+    struct objective_drawing drawing; /* of the curvature */
+    bool minibatch;                   /* short: shared out at once if it can be; leaves no record */
+};
+
+/* The evaluation that runs, or ran last. */
+struct current_evaluation {
+    struct evaluation_request request;
+    uint32_t number; /* of this attempt, from 1 */
+    bool running;
+    bool exceeded; /* some derivative was beyond the bound */
+    bool shared;   /* several replicas may have the same chunks in hand */
+    struct maxima maxima;
+    int64_t started_ns;
+    struct totals totals; /* over the chunks counted */
+};
+
+struct dispatch_settings {
+    uint32_t chunks; /* from the first on that evaluations may cover */
+    uint64_t parameters;
+    uint32_t portion_chunks; /* 0: adapts */
+    bool backup_copies;
+};
+
+struct dispatch {
+    struct dispatch_settings settings;
+    const struct roster *roster;
+    uint64_t evaluations; /* made in all, redone ones included, minibatches not */
+    struct current_evaluation evaluation;
+    struct plan plan;
+    struct decisions decisions;
+    struct bytes log; /* of this evaluation's accepted flushes, see commit_next() */
+    bool journalled;  /* each of them is also a record for the journal */
+    uint64_t stale;   /* messages ignored */
+
+    struct workload *workloads; /* [replicas] */
+    uint64_t backup_copies;
+    int64_t looked_ns; /* when portions worth copying were last looked for */
+    bool rate_known;
+    double rate;        /* of all replicas that are ready, chunks a ns */
+    double delivery_ns; /* that a flush is expected to take at most */
+    double expected_ns; /* that the evaluation takes if all keep their speed; 0: not known */
+};
+
+/* Both must outlive it and stay where they are. */
+void dispatch_init(struct dispatch *d, const struct roster *roster,
+                   const struct dispatch_settings *settings);
+void dispatch_release(struct dispatch *d);
+
+/* Of the replica on this link. */
+static inline struct workload *workload_of(const struct dispatch *d, uint32_t link) {
+    return &d->workloads[link - d->roster->shards];
+}
+
+/* ---- one evaluation ---- */
+
+/* Takes an evaluation to do, and returns its number: replicas may begin when the shards are told
+ * of that, too. */
+uint32_t dispatch_prepare(struct dispatch *d, const struct evaluation_request *request);
+/* Hands out the evaluation that was prepared. */
+void dispatch_begin(struct dispatch *d, int64_t now_ns, struct output *out);
+/* Time passes, or a link is free: replicas get what came back, or a copy of what takes another one
+ * long. */
+void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out);
+/* Whether the evaluation runs and all its chunks are counted. Some shards may still have to confirm
+ * folds: d->decisions.unfolded. */
+bool dispatch_is_counted(const struct dispatch *d);
+/* Ends it: no flush counts any more. */
+void dispatch_end(struct dispatch *d);
+/* Forgets it, with the numbers of the attempt. */
+void dispatch_forget(struct dispatch *d);
+
+/* ---- replicas that come and go ---- */
+
+void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);
+/* The chunks that it had in hand and that are not counted go to others. */
+void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);
+
+/* ---- messages ---- */
+
+void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_want *want,
+                     int64_t now_ns, struct output *out);
+/* Whether the flush counts now; whether the last shard has folded it: then the evaluation may be
+ * complete. */
+bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
+                      int64_t now_ns, struct output *out);
+bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
+                     struct output *out);
+
+/* ---- going on from a journal ---- */
+
+/* Whether the shard has what the log of a former coordinator tells of, and no more. */
+bool dispatch_fits(const struct bytes *log, const struct message_holding *holding);
+/* Begins the evaluation anew, and decides as the log says. */
+void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns,
+                     struct output *out);
+
+/* Its part of the machine's record. */
+void dispatch_serialize(struct codec *codec, struct dispatch *d);
+void serialize_maxima(struct codec *codec, struct maxima *maxima);
+
+/* ---- for the sources of this folder ----
+ *
+ * In their order: each calls only those before it. */
+
+/* ---- backup.c ---- */
+
+/* A replica is slow if others are faster by more than this factor. */
+#define SLOW_FACTOR 2.0
+
+void workload_note(struct workload *workload, struct run run, int64_t now_ns);
+/* What the replica has in hand is forgotten: what is counted; what these runs cover; all. */
+void workload_forget_counted(struct workload *workload, const struct plan *plan);
+void workload_forget(struct workload *workload, const struct run_list *runs);
+void workload_clear(struct workload *workload);
+
+/* The rate at which the replica computed the flush that was just counted. */
+void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns);
+/* A flush with these chunks, which the replica had in hand, is accepted now. */
+void workload_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns);
+/* Another process has taken its place. */
+void workload_forget_rate(struct workload *workload);
+
+/* An evaluation begins: what its flushes will take follows from those of the last one. */
+void backup_expect_delivery(struct dispatch *d);
+/* Whether this replica is slow enough that its next portion may get a backup copy. */
+bool backup_is_expected(const struct dispatch *d, uint32_t link);
+/* Whether it is time to look for portions worth copying, and there may be any. */
+bool backup_may_look(struct dispatch *d, int64_t now_ns);
+/* What others have in hand and the replica should copy; NULL if nothing is worth it. A portion is
+ * copied once. */
+struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns);
+
+/* ---- portions.c ---- */
+
+/* Tells the replica of the evaluation, unless it was told. */
+void portions_announce(struct dispatch *d, uint32_t link, struct output *out);
+/* Hands out a minibatch: at once if it is short, and not to those that would be late. */
+void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out);
+/* Sends the replica its next portion, or to rest. */
+void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);
+
+/* ---- flush.c ---- */
+
+/* Counts the flushes of the log and has them folded by shards that have not yet. */
+void flush_replay(struct dispatch *d, const struct bytes *log, struct output *out);
+
+#endif
