@@ -17,7 +17,7 @@
 #include "coordinator/dispatch/commit.h"
 #include "coordinator/dispatch/output.h"
 #include "coordinator/dispatch/plan.h"
-#include "numeric/totals.h"
+#include "numeric/exact.h"
 #include "objective/objective.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
