@@ -8,7 +8,7 @@ import sys
 import source
 
 DOCUMENTS = ['README.md', *sorted(f'doc/{path.name}' for path in (source.ROOT / 'doc').glob('*.md')),
-             'tests/fault/README.md', 'tests/hosts/README.md']
+             'bench/NOTES.md', 'tests/fault/README.md', 'tests/hosts/README.md']
 
 # What a list need not name: what tells of a change, and what was measured.
 BESIDE = {'NEWS', 'bench/RESULTS.md', *DOCUMENTS}

@@ -14,7 +14,7 @@ struct sizing {
 };
 
 /* The longest history whose passes cost at most half as much as the rest of an evaluation, by the
- * bytes that both move: see doc/ARCHITECTURE.md. At least 1, `parameters` being at least 1. */
+ * bytes that both move: see bench/NOTES.md. At least 1, `parameters` being at least 1. */
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type);
 
 /* Sets the numbers of workers and threads. They may depend on the machine, which has `cpus` for us,
@@ -70,7 +70,7 @@ struct memory_need {
     uint32_t shards, replicas;
 };
 
-/* As counted of workers at work: doc/ARCHITECTURE.md has the figures. `block`: with a block
+/* As counted of workers at work: doc/MODELS.md has the figures. `block`: with a block
  * preconditioner. */
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
                                   const struct sizing *sizing, bool block);
