@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "base/escape.h"
+#include "base/text.h"
 
 static _Thread_local char text[2048];
 

@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 
@@ -111,9 +110,9 @@ static void delay(long milliseconds) {
     sigemptyset(&ends);
     sigaddset(&ends, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &ends, &before);
-    nanosleep(&(struct timespec){.tv_sec = milliseconds / 1000,
-                                 .tv_nsec = milliseconds % 1000 * NS_PER_MS},
-              NULL);
+    nanosleep(
+        &(struct timespec){.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000},
+        NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -4,21 +4,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
-#include "base/filesystem.h"
-#include "base/guard.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
+
+/* ---- writing ---- */
 
 static void new_file_release(struct new_file *file) {
     free(file->path);
@@ -108,6 +110,8 @@ void new_file_discard(struct new_file *file) {
     close(file->descriptor);
     new_file_release(file);
 }
+
+/* ---- reading ---- */
 
 int file_read(const char *path, size_t length_max, char **data, size_t *length) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
@@ -199,6 +203,8 @@ int file_map(const char *path, const void **data, size_t *length) {
     return 0;
 }
 
+/* ---- folders ---- */
+
 /* A new folder survives a power cut only after an fsync of the folder above it. One that may be
  * written but not read cannot be synced. */
 static int make_below(const char *above, const char *path, unsigned mode) {
@@ -284,6 +290,8 @@ uint64_t file_bytes(const char *path) {
     return bytes;
 }
 
+/* ---- names ---- */
+
 bool name_is_temporary(const char *name) {
     size_t digits = strlen(name);
     while (digits && name[digits - 1] >= '0' && name[digits - 1] <= '9')
@@ -324,4 +332,125 @@ char *path_folder(const char *path) {
     if (slash == path)
         return memory_copy_string("/");
     return memory_format("%.*s", (int)(slash - path), path);
+}
+
+/* ---- file systems ---- */
+
+/* The numbers by which statfs() tells file systems apart, of those whose files other hosts may
+ * change: from linux/magic.h, the kernel's sources, and their makers. */
+static const struct {
+    uint32_t magic;
+    const char *name;
+} networks[] = {
+    {0x00006969, "NFS"},
+    {0x0000517b, "SMB"},
+    {0xff534d42, "CIFS"},
+    {0xfe534d42, "SMB 2 and 3"},
+    {0x0000564c, "NCP"},
+    {0x0bd00bd0, "Lustre"},
+    {0x47504653, "GPFS"},
+    {0x19830326, "BeeGFS"},
+    {0x00c36400, "Ceph"},
+    {0x5346414f, "AFS (OpenAFS)"},
+    {0x6b414653, "AFS (kernel)"},
+    {0x73757245, "Coda"},
+    {0x01021997, "9p"},
+    {0x65735546, "FUSE: sshfs, GlusterFS, virtiofs, …"},
+    {0x20030528, "OrangeFS, PVFS2"},
+    {0x01161970, "GFS2"},
+    {0x7461636f, "OCFS2"},
+    {0xaad7aaea, "PanFS"},
+    {0xbeefdead, "StorNext"},
+    {0x013111a8, "IBRIX"},
+    {0xbacbacbc, "VMware's shared folders"},
+    {0x786f4256, "VirtualBox's shared folders"},
+    {0x7c7c6673, "Parallels' shared folders"},
+};
+
+bool filesystem_is_network(const char *path) {
+    struct statfs status;
+    const char *told = getenv("DML_FILESYSTEM");
+    if (told && (!strcmp(told, "network") || !strcmp(told, "local")))
+        return *told == 'n';
+    if (statfs(path, &status))
+        return false;
+    for (size_t i = 0; i < sizeof networks / sizeof networks[0]; i++)
+        if ((uint32_t)status.f_type == networks[i].magic)
+            return true;
+    return false;
+}
+
+/* ---- the guard ---- */
+
+static struct {
+    char *path; /* NULL: nothing is guarded */
+    char text[GUARD_TEXT];
+    struct stat status; /* of the file when it got that text */
+} guard;
+
+void guard_set(const char *path, const char *text) {
+    guard_clear();
+    guard.path = memory_copy_string(path);
+    strncpy(guard.text, text, sizeof guard.text - 1);
+    (void)stat(path, &guard.status);
+}
+
+void guard_clear(void) {
+    free(guard.path);
+    guard.path = NULL;
+    memset(guard.text, 0, sizeof guard.text);
+    memset(&guard.status, 0, sizeof guard.status);
+}
+
+/* For a process without a free descriptor, which must not end a run for that. An NFS client may
+ * answer from what it knew a minute ago. */
+static bool looks_unchanged(void) {
+    struct stat now;
+    const struct stat *then = &guard.status;
+    return stat(guard.path, &now) == 0 && now.st_dev == then->st_dev &&
+           now.st_ino == then->st_ino && now.st_size == then->st_size &&
+           now.st_mtim.tv_sec == then->st_mtim.tv_sec &&
+           now.st_mtim.tv_nsec == then->st_mtim.tv_nsec;
+}
+
+/* Opens the file anew each time: only open() makes an NFS client ask the server. A file that is
+ * gone is another's too: whoever made a new one in its place has the lock of that. */
+static int read_text(char text[GUARD_TEXT]) {
+    text[0] = '\0';
+    int descriptor = open(guard.path, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0 && (errno == ENOENT || errno == ESTALE))
+        return 0;
+    if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && looks_unchanged()) {
+        strcpy(text, guard.text);
+        return 0;
+    }
+    ssize_t got = descriptor < 0 ? -1 : read(descriptor, text, GUARD_TEXT - 1);
+    int number = errno;
+    if (descriptor >= 0)
+        close(descriptor);
+    if (got < 0 && number != ESTALE)
+        return -1;
+    text[got < 0 ? 0 : got] = '\0';
+    errno = number;
+    return 0;
+}
+
+int guard_check(void) {
+    char text[GUARD_TEXT];
+    if (!guard.path)
+        return 0;
+    if (read_text(text))
+        return error_set_errno(ERROR_IO, "cannot read %s", guard.path);
+    if (!strcmp(text, guard.text))
+        return 0;
+    text[strcspn(text, "\n")] = '\0';
+    return error_set(ERROR_AGAIN,
+                     "another process took over from this one (%s says: %s); this one writes "
+                     "nothing more",
+                     guard.path, *text ? text : "nothing");
+}
+
+bool guard_holds(void) {
+    char text[GUARD_TEXT];
+    return !guard.path || (!read_text(text) && !strcmp(text, guard.text));
 }

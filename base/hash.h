@@ -16,4 +16,12 @@ void hash_stream_add(struct hash_stream *stream, const void *data, size_t length
 void hash_stream_text(const struct hash_stream *stream, char text[HASH128_TEXT]);
 void hash_stream_free(struct hash_stream *stream);
 
+/* SHA-256, which people compare, and of which the name of a key is a part. */
+struct sha256; /* opaque */
+struct sha256 *sha256_new(void);
+void sha256_add(struct sha256 *sha, const void *data, size_t length);
+#define SHA256_TEXT 65
+/* Writes the digest in hexadecimal and frees `sha`. */
+void sha256_finish(struct sha256 *sha, char text[SHA256_TEXT]);
+
 #endif

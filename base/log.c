@@ -7,8 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/escape.h"
-#include "base/terminal.h"
+#include "base/text.h"
 
 enum log_level log_level_now = LOG_INFO;
 

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sysexits.h>
 #include <unistd.h>
-
-#include "base/error.h"
 
 #define CACHE_LINE 64
 
-static int status = -ERROR_UNAVAILABLE;
+static int status = EX_UNAVAILABLE;
 
 void memory_is_of_worker(void) {
     status = MEMORY_STATUS;
@@ -84,19 +83,4 @@ void *memory_map(size_t bytes) {
 void memory_unmap(void *start, size_t bytes) {
     if (start)
         munmap(start, bytes ? bytes : 1);
-}
-
-/* A run on small data takes half of this; its threads may have arenas of their own. */
-#define NEEDED_BYTES ((size_t)64 << 20)
-
-int memory_suffices(void) {
-    void *start = mmap(NULL, NEEDED_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start == MAP_FAILED)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%zu MiB of address space are needed and cannot be had: raise the limit "
-                         "(ulimit -v), or make memory free",
-                         NEEDED_BYTES >> 20);
-    munmap(start, NEEDED_BYTES);
-    return 0;
 }

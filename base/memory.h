@@ -46,8 +46,4 @@ char *memory_format(const char *format, ...) __attribute__((format(printf, 1, 2)
 void *memory_map(size_t bytes);
 void memory_unmap(void *start, size_t bytes);
 
-/* ERROR_UNAVAILABLE if not even a small run would have the memory that it takes: libraries that
- * allocate by themselves would end the process without a word. Ask before anything is begun. */
-int memory_suffices(void);
-
 #endif

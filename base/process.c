@@ -1,20 +1,22 @@
 #define _GNU_SOURCE
 #include "base/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/memory.h"
 
 static void open_standard_descriptors(void) {
@@ -49,8 +51,7 @@ char *process_beside(const char *name) {
     if (length <= 0)
         return memory_copy_string(name);
     own[length] = '\0';
-    char *folder = path_folder(own), *beside = path_join(folder, name);
-    free(folder);
+    char *beside = memory_format("%.*s/%s", (int)(strrchr(own, '/') - own), own, name);
     if (access(beside, X_OK) == 0)
         return beside;
     free(beside);
@@ -71,4 +72,17 @@ int process_end(int code) {
     if (code || written)
         return code;
     return error_set(ERROR_IO, "cannot write to standard output");
+}
+
+int thread_start(pthread_t *thread, void *(*work)(void *context), void *context) {
+    sigset_t all, before;
+    sigfillset(&all);
+    /* Blocked here and not in the new thread, which inherits the mask: a signal could otherwise
+     * reach the thread before its first statement. */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    errno = pthread_create(thread, NULL, work, context);
+    int failed = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
+    return failed ? error_set_errno(ERROR_UNAVAILABLE, "cannot start a thread") : 0;
 }

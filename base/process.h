@@ -1,6 +1,8 @@
-/* The beginning and the end that all programs have in common. */
+/* What all programs have in common: their beginning and end, and threads. */
 #ifndef DML_BASE_PROCESS_H
 #define DML_BASE_PROCESS_H
+
+#include <pthread.h>
 
 /* The first call of main(). Descriptors 0 to 2 that are closed are opened on /dev/null, so that no
  * file or socket takes their place and gets what is printed. A file that may not grow (ulimit -f)
@@ -21,5 +23,9 @@ void process_raise_descriptors(unsigned wanted);
 /* The last call: 0 or an error code. If there is none yet, what was printed on standard output must
  * have been written: else ERROR_IO is recorded and answered. */
 int process_end(int code);
+
+/* Starts a thread that serves this process and takes no signals: they go to the threads that were
+ * there before. Answers 0, or ERROR_UNAVAILABLE if the system has no more threads. */
+int thread_start(pthread_t *thread, void *(*work)(void *context), void *context);
 
 #endif

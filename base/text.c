@@ -1,9 +1,13 @@
 #include "base/text.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -33,4 +37,195 @@ json_t *text_to_json(const char *text) {
 
 json_t *number_json(double number) {
     return isfinite(number) ? json_real(number) : json_null();
+}
+
+/* ---- escapes ---- */
+
+#define ESCAPE_BYTES 5 /* "\x1b" and a 0 */
+
+/* Bytes of the UTF-8 character at `text`; 0 if there is none. */
+static size_t utf8_length(const char *text) {
+    unsigned char first = (unsigned char)*text;
+    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+    if (first > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    return length;
+}
+
+/* ASCII's control characters; and those from 0x80 to 0x9f, which some terminals obey as bytes and
+ * others as characters of UTF-8. */
+static bool is_control(const char *text, size_t length) {
+    unsigned char c = (unsigned char)*text;
+    if (length > 1)
+        return c == 0xc2 && (unsigned char)text[1] < 0xa0;
+    return c < 0x20 || (c >= 0x7f && c < 0xa0);
+}
+
+static void escape_byte(char to[ESCAPE_BYTES], char byte) {
+    static const char short_form[] = "\nn\tt\rr";
+    const char *found = byte ? strchr(short_form, byte) : NULL;
+    if (found && byte < ' ')
+        snprintf(to, ESCAPE_BYTES, "\\%c", found[1]);
+    else
+        snprintf(to, ESCAPE_BYTES, "\\x%02x", (unsigned)(unsigned char)byte);
+}
+
+size_t escape_controls(char *to, size_t size, const char *from) {
+    size_t used = 0;
+    while (*from) {
+        char piece[2 * ESCAPE_BYTES] = "";
+        size_t length = utf8_length(from);
+        if (!length)
+            length = 1;
+        if (is_control(from, length))
+            for (size_t i = 0; i < length; i++)
+                escape_byte(piece + strlen(piece), from[i]);
+        else
+            memcpy(piece, from, length);
+        size_t bytes = strlen(piece);
+        if (used + bytes >= size)
+            break;
+        memcpy(to + used, piece, bytes);
+        used += bytes;
+        from += length;
+    }
+    to[used] = '\0';
+    return used;
+}
+
+char *escape_copy(const char *text) {
+    size_t size = (ESCAPE_BYTES - 1) * strlen(text) + 1; /* if every byte is escaped */
+    char *escaped = memory_new(size, 1);
+    escape_controls(escaped, size, text);
+    return escaped;
+}
+
+void escape_put(const char *text, FILE *out) {
+    char *escaped = escape_copy(text);
+    fputs(escaped, out);
+    free(escaped);
+}
+
+/* ---- misspelt words ---- */
+
+#define LENGTH_MAX 40 /* no word of ours is longer */
+
+static unsigned least(unsigned a, unsigned b) {
+    return a < b ? a : b;
+}
+
+/* The number of changes, where no letter is changed twice: the restricted distance of Damerau and
+ * Levenshtein, by its usual table of prefixes. */
+static unsigned distance_of(const char *a, size_t length_a, const char *b, size_t length_b) {
+    unsigned table[LENGTH_MAX + 1][LENGTH_MAX + 1];
+    for (unsigned i = 0; i <= length_a; i++)
+        table[i][0] = i;
+    for (unsigned j = 0; j <= length_b; j++)
+        table[0][j] = j;
+    for (size_t i = 1; i <= length_a; i++)
+        for (size_t j = 1; j <= length_b; j++) {
+            unsigned changed = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            table[i][j] = least(changed, least(table[i - 1][j], table[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                table[i][j] = least(table[i][j], table[i - 2][j - 2] + 1);
+        }
+    return table[length_a][length_b];
+}
+
+void nearest_offer(struct nearest *nearest, const char *word) {
+    size_t length = strlen(nearest->text), of_word = strlen(word);
+    unsigned most = length < 6 ? 1 : (unsigned)(length / 3);
+    if (length > LENGTH_MAX || of_word > LENGTH_MAX)
+        return;
+    unsigned distance = distance_of(nearest->text, length, word, of_word);
+    if (distance > most || distance >= length || (nearest->word && distance >= nearest->distance))
+        return;
+    nearest->word = word;
+    nearest->distance = distance;
+}
+
+const char *nearest_question(const struct nearest *nearest, const char *prefix) {
+    static char text[LENGTH_MAX + 32];
+    text[0] = '\0';
+    if (nearest->word)
+        snprintf(text, sizeof text, "; did you mean `%s%s`?", prefix, nearest->word);
+    return text;
+}
+
+/* ---- terminals ---- */
+
+bool terminal_erases(int descriptor) {
+    const char *kind = getenv("TERM");
+    return isatty(descriptor) && kind && *kind && strcmp(kind, "dumb") != 0;
+}
+
+bool terminal_colors(int descriptor) {
+    const char *unwanted = getenv("NO_COLOR");
+    return terminal_erases(descriptor) && !(unwanted && *unwanted);
+}
+
+void terminal_size(int descriptor, int *rows, int *columns) {
+    struct winsize size = {0};
+    if (ioctl(descriptor, TIOCGWINSZ, &size))
+        size = (struct winsize){0};
+    *rows = size.ws_row ? size.ws_row : 24;
+    *columns = size.ws_col ? size.ws_col : 80;
+}
+
+static void begin_style(FILE *out, bool colors, enum style style) {
+    static const char *const codes[] = {"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
+    if (colors)
+        fputs(codes[style], out);
+}
+
+static void end_style(FILE *out, bool colors, enum style style) {
+    if (colors && style != STYLE_PLAIN)
+        fputs("\033[0m", out);
+}
+
+void terminal_put(FILE *out, bool colors, enum style style, const char *text) {
+    begin_style(out, colors, style);
+    escape_put(text, out);
+    end_style(out, colors, style);
+}
+
+static bool is_continuation(char byte) {
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+static int count_characters(const char *text) {
+    int count = 0;
+    for (; *text; text++)
+        count += !is_continuation(*text);
+    return count;
+}
+
+/* The bytes of the first `count` characters, at most all. */
+static size_t bytes_of(const char *text, int count) {
+    size_t length = 0;
+    while (text[length] && (count > 0 || is_continuation(text[length]))) {
+        count -= !is_continuation(text[length]);
+        length++;
+    }
+    return length;
+}
+
+int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns) {
+    char *escaped = escape_copy(text);
+    int characters = count_characters(escaped);
+    bool cut = characters > columns;
+    size_t length = bytes_of(escaped, cut ? columns - 1 : columns);
+    begin_style(out, colors, style);
+    fprintf(out, "%.*s%s", (int)length, escaped, cut ? "…" : "");
+    end_style(out, colors, style);
+    free(escaped);
+    return cut ? columns : characters;
+}
+
+void terminal_put_cell(FILE *out, bool colors, enum style style, const char *text, int columns) {
+    int taken = terminal_put_cut(out, colors, style, text, columns);
+    fprintf(out, "%*s", columns - taken, "");
 }

@@ -1,11 +1,13 @@
-/* Text from outside. Job files and --set must be UTF-8, else they are refused. Names of files and
- * folders, labels and columns may be any bytes: they are kept unchanged, and text_to_json() turns
- * them into JSON. */
+/* Text from outside: UTF-8, escapes, and misspelt words. Job files and --set must be UTF-8, else
+ * they are refused. Names of files and folders, labels and columns may be any bytes: they are kept
+ * unchanged, and text_to_json() turns them into JSON. */
 #ifndef DML_BASE_TEXT_H
 #define DML_BASE_TEXT_H
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 
 bool text_is_utf8(const char *text);
 
@@ -16,5 +18,63 @@ json_t *text_to_json(const char *text);
 
 /* The number, or null if it is not finite. A new reference. */
 json_t *number_json(double number);
+
+/* ---- escaped for messages and tables: it must not move the cursor, clear the screen, or look like
+ * a separate line of a log ---- */
+
+/* Copies `from`, with control characters as \n, \t, \x1b and the like, into `to` of `size` > 0
+ * bytes. What does not fit is cut off, but never within an escape. Returns the length. Escaping
+ * text twice changes nothing. error_set() and log_line() escape everything they are given. */
+size_t escape_controls(char *to, size_t size, const char *from);
+
+/* A copy of the text, escaped. Release with free(). */
+char *escape_copy(const char *text);
+
+/* Writes the text to a stream, escaped. */
+void escape_put(const char *text, FILE *out);
+
+/* "Did you mean": the word of a table that is nearest to a misspelt one. Set `text`, zero the rest,
+ * offer every word, then ask. */
+struct nearest {
+    const char *text;
+    const char *word; /* the nearest so far, of those offered; NULL if none is near */
+    unsigned distance;
+};
+
+/* A word is near if the text becomes the word by at most as many changes as a third of its letters
+ * (at least one). A change leaves out, inserts or replaces a letter, or swaps two neighbours. Of
+ * equally near words the first one offered stays. */
+void nearest_offer(struct nearest *nearest, const char *word);
+
+/* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call. */
+const char *nearest_question(const struct nearest *nearest, const char *prefix);
+
+/* ---- terminals: what may be written to one, and how ---- */
+
+/* Erases the line that the cursor is on. */
+#define TERMINAL_ERASE "\r\033[K"
+
+enum style { STYLE_PLAIN, STYLE_HEADING, STYLE_GOOD, STYLE_DOUBTFUL, STYLE_BAD };
+
+/* Whether the descriptor is a terminal on which a line can be erased: TERM is neither unset nor
+ * `dumb`. */
+bool terminal_erases(int descriptor);
+
+/* Whether it may also be coloured: NO_COLOR is not set, or empty. */
+bool terminal_colors(int descriptor);
+
+/* Its size now; 24 rows of 80 columns where that is not known. */
+void terminal_size(int descriptor, int *rows, int *columns);
+
+/* Writes the text, in its style if `colors`. Control characters in it are escaped, here and below:
+ * names from outside must not move the cursor. */
+void terminal_put(FILE *out, bool colors, enum style style, const char *text);
+
+/* The same, cut to `columns`; the last column of a cut text is "…". A UTF-8 character counts as
+ * one. Returns how many columns it took. */
+int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns);
+
+/* The same, filled up with blanks to `columns`. */
+void terminal_put_cell(FILE *out, bool colors, enum style style, const char *text, int columns);
 
 #endif

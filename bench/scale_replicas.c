@@ -28,7 +28,7 @@
 #include "replica/compute.h"
 #include "replica/replica.h"
 #include "wire/channel.h"
-#include "wire/connecting.h"
+#include "wire/address.h"
 #include "wire/peer.h"
 
 #define CONNECT_MS 5000
@@ -44,7 +44,7 @@ struct wire {
 struct attempt {
     struct speaker *speaker;
     uint32_t shard;
-    struct connecting *connecting;
+    struct dial *dial;
 };
 
 struct speaker {
@@ -166,7 +166,7 @@ static void close_wire(struct speaker *speaker, uint32_t link) {
 static void on_connected(void *context, int code, struct channel *channel) {
     struct attempt *attempt = context;
     struct speaker *speaker = attempt->speaker;
-    attempt->connecting = NULL;
+    attempt->dial = NULL;
     uint32_t link = code ? 0 : add_wire(speaker, channel)->number;
     replica_connected(speaker->machine, attempt->shard, link, code, error_text(), &speaker->out);
     error_clear();
@@ -175,10 +175,9 @@ static void on_connected(void *context, int code, struct channel *channel) {
 
 static void connect_shard(struct speaker *speaker, const struct action *action) {
     struct attempt *attempt = &speaker->attempts[action->shard];
-    connecting_free(attempt->connecting);
+    dial_free(attempt->dial);
     *attempt = (struct attempt){.speaker = speaker, .shard = action->shard};
-    attempt->connecting =
-        connecting_new(all.base, action->address, NULL, CONNECT_MS, on_connected, attempt);
+    attempt->dial = dial_new(all.base, action->address, NULL, CONNECT_MS, on_connected, attempt);
 }
 
 static void on_accept(evutil_socket_t listener, short what, void *context) {

@@ -16,8 +16,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "wire/address.h"
 #include "wire/peer.h"
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 enum { AHEAD = 2 }; /* messages under way */
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "wire/outbox.h"
+#include "wire/message.h"
 
 struct virtual_process;
 

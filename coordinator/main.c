@@ -8,7 +8,7 @@
 #include "base/process.h"
 #include "coordinator/command/command.h"
 #include "coordinator/run/loop.h"
-#include "wire/failpoints.h"
+#include "wire/peer.h"
 
 /* clang-format off */
 static const struct command commands[] = {

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/hash.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 static uint64_t header_checksum(const struct container_header *header) {

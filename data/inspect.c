@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/escape.h"
-#include "base/memory.h"
 #include "base/text.h"
+#include "base/memory.h"
 #include "data/number.h"
 #include "data/pack_file.h"
 #include "data/set_file.h"

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/permutation.h"
+#include "base/random.h"
 #include "data/dictionary.h"
 #include "data/pack_file.h"
 #include "data/set_file.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/permutation.h"
+#include "base/random.h"
 #include "data/pack_file.h"
 
 #define SAMPLE_ROWS 32

@@ -2,6 +2,9 @@
 #ifndef DML_DEVICE_BACKEND_H
 #define DML_DEVICE_BACKEND_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "device/device.h"
 
 #define DEVICE_NAME_BYTES 128
@@ -44,6 +47,31 @@ struct device_backend {
 
 extern const struct device_backend device_emulated;
 extern const struct device_backend device_cuda; /* only if HAVE_CUDA is defined */
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Inside device/ only: waiting for a device by asking it again and again, since one that hangs
+ * would never wake who waits. */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct patience {
+    int64_t since_ns, most_ns;
+};
+
+void patience_begin(struct patience *patience, uint64_t most_ms);
+
+/* To be called when the device was asked and has not ended. Returns true when it is time to ask
+ * again: at once in the first microseconds, as most waits are short, then after a pause that is a
+ * small share of the wait so far, so that no core is kept busy. False: it has lasted too long. */
+bool patience_lasts(const struct patience *patience);
+
+/* Writes that it was too long, as device/backend.h says of `why`. */
+void patience_over(uint64_t most_ms, char *why);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 
 #include "device/backend.h"
-#include "device/patience.h"
 
 /* Memory of the host that the GPU reads and writes by itself. A slot is used again when the GPU has
  * done so. It takes a limited number of copies: a queue that is too long makes its callers wait,

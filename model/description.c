@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "model/score.h"
 #include "objective/objective.h"

@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/text.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "data/number.h"
 #include "objective/objective.h"
 

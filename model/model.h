@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "base/layout.h"
 #include "data/table.h"
 #include "objective/objective.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 struct tensors {
     uint32_t rows;   /* of weight */

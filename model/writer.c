@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
-#include "base/guard.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "model/description.h"

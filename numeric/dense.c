@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "numeric/clones.h"
 

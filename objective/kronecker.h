@@ -12,11 +12,11 @@
  * times and by the root of tr A/dim A / (tr B/dim B), with λ = KRONECKER_DAMPING.
  *
  * P and Q are symmetric: the gradient by Z is P·G·Q. So one function turns points and gradients.
- * The first layer's W and b are meant in the coordinates of the columns (base/coordinates.h). */
+ * The first layer's W and b are meant in the coordinates of the columns (base/layout.h). */
 #ifndef DML_OBJECTIVE_KRONECKER_H
 #define DML_OBJECTIVE_KRONECKER_H
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "numeric/matrix.h"
 #include "objective/objective.h"
 

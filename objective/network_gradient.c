@@ -175,7 +175,7 @@ static void gather(struct network_scratch *scratch, double *vector) {
         copy_tensor(scratch, 0, c * width, width, vector + scratch->column[c] * width);
 }
 
-/* By weights of columns as they are, to weights of shifted and scaled ones: base/coordinates.h. */
+/* By weights of columns as they are, to weights of shifted and scaled ones: base/layout.h. */
 static void enter_columns(const struct network_scratch *scratch, const struct coordinate *columns,
                           double *vector) {
     size_t width = scratch->width[1];

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "base/permutation.h"
+#include "base/random.h"
 #include "optimizer/programs.h"
 #include "wire/program.h"
 

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "base/layout.h"
 #include "base/rows.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 /* The first argument of dml-replica as the process of a library: path, options and SHA-256 follow.
  */

@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "plugin/dml/objective.h"
 #include "plugin/plugin.h"
 #include "plugin/talk.h"

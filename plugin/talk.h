@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "plugin/dml/objective.h"
 
 /* Raised whenever these structs change; the upper half stays. */

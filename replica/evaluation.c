@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"

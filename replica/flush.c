@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 

@@ -8,7 +8,7 @@
 
 #include "replica/replica.h"
 #include "wire/message.h"
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 /* What a replica has computed and not yet flushed. */
 struct accrual {

@@ -5,23 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/set.h"
-#include "device/choose.h"
+#include "device/find.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
 #include "objective/on_device.h"
 #include "plugin/plugin.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
-#include "wire/failpoints.h"
-#include "wire/host.h"
+#include "wire/address.h"
 #include "wire/peer.h"
+#include "wire/host.h"
 
 struct rim {
     struct host *host;

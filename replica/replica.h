@@ -15,7 +15,6 @@
 #include "base/layout.h"
 #include "replica/compute.h"
 #include "wire/message.h"
-#include "wire/outbox.h"
 
 /* Buffers for flushes, one gradient each. While all of them wait for verdicts, computing waits too.
  */
@@ -37,7 +36,7 @@ struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
-    const char *device;            /* the same; as base/device_choice.h reads it */
+    const char *device;            /* the same; as device/find.h reads it */
     uint32_t on_host;              /* to share out the devices of its host by */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;

@@ -4,8 +4,7 @@
 #define DML_REPLICA_STATE_H
 
 #include <stdbool.h>
-
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "objective/kronecker.h"
 #include "replica/flush.h"
 #include "replica/replica.h"

@@ -1,5 +1,5 @@
 /* Registers in the memory of the host: nothing has to be moved. */
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "numeric/fixed.h"
 #include "shard/backend.h"
 #include "shard/interpreter.h"

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/factor.h"

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 enum { PORTION_BYTES = 1 << 24 }; /* read between two heartbeats */

@@ -1,4 +1,4 @@
-/* The coordinates of a shard's range (base/coordinates.h), and what follows from them for its
+/* The coordinates of a shard's range (base/layout.h), and what follows from them for its
  * vectors: all of these are in coordinates, while the sums that replicas send are of weights. */
 #ifndef DML_SHARD_FRAME_H
 #define DML_SHARD_FRAME_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "wire/message.h"
 
 struct frame {

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/failpoint.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "numeric/steps.h"
 #include "numeric/vector.h"

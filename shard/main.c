@@ -12,9 +12,9 @@
 #include "shard/placing.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
-#include "wire/failpoints.h"
-#include "wire/host.h"
+#include "wire/address.h"
 #include "wire/peer.h"
+#include "wire/host.h"
 
 struct rim {
     struct host *host;

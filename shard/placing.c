@@ -3,11 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "device/choose.h"
+#include "device/find.h"
 #include "numeric/fixed.h"
 #include "shard/backend.h"
 #include "shard/interpreter.h"

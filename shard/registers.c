@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/backend.h"
 #include "shard/factor.h"
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 enum { ALIGNMENT = 64, ELEMENTS_A_BEAT = 1 << 20 };
 

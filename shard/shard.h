@@ -15,7 +15,6 @@
 #include "shard/checkpoint.h"
 #include "shard/disk.h"
 #include "wire/message.h"
-#include "wire/outbox.h"
 
 struct shard; /* opaque */
 

@@ -10,7 +10,7 @@
 #include "shard/registers.h"
 #include "shard/shard.h"
 #include "wire/bulk.h"
-#include "wire/flush_index.h"
+#include "wire/evaluation.h"
 #include "wire/message.h"
 
 /* A slice of a flush that waits for its verdict. */

@@ -231,7 +231,7 @@ int store_check_existing(const char *state_folder);
 /* Says that the file is damaged, how, and what to do. */
 int store_damaged(struct store *store, const char *how);
 
-/* Whether this process may still write (base/guard.h): asked before a transaction begins and before
+/* Whether this process may still write (base/file.h): asked before a transaction begins and before
  * it is committed. From the first time that it may not, the store is fenced: it answers
  * ERROR_AGAIN to everything, and its file is left as it is. */
 int store_may_write(struct store *store);

@@ -1,7 +1,13 @@
 noinst_LIBRARIES += libstore.a
 libstore_a_SOURCES = \
-	store/internal.h store/schema.h store/store.h \
-	store/copy.c store/models.c store/open.c store/progress.c store/read.c store/run.c store/saved.c \
-	store/saved_read.c store/snapshot.c store/statement.c store/sweeps.c
+	store/internal.h \
+	store/models.c \
+	store/open.c \
+	store/read.c \
+	store/run.c \
+	store/schema.h \
+	store/snapshot.c \
+	store/statement.c \
+	store/store.h
 libstore_a_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS)
 STORE_LIBS = libstore.a $(SQLITE_LIBS)

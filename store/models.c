@@ -1,4 +1,11 @@
 /* Models, what they were made from, and which of them was live when. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/hash.h"
+#include "base/memory.h"
 #include "base/clock.h"
 #include "store/internal.h"
 
@@ -113,4 +120,85 @@ int store_publications(struct store *store,
                        void *context) {
     return store_run_statement(store, STATEMENT_PUBLICATIONS, NULL, 0, take_publication,
                                &(struct each_publication){each, context});
+}
+
+/* Sweeps. What a sweep was begun with decides which runs go on, so it has a checksum. */
+
+/* Over the texts with their ends, after the sweep's number. */
+static uint64_t checksum_of(const struct store_sweep *sweep) {
+    const char *const texts[] = {sweep->identity, sweep->settings, sweep->data,
+                                 sweep->judged,   sweep->sources,  sweep->start_model};
+    uint64_t sum = (uint64_t)sweep->sweep;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint64_t pair[2] = {sum, texts[i] ? hash64(texts[i], strlen(texts[i]) + 1) : 0};
+        sum = hash64(pair, sizeof pair);
+    }
+    return sum;
+}
+
+static int take_number(void *context, sqlite3_stmt *row) {
+    *(int64_t *)context = sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+int store_sweep_begin(struct store *store, struct store_sweep *sweep) {
+    int code = store_begin_durably(store);
+    if (!code)
+        code =
+            store_run_statement(store, STATEMENT_SWEEP_NEXT, NULL, 0, take_number, &sweep->sweep);
+    if (!code)
+        code = store_run_statement(
+            store, STATEMENT_SWEEP_INSERT,
+            VALUES(integer(sweep->sweep), text(sweep->identity), text(sweep->settings),
+                   text(sweep->data), text(sweep->judged), text(sweep->sources),
+                   text(sweep->start_model), integer(sweep->started_ms), count(checksum_of(sweep))),
+            NULL, NULL);
+    code = store_end_durably(store, code);
+    if (!code)
+        failpoint(FAILPOINT_sweep_begun);
+    return code;
+}
+
+int store_sweep_end(struct store *store, int64_t sweep, int64_t winner, const char *result) {
+    int code = store_run_durably(
+        store, STATEMENT_SWEEP_END,
+        VALUES(integer(clock_wall_ms()), integer(winner), text(result), integer(sweep)));
+    if (!code)
+        failpoint(FAILPOINT_sweep_ended);
+    return code;
+}
+
+struct each_sweep {
+    struct store *store;
+    int (*each)(void *context, const struct store_sweep *sweep);
+    void *context;
+};
+
+static int take_sweep(void *context, sqlite3_stmt *row) {
+    const struct each_sweep *sweeps = context;
+    struct store_sweep sweep = {
+        .sweep = sqlite3_column_int64(row, 0),
+        .identity = column_text(row, 1),
+        .settings = column_text(row, 2),
+        .data = column_text(row, 3),
+        .judged = column_text(row, 4),
+        .sources = column_text(row, 5),
+        .start_model = column_text(row, 6),
+        .started_ms = sqlite3_column_int64(row, 7),
+        .ended_ms = sqlite3_column_int64(row, 8),
+        .winner = sqlite3_column_int64(row, 9),
+        .result = column_text(row, 10),
+    };
+    if ((uint64_t)sqlite3_column_int64(row, 11) == checksum_of(&sweep))
+        return sweeps->each(sweeps->context, &sweep);
+    char *how = memory_format("the record of sweep %lld", (long long)sweep.sweep);
+    int code = store_damaged(sweeps->store, how);
+    free(how);
+    return code;
+}
+
+int store_sweeps(struct store *store, int (*each)(void *context, const struct store_sweep *sweep),
+                 void *context) {
+    return store_run_statement(store, STATEMENT_SWEEPS, NULL, 0, take_sweep,
+                               &(struct each_sweep){store, each, context});
 }

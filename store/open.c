@@ -7,8 +7,6 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
-#include "base/filesystem.h"
-#include "base/guard.h"
 #include "base/memory.h"
 #include "store/internal.h"
 #include "store/schema.h"
@@ -38,7 +36,7 @@ static const char *const network_settings = "PRAGMA locking_mode = EXCLUSIVE;"
                                             "PRAGMA synchronous = EXTRA;";
 
 /* Without spilling nothing is written before a commit, and before a commit we look whether we still
- * may (base/guard.h). */
+ * may (base/file.h). */
 static const char *const common_settings = "PRAGMA foreign_keys = ON;"
                                            "PRAGMA cell_size_check = ON;"
                                            "PRAGMA cache_spill = OFF;";

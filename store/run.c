@@ -1,8 +1,9 @@
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/hash.h"
+#include "base/clock.h"
 #include "store/internal.h"
 
 static int take_number(void *context, sqlite3_stmt *row) {
@@ -93,4 +94,151 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
             store_run_statement(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)), NULL, NULL);
     store->chain_run = 0;
     return store_end_durably(store, code);
+}
+
+/* What happens within a run: epochs, steps, evaluations, portions, processes, events. */
+
+int store_step(struct store *store, int64_t run, const struct store_step *step) {
+    return store_collect(
+        store, STATEMENT_STEP_INSERT,
+        VALUES(integer(run), count(step->step), real(step->loss), real(step->gradient_max),
+               real(step->step_length), count(step->trials), count(step->history), text(step->note),
+               integer(step->wall_ms), real(step->holdout_loss), real(step->holdout_accuracy)));
+}
+
+int store_downpour_epoch(struct store *store, int64_t run, const struct store_epoch *epoch) {
+    return store_collect(store, STATEMENT_DOWNPOUR_EPOCH_PUT,
+                         VALUES(integer(run), count(epoch->epoch), count(epoch->minibatches),
+                                count(epoch->rows), real(epoch->loss), real(epoch->holdout_loss),
+                                real(epoch->holdout_accuracy), real(epoch->seconds),
+                                integer(epoch->wall_ms)));
+}
+
+int store_evaluation(struct store *store, int64_t run, const struct store_evaluation *evaluation) {
+    return store_collect(store, STATEMENT_EVALUATION_INSERT,
+                         VALUES(integer(run), count(evaluation->attempt),
+                                count(evaluation->evaluation), count(evaluation->step),
+                                real(evaluation->step_length), real(evaluation->loss),
+                                real(evaluation->slope), count(evaluation->examples),
+                                real(evaluation->seconds), text(evaluation->outcome)));
+}
+
+int store_portion(struct store *store, int64_t run, uint32_t attempt, uint64_t evaluation,
+                  uint64_t incarnation, uint32_t sequence, uint32_t first_chunk, uint32_t chunks) {
+    return store_collect(store, STATEMENT_PORTION_INSERT,
+                         VALUES(integer(run), count(attempt), count(evaluation), count(first_chunk),
+                                count(chunks), count(incarnation), count(sequence)));
+}
+
+int store_process(struct store *store, int64_t run, const struct store_process_row *process) {
+    return store_collect(store, STATEMENT_PROCESS_PUT,
+                         VALUES(integer(run), text(process->role), count(process->index),
+                                count(process->incarnation), integer(process->pid),
+                                text(process->host), text(process->address), text(process->device),
+                                text(process->state), integer(clock_wall_ms())));
+}
+
+int store_host(struct store *store, int64_t run, const struct store_host *host) {
+    return store_collect(store, STATEMENT_HOST_PUT,
+                         VALUES(integer(run), count(host->position), text(host->host),
+                                count(host->threads), count(host->workers), text(host->state),
+                                text(host->why), count(host->failures), integer(clock_wall_ms())));
+}
+
+int store_event(struct store *store, int64_t run, const char *kind, const char *words) {
+    return store_collect(store, STATEMENT_EVENT_INSERT,
+                         VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));
+}
+
+/* Writing what a run resumes from: attempts, the journal, durable steps. */
+
+uint64_t store_attempt_checksum(int64_t run, uint32_t attempt) {
+    const uint64_t row[] = {(uint64_t)run, attempt};
+    return hash64(row, sizeof row);
+}
+
+uint64_t store_journal_checksum(int64_t run, uint64_t chain, const void *data, size_t length) {
+    const uint64_t row[] = {(uint64_t)run, chain};
+    return hash64_seeded(data, length, hash64(row, sizeof row));
+}
+
+uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
+                                const struct value *digests, const struct value *state) {
+    const uint64_t row[] = {(uint64_t)run, attempt, step, digests->length, state->length};
+    uint64_t seed = hash64_seeded(digests->blob, digests->length, hash64(row, sizeof row));
+    return hash64_seeded(state->blob, state->length, seed);
+}
+
+static int commit_or_abandon(struct store *store, int code) {
+    if (!code)
+        return store_commit_durably(store);
+    store_abandon(store);
+    return code;
+}
+
+int store_attempt(struct store *store, int64_t run, uint32_t attempt) {
+    int code = store_collect(store, STATEMENT_ATTEMPT_INSERT,
+                             VALUES(integer(run), count(attempt), integer(clock_wall_ms()),
+                                    count(store_attempt_checksum(run, attempt))));
+    return commit_or_abandon(store, code);
+}
+
+static int delete_journal(struct store *store, int64_t run) {
+    store->chain_run = run;
+    store->chain = 0;
+    return store_collect(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)));
+}
+
+static int take_chain(void *context, sqlite3_stmt *row) {
+    *(uint64_t *)context = (uint64_t)sqlite3_column_int64(row, 0);
+    return 0;
+}
+
+/* The checksum of the run's last entry is in memory while one run writes. */
+static int find_chain(struct store *store, int64_t run) {
+    if (store->chain_run == run)
+        return 0;
+    store->chain_run = run;
+    store->chain = 0;
+    return store_run_statement(store, STATEMENT_JOURNAL_LAST, VALUES(integer(run)), take_chain,
+                               &store->chain);
+}
+
+int store_journal(struct store *store, int64_t run, const void *data, size_t length, bool begins) {
+    int code = begins ? delete_journal(store, run) : find_chain(store, run);
+    if (!code) {
+        store->chain = store_journal_checksum(run, store->chain, data, length);
+        code = store_collect(store, STATEMENT_JOURNAL_INSERT,
+                             VALUES(integer(run), blob(data, length), count(store->chain)));
+    }
+    if (code)
+        store->chain_run = 0;
+    return code;
+}
+
+/* All of it is one commit: a crash leaves either the step before with its journal, or this step
+ * without one. */
+int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
+                       const void *data, size_t length, const uint64_t *digests, uint32_t shards) {
+    struct value named = blob(digests, shards * sizeof *digests), state = blob(data, length);
+    uint64_t checksum = store_durable_checksum(run, attempt, step, &named, &state);
+    int code = store_collect(store, STATEMENT_DURABLE_INSERT,
+                             VALUES(integer(run), count(step), count(attempt),
+                                    integer(clock_wall_ms()), named, state, count(checksum)));
+    if (!code)
+        code = store_collect(store, STATEMENT_DURABLE_KEEP, VALUES(integer(run)));
+    if (!code)
+        code = delete_journal(store, run);
+    return commit_or_abandon(store, code);
+}
+
+int store_roll_back(struct store *store, int64_t run, uint64_t epochs, uint64_t step,
+                    uint64_t durable) {
+    int code =
+        store_collect(store, STATEMENT_DOWNPOUR_EPOCHS_UNDO, VALUES(integer(run), count(epochs)));
+    if (!code)
+        code = store_collect(store, STATEMENT_STEPS_UNDO, VALUES(integer(run), count(step)));
+    if (!code)
+        code = store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(run), count(durable)));
+    return code;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/guard.h"
+#include "base/file.h"
 #include "store/internal.h"
 
 static const char *const sql_of[] = {

@@ -58,10 +58,10 @@ LIBRARIES = {
     r'(cblas|lapacke|openblas_config)\.h': r'tests/|bench/',
     r'(cuda|cublas|cusparse).*\.h': r'device/cuda\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
-        r'wire/(peer|host|host_run|connecting)\.c|(coordinator|shard|replica)/main\.c'
+        r'wire/(peer|host|host_run|dial)\.c|(coordinator|shard|replica)/main\.c'
         r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|loop)\.c|coordinator/status/(control|http)\.c',
     r'xxhash\.h': r'base/hash\.c',
-    r'openssl/.*\.h': r'base/sha256\.c|wire/tls(_socket)?\.[ch]',
+    r'openssl/.*\.h': r'base/hash\.c|wire/tls\.c',
     r'(zlib|zstd)\.h': r'data/',
     r'confuse\.h': r'coordinator/job/',
 }
@@ -86,7 +86,7 @@ FORBIDDEN_CALLS = {
 
 # What only one file may call: a pattern of the call, and the file.
 ONE_PLACE = {
-    r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/cpus.c',
+    r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/resources.c',
 }
 
 # Failpoints that may stand at several places, because several code paths do the same thing. For any

@@ -15,47 +15,49 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "wire/peer.h"
-#include "wire/place.h"
+#include "wire/address.h"
 
 #define TLS_MARK "tls:"
 
 enum { BACKLOG = 512 };
 
 bool address_is_unix(const char *address) {
-    return place_unix_path(address) != NULL;
+    return endpoint_unix_path(address) != NULL;
 }
 
-const char *place_unix_path(const char *address) {
+const char *endpoint_unix_path(const char *address) {
     return !strncmp(address, "unix:", 5) ? address + 5 : NULL;
 }
 
-int place_of_unix(const char *address, struct place *place) {
-    *place = (struct place){0};
-    struct sockaddr_un *un = (struct sockaddr_un *)&place->address;
-    const char *path = place_unix_path(address);
+int endpoint_of_unix(const char *address, struct endpoint *endpoint) {
+    *endpoint = (struct endpoint){0};
+    struct sockaddr_un *un = (struct sockaddr_un *)&endpoint->address;
+    const char *path = endpoint_unix_path(address);
     size_t length = strlen(path);
     if (!length || length >= sizeof un->sun_path)
         return error_set(ERROR_USAGE, "%s: the path of a Unix socket has 1 to %zu bytes", address,
                          sizeof un->sun_path - 1);
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, length + 1);
-    place->length = sizeof *un;
+    endpoint->length = sizeof *un;
     return 0;
 }
 
-bool place_names_tls(const char *address) {
+bool endpoint_names_tls(const char *address) {
     return !strncmp(address, TLS_MARK, strlen(TLS_MARK));
 }
 
-int place_split(const char *address, char host[PLACE_HOST_BYTES], char port[PLACE_PORT_BYTES]) {
-    const char *start = place_names_tls(address) ? address + strlen(TLS_MARK) : address;
+int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
+                   char port[ENDPOINT_PORT_BYTES]) {
+    const char *start = endpoint_names_tls(address) ? address + strlen(TLS_MARK) : address;
     const char *colon = strrchr(start, ':');
     size_t length = colon ? (size_t)(colon - start) : 0;
     if (length > 2 && start[0] == '[' && start[length - 1] == ']') {
         start++;
         length -= 2;
     }
-    if (!length || !colon[1] || length >= PLACE_HOST_BYTES || strlen(colon + 1) >= PLACE_PORT_BYTES)
+    if (!length || !colon[1] || length >= ENDPOINT_HOST_BYTES ||
+        strlen(colon + 1) >= ENDPOINT_PORT_BYTES)
         return error_set(ERROR_USAGE, "%s: an address is unix:PATH, HOST:PORT or tls:HOST:PORT",
                          address);
     memcpy(host, start, length);
@@ -64,14 +66,14 @@ int place_split(const char *address, char host[PLACE_HOST_BYTES], char port[PLAC
     return 0;
 }
 
-struct place place_of_info(const struct addrinfo *info) {
-    struct place place = {.length = info->ai_addrlen};
-    memcpy(&place.address, info->ai_addr, info->ai_addrlen);
-    return place;
+struct endpoint endpoint_of_info(const struct addrinfo *info) {
+    struct endpoint endpoint = {.length = info->ai_addrlen};
+    memcpy(&endpoint.address, info->ai_addr, info->ai_addrlen);
+    return endpoint;
 }
 
-int place_socket(const struct place *place) {
-    return socket(place->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+int endpoint_socket(const struct endpoint *endpoint) {
+    return socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
 /* ---- listening ---- */
@@ -85,14 +87,14 @@ static bool is_any(const char *host) {
 /* A program listens before its loop begins, so getaddrinfo() may block here. "any" is an address of
  * IPv6, which serves both families, unless `family` says another. `host` is as given, "" for a Unix
  * socket. */
-static int find_place(const char *address, int family, struct place *place,
-                      char host[PLACE_HOST_BYTES]) {
-    char port[PLACE_PORT_BYTES];
+static int find_endpoint(const char *address, int family, struct endpoint *endpoint,
+                         char host[ENDPOINT_HOST_BYTES]) {
+    char port[ENDPOINT_PORT_BYTES];
     struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     *host = '\0';
-    if (place_unix_path(address))
-        return place_of_unix(address, place);
-    int code = place_split(address, host, port);
+    if (endpoint_unix_path(address))
+        return endpoint_of_unix(address, endpoint);
+    int code = endpoint_split(address, host, port);
     if (code)
         return code;
     if (is_any(host))
@@ -100,35 +102,35 @@ static int find_place(const char *address, int family, struct place *place,
     int failed = getaddrinfo(is_any(host) ? NULL : host, port, &hints, &found);
     if (failed)
         return error_set(ERROR_UNAVAILABLE, "%s: %s", address, gai_strerror(failed));
-    *place = place_of_info(found);
+    *endpoint = endpoint_of_info(found);
     freeaddrinfo(found);
     return 0;
 }
 
-bool place_is_here(const struct place *place) {
-    if (place->address.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&place->address;
+bool endpoint_is_here(const struct endpoint *endpoint) {
+    if (endpoint->address.ss_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoint->address;
         return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     }
-    if (place->address.ss_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&place->address)->sin6_addr);
+    if (endpoint->address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&endpoint->address)->sin6_addr);
     return true;
 }
 
 /* Removes the file of a Unix socket if no process listens on it any more: only connect() can tell.
  * Two processes that do this for the same address at the same time may both succeed, and the second
  * takes the place of the first; addresses given to workers are unique, so nobody does. */
-static int remove_stale(const char *address, const struct place *place) {
-    const char *path = place_unix_path(address);
+static int remove_stale(const char *address, const struct endpoint *endpoint) {
+    const char *path = endpoint_unix_path(address);
     struct stat status;
     if (lstat(path, &status))
         return errno == ENOENT ? 0 : error_set_errno(ERROR_UNAVAILABLE, "%s", address);
     if (!S_ISSOCK(status.st_mode))
         return error_set(ERROR_UNAVAILABLE, "%s: there is a file that is not a socket", address);
-    int probe = place_socket(place);
+    int probe = endpoint_socket(endpoint);
     if (probe < 0)
         return error_set_errno(ERROR_UNAVAILABLE, "%s", address);
-    bool stale = connect(probe, (const struct sockaddr *)&place->address, place->length) &&
+    bool stale = connect(probe, (const struct sockaddr *)&endpoint->address, endpoint->length) &&
                  errno == ECONNREFUSED;
     close(probe);
     if (!stale)
@@ -137,22 +139,22 @@ static int remove_stale(const char *address, const struct place *place) {
 }
 
 /* The folder of a Unix socket is made private if it is made here. */
-static int prepare_unix(const char *address, const struct place *place) {
-    char *folder = path_folder(place_unix_path(address));
+static int prepare_unix(const char *address, const struct endpoint *endpoint) {
+    char *folder = path_folder(endpoint_unix_path(address));
     int code = folder_make(folder, 0700);
     free(folder);
-    return code ? code : remove_stale(address, place);
+    return code ? code : remove_stale(address, endpoint);
 }
 
-static int bind_and_listen(int descriptor, const struct place *place) {
+static int bind_and_listen(int descriptor, const struct endpoint *endpoint) {
     const int on = 1, off = 0;
-    if (place->address.ss_family == AF_INET6)
+    if (endpoint->address.ss_family == AF_INET6)
         (void)setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (place->address.ss_family != AF_UNIX)
+    if (endpoint->address.ss_family != AF_UNIX)
         (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     else if (fchmod(descriptor, 0600)) /* before bind(), so that the file never has another mode */
         return -1;
-    if (bind(descriptor, (const struct sockaddr *)&place->address, place->length))
+    if (bind(descriptor, (const struct sockaddr *)&endpoint->address, endpoint->length))
         return -1;
     return listen(descriptor, BACKLOG);
 }
@@ -161,7 +163,7 @@ static int bind_and_listen(int descriptor, const struct place *place) {
  * instead of "any address". */
 static char *bound_address(const char *address, enum address_use use, int descriptor,
                            const char *given) {
-    if (place_unix_path(address))
+    if (endpoint_unix_path(address))
         return memory_copy_string(address);
     struct sockaddr_storage bound = {0};
     socklen_t length = sizeof bound;
@@ -178,9 +180,9 @@ static char *bound_address(const char *address, enum address_use use, int descri
 }
 
 /* The descriptor, or −1 with errno. */
-static int listen_at(const struct place *place) {
-    int descriptor = place_socket(place);
-    if (descriptor < 0 || !bind_and_listen(descriptor, place))
+static int listen_at(const struct endpoint *endpoint) {
+    int descriptor = endpoint_socket(endpoint);
+    if (descriptor < 0 || !bind_and_listen(descriptor, endpoint))
         return descriptor;
     int error = errno;
     close(descriptor);
@@ -189,13 +191,13 @@ static int listen_at(const struct place *place) {
 }
 
 /* The descriptor, or −1 with errno. A system without IPv6 has no such address. */
-static int listen_any(const char *address, const struct place *place) {
-    struct place of_ipv4;
-    char host[PLACE_HOST_BYTES];
-    int descriptor = listen_at(place);
+static int listen_any(const char *address, const struct endpoint *endpoint) {
+    struct endpoint of_ipv4;
+    char host[ENDPOINT_HOST_BYTES];
+    int descriptor = listen_at(endpoint);
     if (descriptor >= 0 || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL))
         return descriptor;
-    if (find_place(address, AF_INET, &of_ipv4, host))
+    if (find_endpoint(address, AF_INET, &of_ipv4, host))
         error_clear();
     else
         descriptor = listen_at(&of_ipv4);
@@ -203,19 +205,19 @@ static int listen_any(const char *address, const struct place *place) {
 }
 
 int address_listen(const char *address, enum address_use use, int *descriptor, char **bound) {
-    struct place place;
-    char host[PLACE_HOST_BYTES];
-    int code = find_place(address, AF_INET6, &place, host);
+    struct endpoint endpoint;
+    char host[ENDPOINT_HOST_BYTES];
+    int code = find_endpoint(address, AF_INET6, &endpoint, host);
     if (code)
         return code;
-    if (use == ADDRESS_PLAIN && (place_names_tls(address) || !place_is_here(&place)))
+    if (use == ADDRESS_PLAIN && (endpoint_names_tls(address) || !endpoint_is_here(&endpoint)))
         return error_set(ERROR_PERMISSION,
                          "%s: without a key only loopback is listened on: --key FILE, with the key "
                          "STATE/key of the job, makes links to other hosts safe",
                          address);
-    if (place.address.ss_family == AF_UNIX && (code = prepare_unix(address, &place)))
+    if (endpoint.address.ss_family == AF_UNIX && (code = prepare_unix(address, &endpoint)))
         return code;
-    *descriptor = is_any(host) ? listen_any(address, &place) : listen_at(&place);
+    *descriptor = is_any(host) ? listen_any(address, &endpoint) : listen_at(&endpoint);
     if (*descriptor < 0)
         return errno == EADDRINUSE
                    ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
@@ -243,19 +245,19 @@ int address_accept(int listener) {
 }
 
 bool address_may_need_tls(const char *address) {
-    char host[PLACE_HOST_BYTES], port[PLACE_PORT_BYTES];
+    char host[ENDPOINT_HOST_BYTES], port[ENDPOINT_PORT_BYTES];
     struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    if (place_unix_path(address))
+    if (endpoint_unix_path(address))
         return false;
-    if (place_names_tls(address))
+    if (endpoint_names_tls(address))
         return true;
-    if (place_split(address, host, port)) {
+    if (endpoint_split(address, host, port)) {
         error_clear(); /* whoever connects to it is told */
         return false;
     }
     if (!strcmp(host, "localhost") || getaddrinfo(host, NULL, &hints, &found))
         return strcmp(host, "localhost") != 0;
-    struct place place = place_of_info(found);
+    struct endpoint endpoint = endpoint_of_info(found);
     freeaddrinfo(found);
-    return !place_is_here(&place);
+    return !endpoint_is_here(&endpoint);
 }

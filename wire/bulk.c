@@ -1,11 +1,75 @@
+#define _GNU_SOURCE
 #include "wire/bulk.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
-#include "wire/mapping.h"
 #include "wire/peer.h"
+
+/* Readers refuse a segment that is not sealed against shrinking: without the seal, we could cut the
+ * memory off while they read it. Ids are never used twice in a process, or a peer could take a new
+ * segment for one that it has mapped. (After 2³² segments they begin again; no process makes so
+ * many.) */
+struct segment *segment_new(size_t length) {
+    static _Atomic uint32_t last;
+    struct segment *segment = memory_new(1, sizeof *segment);
+    size_t mapped = length ? length : 1;
+    segment->length = mapped;
+    segment->descriptor = memfd_create("dml segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (segment->descriptor < 0 || ftruncate(segment->descriptor, (off_t)mapped) ||
+        fcntl(segment->descriptor, F_ADD_SEALS, F_SEAL_SHRINK))
+        memory_exhausted(length, 1);
+    segment->start = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, segment->descriptor, 0);
+    if (segment->start == MAP_FAILED)
+        memory_exhausted(length, 1);
+    (void)madvise(segment->start, mapped, MADV_HUGEPAGE); /* only where the system allows it */
+    do
+        segment->id = ++last;
+    while (!segment->id); /* 0 means none */
+    return segment;
+}
+
+void segment_free(struct segment *segment) {
+    if (!segment)
+        return;
+    munmap(segment->start, segment->length);
+    close(segment->descriptor);
+    free(segment);
+}
+
+struct shared_mapping *shared_mapping_new(int descriptor, uint32_t id) {
+    struct stat status;
+    int seals = fcntl(descriptor, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(descriptor, &status) || status.st_size <= 0)
+        return NULL;
+    size_t length = (size_t)status.st_size;
+    void *start = mmap(NULL, length, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    struct shared_mapping *mapping = memory_new(1, sizeof *mapping);
+    mapping->start = start;
+    mapping->length = length;
+    mapping->id = id;
+    mapping->references = 1;
+    return mapping;
+}
+
+struct shared_mapping *shared_mapping_keep(struct shared_mapping *mapping) {
+    mapping->references++;
+    return mapping;
+}
+
+void shared_mapping_release(struct shared_mapping *mapping) {
+    if (!mapping || --mapping->references)
+        return;
+    munmap((void *)(uintptr_t)mapping->start, mapping->length);
+    free(mapping);
+}
 
 static void *copy_aligned(const void *data, size_t length) {
     void *copy = aligned_alloc(64, (length + 63) / 64 * 64);

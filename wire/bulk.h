@@ -1,3 +1,55 @@
+/* Memory that processes of one host can share: a memfd, mapped. Bulk in a segment is not sent to a
+ * peer on a Unix socket: the peer gets the descriptor once, and after that only offsets.
+ *
+ * The segment belongs to the process that made it, which alone writes into it. wire/bulk.h says how
+ * long a reader may rely on what it finds there. */
+#ifndef DML_WIRE_BULK_H
+#define DML_WIRE_BULK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+struct segment {
+    uint32_t id; /* unique in this process */
+    int descriptor;
+    size_t length;
+    void *start; /* page-aligned, zeroed */
+};
+
+/* Never fails: if there is no memfd or no memory, the process ends with a message. */
+struct segment *segment_new(size_t length);
+void segment_free(struct segment *segment); /* a peer that has mapped it keeps its mapping */
+
+/* Segments of other processes, mapped here for reading, and which of them a connection knows.
+ *
+ * A connection knows up to SEGMENT_PLACES segments; the segment with id i has place i mod
+ * SEGMENT_PLACES. Both ends keep the same table by the same rule: a frame whose segment is not in
+ * its place brings the descriptor along, and the segment takes that place. So no message about the
+ * table is needed.
+ *
+ * A mapping is counted: the connection holds one reference while the segment has its place, and
+ * each kept bulk holds another. The last release unmaps it. Bulk may be released in another thread
+ * than the loop's, therefore the count is atomic. */
+
+#define SEGMENT_PLACES 256
+
+struct shared_mapping {
+    const uint8_t *start;
+    size_t length;
+    uint32_t id; /* of the segment, in its own process */
+    _Atomic unsigned references;
+};
+
+/* Maps the whole memory behind a descriptor. NULL if it is not sealed against shrinking: the sender
+ * could cut it off while we read, and we would die of SIGBUS. NULL also if it cannot be mapped. The
+ * descriptor stays the caller's; the caller gets one reference. */
+struct shared_mapping *shared_mapping_new(int descriptor, uint32_t id);
+
+struct shared_mapping *shared_mapping_keep(struct shared_mapping *mapping);
+void shared_mapping_release(struct shared_mapping *mapping); /* from any thread; NULL is harmless */
+
 /* Bulk that a receiver keeps beyond the call that brought it.
  *
  * Bytes that were received over the socket become the receiver's. A segment stays the sender's: the
@@ -6,12 +58,6 @@
  * The protocol says until when the content stands: a replica writes into a flush's buffer again
  * only after VERDICT, and a shard changes the trial point only in its next program. Whoever still
  * reads then works for a flush or an evaluation that no longer counts. */
-#ifndef DML_WIRE_BULK_H
-#define DML_WIRE_BULK_H
-
-#include <stddef.h>
-
-#include "wire/message.h"
 
 struct shared_mapping; /* opaque: memory of another process, mapped here */
 

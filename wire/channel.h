@@ -9,9 +9,10 @@
 #include <sys/types.h>
 
 #include "wire/frame.h"
-#include "wire/tls.h"
+#include "wire/key.h"
 
 struct channel; /* opaque */
+struct tls;     /* a key, ready for use; opaque */
 
 /* Take over a connected non-blocking socket. The first is plain; with the others a handshake comes
  * first, and `tls` must outlive the channel. */
@@ -47,5 +48,65 @@ int channel_flush(struct channel *channel);
  * than ours and known, else "". */
 enum frame_error channel_error(const struct channel *channel);
 const char *channel_other_key(const struct channel *channel);
+
+/* ---- TLS: for the programs that have a key, and for channel.c ----
+ *
+ * TLS 1.3 with a key that both ends have (wire/key.h), on a non-blocking socket. No certificates,
+ * no tickets, no early data; each connection has keys of its own, so that a recording of one is of
+ * no use on another, nor to who gets the key later.
+ *
+ * The name of the key travels in clear as the identity, so that a program with another key is told
+ * apart from one without. What a run is, HELLO and GREET say.
+ *
+ * Nothing here blocks: what the socket does not take is kept, and tls_flush() sends it. */
+
+struct tls_stream; /* one connection; opaque */
+
+/* ERROR_UNAVAILABLE if OpenSSL is not able to do this. */
+int tls_new(const struct key *key, struct tls **tls);
+
+/* The same of a key file. Also as key_read(). */
+int tls_of_file(const char *path, struct tls **tls);
+
+void tls_free(struct tls *tls); /* after its streams; harmless on NULL */
+
+/* The name of the key. */
+const char *tls_key_name(const struct tls *tls);
+
+/* The socket stays the caller's; `tls` must outlive the stream. The client speaks first. */
+struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool client);
+
+/* Tells the other end that this is all, if the socket takes it, so that it knows this end from a
+ * cut. */
+void tls_stream_free(struct tls_stream *stream);
+
+/* Goes on with the handshake: 1 once it is done, 0 while bytes are awaited, −1 after a failure:
+ * tls_error(). tls_receive() does the same by itself. */
+int tls_handshake(struct tls_stream *stream);
+
+/* As recvmsg(): fills the places in order, with 1 MiB at most, and answers how many bytes that
+ * were; 0 at the end; −1 and EAGAIN if nothing is there, EPROTO after a failure (tls_error()), else
+ * what the socket said. */
+ssize_t tls_receive(struct tls_stream *stream, const struct msghdr *message);
+
+/* As sendmsg(): takes 1 MiB at most. Only after the handshake. */
+ssize_t tls_send(struct tls_stream *stream, const struct msghdr *message);
+
+/* Whether received bytes wait that the socket will not report again. */
+bool tls_pending(const struct tls_stream *stream);
+
+/* Bytes that the socket has not taken yet. tls_flush() offers them again: 0, or −1 and errno. */
+size_t tls_unsent(const struct tls_stream *stream);
+int tls_flush(struct tls_stream *stream);
+
+/* Why it failed, FRAME_FINE if it did not. */
+enum frame_error tls_error(const struct tls_stream *stream);
+
+/* The name of the key that the other end has, if it told one that is not ours; else "". */
+const char *tls_other_key(const struct tls_stream *stream);
+
+/* After how many bytes the sender changes its keys, before AES-GCM wears out: 2^24.5 records (RFC
+ * 8446, section 5.5) are about 2^38 bytes. Tests lower it. */
+extern uint64_t tls_rekey_bytes;
 
 #endif

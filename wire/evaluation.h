@@ -79,4 +79,29 @@ struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parame
 /* The index of the part that the chunk belongs to, or `parts->count`. */
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk);
 
+/* Finds a flush by its id among those that the caller numbers: a hash table with open addresses.
+ * With a thousand replicas an evaluation has thousands of flushes, and each is asked for a few
+ * times. */
+
+struct flush_slot {
+    struct flush_id id;
+    uint32_t number; /* + 1; 0: the slot is empty */
+};
+
+/* All 0 is an empty index. */
+struct flush_index {
+    struct flush_slot *slots;
+    uint32_t capacity; /* a power of 2, or 0 */
+    uint32_t count;
+};
+
+void flush_index_release(struct flush_index *index);
+void flush_index_clear(struct flush_index *index);
+
+/* Adds a flush that is not in it. */
+void flush_index_add(struct flush_index *index, const struct flush_id *id, uint32_t number);
+
+/* False if it is not in it. *number may be NULL. */
+bool flush_index_find(const struct flush_index *index, const struct flush_id *id, uint32_t *number);
+
 #endif

@@ -12,14 +12,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/heartbeat.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
-#include "wire/connecting.h"
+#include "wire/address.h"
 #include "wire/frame.h"
 #include "wire/peer.h"
 
@@ -148,7 +147,7 @@ static void on_connected(void *context, int code, struct channel *channel) {
     struct attempt *attempt = context;
     struct host *host = attempt->host;
     uint32_t link = code ? 0 : add_link(host, channel, false)->number;
-    attempt->connecting = NULL;
+    attempt->dial = NULL;
     host->role.connected(host->role.state, (uint32_t)(attempt - host->attempts), link, code,
                          &host->outbox);
     error_clear();
@@ -157,10 +156,9 @@ static void on_connected(void *context, int code, struct channel *channel) {
 
 void host_connect(struct host *host, const char *address, uint32_t tag) {
     struct attempt *attempt = &host->attempts[tag];
-    connecting_free(attempt->connecting);
+    dial_free(attempt->dial);
     attempt->host = host;
-    attempt->connecting =
-        connecting_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
+    attempt->dial = dial_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
 }
 
 static void answer_ping(const struct link *link, const struct message *ping) {
@@ -370,7 +368,7 @@ void host_free(struct host *host) {
         host_close(host, host->links.items[host->links.count - 1]->number);
     links_release(&host->links);
     for (size_t i = 0; i < SHARDS_MAX; i++)
-        connecting_free(host->attempts[i].connecting);
+        dial_free(host->attempts[i].dial);
     for (size_t i = 0; i < EVENTS; i++)
         if (host->events[i])
             event_free(host->events[i]);

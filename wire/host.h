@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "wire/message.h"
-#include "wire/outbox.h"
 
 struct event_base;
 struct host; /* opaque */
@@ -34,7 +33,7 @@ struct host_options {
     const char *listen;
     const char *key;    /* file, or NULL: with it TCP is TLS, and other hosts may be reached */
     const char *folder; /* below which a worker writes; NULL: none was named */
-    const char *device; /* as base/device_choice.h reads it: instead of the job's; or NULL */
+    const char *device; /* as device/find.h reads it: instead of the job's; or NULL */
     bool once;          /* do not wait for another coordinator when the first is lost */
     bool stay;          /* serve one run after the other */
     int parent_pid;     /* not 0: end when this is no longer the parent, while no run is served */

@@ -1,20 +1,75 @@
-/* The inside of the host (host.h). For host*.c alone. */
+/* The connections of a host, by number: for wire/host.c. */
 #ifndef DML_WIRE_HOST_PARTS_H
 #define DML_WIRE_HOST_PARTS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/limits.h"
 #include "wire/host.h"
-#include "wire/links.h"
-#include "wire/tenancy.h"
 
-struct connecting;
+struct host;
+struct peer;
+
+struct link {
+    struct host *host;
+    uint32_t number;            /* from 1 up, never used again */
+    uint32_t reconnect_seconds; /* as its HELLO said, */
+    char *run;                  /* as is this; owned; NULL before */
+    struct peer *peer;          /* the host's to free */
+    bool stranger;              /* neither WELCOMEd nor GREETed yet */
+    int64_t opened_ns;
+};
+
+/* All zero: no links. */
+struct links {
+    struct link **items; /* by rising number, so the first is the oldest; owned */
+    size_t count, capacity;
+    uint32_t last_number;
+};
+
+/* Adds a link with the next number; the rest of it is zero. It is valid until links_forget(). */
+struct link *links_add(struct links *links);
+
+/* NULL if there is no link of that number (any more). */
+struct link *links_find(const struct links *links, uint32_t number);
+
+/* The stranger that has been connected for longest, or NULL. */
+struct link *links_first_stranger(const struct links *links);
+
+/* Takes a link out and frees it, but not its peer. */
+void links_forget(struct links *links, struct link *link);
+
+/* Frees the list, which must be empty. */
+void links_release(struct links *links);
+
+/* The run that a worker serves: one at a time. */
+
+/* All zero: none. */
+struct tenancy {
+    char *run;        /* as HELLO names it; owned */
+    int64_t until_ns; /* its coordinator is lost, and it ends then; 0: it has one */
+};
+
+/* The run goes on if it is that of before. */
+void tenancy_begin(struct tenancy *tenancy, const char *run);
+void tenancy_end(struct tenancy *tenancy);
+
+/* Why a coordinator of `run` must wait: when the worker may be free. NULL if it need not. Free it.
+ */
+char *tenancy_objection(const struct tenancy *tenancy, const char *run, int64_t now_ns);
+
+/* The inside of the host (host.h). For host*.c alone. */
+
+struct dial;
 struct event;
 struct tls;
 
 /* A connection that is being made. */
 struct attempt {
     struct host *host;
-    struct connecting *connecting; /* or NULL */
+    struct dial *dial; /* or NULL */
 };
 
 enum host_event {

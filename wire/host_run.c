@@ -1,14 +1,16 @@
 /* Which run a worker serves: coordinators come and are lost, and runs end. */
-#include "wire/host_parts.h"
-
+#include <assert.h>
 #include <event2/event.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "wire/connecting.h"
+#include "base/memory.h"
+#include "base/clock.h"
+#include "wire/address.h"
+#include "wire/host_parts.h"
 #include "wire/peer.h"
 
 enum { PARENT_CHECK_MS = 1000 };
@@ -79,8 +81,8 @@ void host_rest(struct host *host) {
         if (!host->links.items[i]->stranger)
             host_close(host, host->links.items[i]->number);
     for (size_t i = 0; i < SHARDS_MAX; i++) {
-        connecting_free(host->attempts[i].connecting);
-        host->attempts[i].connecting = NULL;
+        dial_free(host->attempts[i].dial);
+        host->attempts[i].dial = NULL;
     }
     host_alarm(host, -1);
     event_del(host->events[ON_LOST]);
@@ -107,4 +109,78 @@ bool host_refuses(struct host *host, const struct link *link, const struct messa
                                             .refused = {.reason = reason, .busy = true}});
     free(reason);
     return true;
+}
+
+struct link *links_add(struct links *links) {
+    struct link *link = memory_new(1, sizeof *link);
+    link->number = ++links->last_number;
+    MEMORY_ROOM(links->items, links->count, links->capacity);
+    links->items[links->count++] = link;
+    return link;
+}
+
+/* The place of the link, or the place where it would be. */
+static size_t place_of(const struct links *links, uint32_t number) {
+    size_t low = 0, high = links->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (links->items[middle]->number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct link *links_find(const struct links *links, uint32_t number) {
+    size_t place = place_of(links, number);
+    bool found = place < links->count && links->items[place]->number == number;
+    return found ? links->items[place] : NULL;
+}
+
+struct link *links_first_stranger(const struct links *links) {
+    for (size_t i = 0; i < links->count; i++)
+        if (links->items[i]->stranger)
+            return links->items[i];
+    return NULL;
+}
+
+void links_forget(struct links *links, struct link *link) {
+    size_t place = place_of(links, link->number);
+    links->count--;
+    memmove(links->items + place, links->items + place + 1,
+            (links->count - place) * sizeof *links->items);
+    free(link->run);
+    free(link);
+}
+
+void links_release(struct links *links) {
+    assert(!links->count);
+    free(links->items);
+    *links = (struct links){0};
+}
+
+void tenancy_begin(struct tenancy *tenancy, const char *run) {
+    tenancy->until_ns = 0;
+    if (!tenancy->run)
+        tenancy->run = memory_copy_string(run);
+}
+
+void tenancy_end(struct tenancy *tenancy) {
+    free(tenancy->run);
+    *tenancy = (struct tenancy){0};
+}
+
+/* The UUID, without what tells copies of a state folder apart. */
+#define RUN "%.36s"
+
+char *tenancy_objection(const struct tenancy *tenancy, const char *run, int64_t now_ns) {
+    if (!tenancy->run || !strcmp(tenancy->run, run))
+        return NULL;
+    if (!tenancy->until_ns)
+        return memory_format("it is busy with another run, " RUN ", until that ends", tenancy->run);
+    int64_t left_ns = tenancy->until_ns - now_ns;
+    return memory_format("it is busy with another run, " RUN ", whose coordinator is lost, and "
+                         "waits for that for %.0f s more",
+                         tenancy->run, left_ns > 0 ? (double)left_ns / (double)NS_PER_S : 0.0);
 }

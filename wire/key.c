@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 
 enum { DIGITS = 2 * KEY_BYTES };
 

@@ -1,6 +1,6 @@
 /* The key that all programs of a cluster share: a file of 64 hexadecimal digits and a newline, that
  * only its owner may read. Links between hosts are encrypted and authenticated with it
- * (wire/tls.h). */
+ * (wire/channel.h). */
 #ifndef DML_WIRE_KEY_H
 #define DML_WIRE_KEY_H
 

@@ -1,9 +1,11 @@
 #include "wire/message.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 
 const char *role_name(enum role role) {
     static const char *const names[] = {"coordinator", "shard", "replica"};
@@ -241,4 +243,38 @@ int message_decode(unsigned type, const void *body, size_t length, struct messag
         reader_fault(&reader, "more bytes than fields");
     *why = reader.why;
     return reader.why ? -1 : 0;
+}
+
+void outbox_init(struct outbox *outbox) {
+    *outbox = (struct outbox){0};
+    bytes_init(&outbox->bodies);
+}
+
+void outbox_release(struct outbox *outbox) {
+    free(outbox->envelopes);
+    bytes_release(&outbox->bodies);
+    outbox_init(outbox);
+}
+
+void outbox_clear(struct outbox *outbox) {
+    outbox->count = 0;
+    bytes_clear(&outbox->bodies);
+}
+
+void outbox_add(struct outbox *outbox, uint32_t to, const struct message *message) {
+    MEMORY_ROOM(outbox->envelopes, outbox->count, outbox->capacity);
+    while (outbox->bodies.length % 8)
+        bytes_put_u8(&outbox->bodies, 0);
+    struct envelope *envelope = &outbox->envelopes[outbox->count++];
+    *envelope = (struct envelope){.to = to,
+                                  .type = message->type,
+                                  .epoch = message->epoch,
+                                  .body_offset = outbox->bodies.length,
+                                  .bulk = message->bulk};
+    message_encode(message, &outbox->bodies);
+    envelope->body_length = outbox->bodies.length - envelope->body_offset;
+}
+
+const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope) {
+    return outbox->bodies.data + envelope->body_offset;
 }

@@ -111,7 +111,7 @@ enum message_type {
 #include "wire/messages.def"
 
 /* Raw elements that travel with a message, outside its body. Where the two ends share a host,
- * memory of a segment (wire/segment.h) is handed over in place; elsewhere bytes are copied.
+ * memory of a segment (wire/bulk.h) is handed over in place; elsewhere bytes are copied.
  * Received: `data` is 64-byte aligned and valid in the call that brings it; bulk_keep() in
  * wire/bulk.h keeps it longer. */
 struct bulk {
@@ -152,5 +152,32 @@ const char *message_fault(const struct message *message);
  * (a constant). The message's type and body only: epoch and bulk are the frame's. */
 int message_decode(unsigned type, const void *body, size_t length, struct message *message,
                    const char **why);
+
+/* The messages that a role's state machine wants to send, with their receivers, in order.
+ *
+ * Adding a message encodes its body at once, so its fields need not outlive the call. Bulk is only
+ * referenced. It must not change until the rim has sent the messages, which it does right after
+ * each step; bulk in a segment must not change for longer (wire/bulk.h). */
+
+struct envelope {
+    uint32_t to; /* a link number; each role says what its numbers mean */
+    enum message_type type;
+    uint64_t epoch;
+    size_t body_offset; /* in outbox.bodies; a multiple of 8 */
+    size_t body_length;
+    struct bulk bulk;
+};
+
+struct outbox {
+    struct envelope *envelopes;
+    size_t count, capacity;
+    struct bytes bodies;
+};
+
+void outbox_init(struct outbox *outbox);
+void outbox_release(struct outbox *outbox);
+void outbox_clear(struct outbox *outbox);
+void outbox_add(struct outbox *outbox, uint32_t to, const struct message *message);
+const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope);
 
 #endif

@@ -13,9 +13,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
-#include "wire/failpoints.h"
-#include "wire/inlet.h"
-#include "wire/outlet.h"
+#include "wire/transfer.h"
 
 enum {
     MESSAGES_A_TURN = 64, /* handed out before other peers have their turn */
@@ -256,4 +254,30 @@ size_t peer_queued(const struct peer *peer) {
 
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
     inlet_keep(&peer->inlet, kept);
+}
+
+const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS] = {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    [FAILPOINT_send_##NAME - FAILPOINTS] = {"send_" #NAME, FAILPOINT_PLACE, text},                 \
+                             [FAILPOINT_receive_##NAME -                                           \
+                                 FAILPOINTS] = {"receive_" #NAME, FAILPOINT_PLACE, text},
+#include "wire/messages.def"
+};
+_Static_assert((int)MESSAGE_FAILPOINTS_END <= (int)FAILPOINTS_MAX,
+               "visits are counted for all of them");
+
+void failpoint_send(enum message_type type) {
+    static const unsigned of_type[] = {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields) [number] = FAILPOINT_send_##NAME,
+#include "wire/messages.def"
+    };
+    failpoint(of_type[type]);
+}
+
+void failpoint_receive(enum message_type type) {
+    static const unsigned of_type[] = {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields) [number] = FAILPOINT_receive_##NAME,
+#include "wire/messages.def"
+    };
+    failpoint(of_type[type]);
 }

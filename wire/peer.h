@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 
+#include "base/failpoint.h"
 #include "wire/bulk.h"
 #include "wire/channel.h"
 #include "wire/message.h"
-#include "wire/outbox.h"
 
 struct event_base;
 struct peer; /* opaque */
@@ -57,31 +57,23 @@ size_t peer_queued(const struct peer *peer);
  * Nothing is copied: see wire/bulk.h for who owns it. */
 void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
 
-/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT"; wire/connecting.h connects ----
- *
- * Plain text stays on this machine: a connection to HOST:PORT is plain if that is loopback, and one
- * of TLS to any other host; tls:HOST:PORT is TLS in any case. */
+/* A failpoint for the sending and one for the receiving of each message: send_STAGE,
+ * receive_STAGE. The peers visit them. */
 
-enum address_use {
-    ADDRESS_PLAIN,  /* plain text: loopback and Unix sockets only */
-    ADDRESS_TLS,    /* TLS, unless it is a Unix socket */
-    ADDRESS_PUBLIC, /* plain text for everyone: the status server */
+enum {
+    MESSAGE_FAILPOINTS_BEGIN = FAILPOINTS - 1,
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    FAILPOINT_send_##NAME, FAILPOINT_receive_##NAME,
+#include "wire/messages.def"
+    MESSAGE_FAILPOINTS_END,
+    MESSAGE_FAILPOINTS = MESSAGE_FAILPOINTS_END - FAILPOINTS,
 };
 
-/* Listens. The host "any" stands for all addresses of this machine. The file of a Unix socket gets
- * mode 0600. If there is such a file already, it is replaced unless a process answers there. For
- * port 0 the system chooses a port. *bound is the address as others use it; free it.
- * ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE. */
-int address_listen(const char *address, enum address_use use, int *descriptor, char **bound);
+/* For failpoint_setup(). */
+extern const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS];
 
-/* The next connection, non-blocking; −1 and errno. Only processes of the same user, and those of
- * root, may speak to a worker over a Unix socket: others are closed. */
-int address_accept(int listener);
-
-/* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
-bool address_is_unix(const char *address);
-
-/* Whether a connection to it may need TLS, as far as can be told without asking a name server. */
-bool address_may_need_tls(const char *address);
+/* Visited before a message is sent, and after one was received, before the role gets it. */
+void failpoint_send(enum message_type type);
+void failpoint_receive(enum message_type type);
 
 #endif

@@ -1,16 +1,19 @@
 #define _GNU_SOURCE
-#include "wire/tls.h"
-
 #include <errno.h>
+#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "wire/tls_socket.h"
+#include "wire/channel.h"
 
 /* The identity is this and the name of the key. */
 #define IDENTITY "dml "
@@ -27,6 +30,140 @@ enum {
 };
 
 uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
+
+/* ---- the socket below OpenSSL ----
+ *
+ * OpenSSL writes into memory that always takes it: so a record is never half-written when it
+ * returns, and nothing has to be called again with the same arguments. */
+
+struct tls_socket {
+    int descriptor;   /* not owned */
+    bool starved;     /* it had no more at the last read; the reader sets it back */
+    bool ended;       /* it was closed, or failed */
+    int broken;       /* errno of the failure, or 0 */
+    size_t allowance; /* bytes that it may still receive; SIZE_MAX: no limit */
+    uint8_t first[4]; /* the first bytes that came, whatever OpenSSL makes of them */
+    unsigned first_count;
+    uint8_t *unsent; /* encrypted; from unsent_at to unsent_end */
+    size_t unsent_at, unsent_end, unsent_capacity;
+};
+
+static size_t tls_socket_unsent(const struct tls_socket *socket) {
+    return socket->unsent_end - socket->unsent_at;
+}
+
+/* After `allowance` bytes the socket looks as if it had been closed. */
+static void tls_socket_init(struct tls_socket *socket, int descriptor, size_t allowance) {
+    *socket = (struct tls_socket){.descriptor = descriptor, .allowance = allowance};
+}
+
+static void tls_socket_release(struct tls_socket *socket) {
+    free(socket->unsent);
+    *socket = (struct tls_socket){.descriptor = -1};
+}
+
+/* Queues encrypted bytes. */
+static void tls_socket_append(struct tls_socket *socket, const void *data, size_t bytes) {
+    if (socket->unsent_end + bytes > socket->unsent_capacity && socket->unsent_at) {
+        size_t kept = tls_socket_unsent(socket);
+        memmove(socket->unsent, socket->unsent + socket->unsent_at, kept);
+        socket->unsent_at = 0;
+        socket->unsent_end = kept;
+    }
+    if (socket->unsent_end + bytes > socket->unsent_capacity) {
+        socket->unsent_capacity = 2 * socket->unsent_end + bytes;
+        socket->unsent = memory_resize(socket->unsent, socket->unsent_capacity, 1);
+    }
+    memcpy(socket->unsent + socket->unsent_end, data, bytes);
+    socket->unsent_end += bytes;
+}
+
+/* Offers to the socket what is queued: 0, or −1 and errno. */
+static int tls_socket_flush(struct tls_socket *socket) {
+    while (socket->unsent_at < socket->unsent_end) {
+        ssize_t sent = send(socket->descriptor, socket->unsent + socket->unsent_at,
+                            tls_socket_unsent(socket), MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
+            return 0;
+        if (sent < 0)
+            return -1;
+        socket->unsent_at += (size_t)sent;
+    }
+    socket->unsent_at = socket->unsent_end = 0;
+    return 0;
+}
+
+/* What OpenSSL calls. */
+
+static int write_out(BIO *bio, const char *data, int length) {
+    tls_socket_append(BIO_get_data(bio), data, (size_t)length);
+    return length;
+}
+
+static void note_first(struct tls_socket *socket, const char *data, ssize_t length) {
+    for (ssize_t i = 0; i < length && socket->first_count < sizeof socket->first; i++)
+        socket->first[socket->first_count++] = (uint8_t)data[i];
+}
+
+static int read_in(BIO *bio, char *data, int length) {
+    struct tls_socket *socket = BIO_get_data(bio);
+    size_t most = (size_t)length < socket->allowance ? (size_t)length : socket->allowance;
+    ssize_t got = most ? recv(socket->descriptor, data, most, MSG_DONTWAIT) : 0;
+    BIO_clear_retry_flags(bio);
+    if (got > 0) {
+        if (socket->allowance != SIZE_MAX)
+            socket->allowance -= (size_t)got;
+        note_first(socket, data, got);
+        return (int)got;
+    }
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        socket->starved = true;
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    socket->ended = true;
+    socket->broken = got ? errno : 0;
+    return 0;
+}
+
+static long control(BIO *bio, int command, long number, void *pointer) {
+    (void)number, (void)pointer;
+    const struct tls_socket *socket = BIO_get_data(bio);
+    switch (command) {
+    case BIO_CTRL_FLUSH:
+        return 1;
+    case BIO_CTRL_EOF:
+        return socket->ended;
+    default:
+        return 0;
+    }
+}
+
+/* Made once, and kept until the process ends. */
+static const BIO_METHOD *bio_method(void) {
+    static BIO_METHOD *method;
+    if (!method) {
+        method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "dml");
+        if (!method)
+            abort();
+        BIO_meth_set_write(method, write_out);
+        BIO_meth_set_read(method, read_in);
+        BIO_meth_set_ctrl(method, control);
+    }
+    return method;
+}
+
+/* What OpenSSL reads from and writes to; SSL_free() frees it. The socket must stay in its place. */
+static BIO *tls_socket_bio(struct tls_socket *socket) {
+    BIO *bio = BIO_new(bio_method());
+    if (!bio)
+        abort();
+    BIO_set_data(bio, socket);
+    BIO_set_init(bio, 1);
+    return bio;
+}
+
+/* ---- the key ---- */
 
 struct tls {
     struct key key;
@@ -45,8 +182,6 @@ struct tls_stream {
     uint64_t received, sent, rekeyed; /* bytes of text; what was sent when the keys were changed */
     uint64_t key_updates;             /* of the other end */
 };
-
-/* ---- the key ---- */
 
 static struct tls_stream *stream_of(const SSL *ssl) {
     return SSL_get_app_data(ssl);

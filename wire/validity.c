@@ -4,9 +4,8 @@
  * A message of the table that has no function here does not compile. */
 #include <math.h>
 
-#include "base/coordinates.h"
-#include "base/device_choice.h"
 #include "base/layout.h"
+#include "device/find.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/escape.h"
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/run/sets.h"

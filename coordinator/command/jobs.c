@@ -6,13 +6,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/text.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/nearest.h"
-#include "base/terminal.h"
-#include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"

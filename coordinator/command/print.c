@@ -11,8 +11,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/memory_limit.h"
-#include "base/terminal.h"
+#include "base/resources.h"
+#include "base/text.h"
 #include "coordinator/status/figures.h"
 
 static int write_stream(FILE *stream, const char *path, output_write *write, void *context) {

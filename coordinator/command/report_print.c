@@ -8,8 +8,9 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "base/terminal.h"
+#include "base/text.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/status/report.h"
 
 #define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/resources.h"
+#include "base/text.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/last_run.h"
 #include "coordinator/command/print.h"

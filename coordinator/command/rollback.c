@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/command/ask.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/resources.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/last_run.h"
 #include "coordinator/publish/publish.h"

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/escape.h"
+#include "base/text.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/command/ask.h"

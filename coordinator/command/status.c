@@ -6,8 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/escape.h"
-#include "base/terminal.h"
 #include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"

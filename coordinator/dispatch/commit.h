@@ -9,7 +9,7 @@
 #include "base/bounds.h"
 #include "base/bytes.h"
 #include "base/limits.h"
-#include "wire/flush_index.h"
+#include "wire/evaluation.h"
 
 struct decision {
     struct flush_id id;

@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "store/store.h"
-#include "wire/outbox.h"
+#include "wire/message.h"
 
 /* What is to be stored, shown or kept, in order. */
 enum record_kind {

@@ -114,7 +114,7 @@ struct job {
     double checkpoint_seconds;
     uint32_t reconnect_seconds;
     uint32_t flush_ms;
-    char *device;           /* as base/device_choice.h reads it; NULL: auto */
+    char *device;           /* as device/find.h reads it; NULL: auto */
     char *scratch;          /* an absolute path, or NULL */
     char **shard_addresses; /* NULL-terminated; empty: started here */
     char **replica_addresses;

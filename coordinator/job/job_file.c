@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/nearest.h"
 #include "base/text.h"
 #include "coordinator/job/key.h"
 

@@ -7,10 +7,8 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "base/escape.h"
-#include "base/memory.h"
-#include "base/nearest.h"
 #include "base/text.h"
+#include "base/memory.h"
 
 const struct key *key_find(const char *name) {
     for (size_t i = 0; i < keys_count; i++)

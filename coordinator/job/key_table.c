@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device_choice.h"
+#include "device/find.h"
 #include "base/limits.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"

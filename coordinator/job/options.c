@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "coordinator/job/key.h"
 
 #define PROGRAM "dml-coordinator"

@@ -1,9 +1,9 @@
-/* The coordinates that a job trains in (base/coordinates.h): those that `standardise` asks for,
+/* The coordinates that a job trains in (base/layout.h): those that `standardise` asks for,
  * those that precondition, and those of networks, whose columns are always centred. */
 #ifndef DML_COORDINATOR_JOB_SCALING_H
 #define DML_COORDINATOR_JOB_SCALING_H
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
 #include "data/set.h"

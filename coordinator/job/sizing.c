@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "base/memory_limit.h"
+#include "base/resources.h"
 #include "numeric/fixed.h"
 #include "objective/kronecker.h"
 

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "optimizer/downpour.h"
 #include "optimizer/lbfgs.h"
 #include "coordinator/dispatch/output.h"
@@ -65,7 +65,7 @@ struct coordinator_settings {
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;      /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
-    const char *device;                 /* see base/device_choice.h; NULL: "auto" */
+    const char *device;                 /* see device/find.h; NULL: "auto" */
     const char *scratch;                /* where replicas keep copies of chunks; NULL: nowhere */
     const char *const *shard_addresses; /* [shards], as replicas reach them */
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/device_choice.h"
+#include "device/find.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"

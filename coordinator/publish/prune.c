@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
-#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "coordinator/run/state_folder.h"
 #include "data/pack.h"
 #include "data/set.h"

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/memory_limit.h"
+#include "base/resources.h"
 #include "coordinator/run/cluster_parts.h"
 #include "coordinator/run/host_lookup.h"
 
@@ -197,7 +197,7 @@ static void on_connected(void *context, int code, struct channel *channel) {
     static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
-    link->connecting = NULL;
+    link->dial = NULL;
     if (code) {
         not_connected(link, code);
         return;
@@ -209,9 +209,9 @@ static void on_connected(void *context, int code, struct channel *channel) {
 
 static void connect_link(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
-    connecting_free(link->connecting);
-    link->connecting = connecting_new(cluster->base, cluster->options.addresses[link->number],
-                                      cluster->options.tls, CONNECT_TIMEOUT_MS, on_connected, link);
+    dial_free(link->dial);
+    link->dial = dial_new(cluster->base, cluster->options.addresses[link->number],
+                          cluster->options.tls, CONNECT_TIMEOUT_MS, on_connected, link);
 }
 
 /* ---- workers of our own ---- */
@@ -268,8 +268,8 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     link->lost = NULL;
     peer_free(link->peer);
     link->peer = NULL;
-    connecting_free(link->connecting);
-    link->connecting = NULL;
+    dial_free(link->dial);
+    link->dial = NULL;
     if (launched)
         code = restart(link, launched);
     else
@@ -344,8 +344,8 @@ void links_rest(struct cluster *cluster) {
         struct worker_link *link = &cluster->links[i];
         event_del(link->starter);
         event_del(link->teller);
-        connecting_free(link->connecting);
-        link->connecting = NULL;
+        dial_free(link->dial);
+        link->dial = NULL;
     }
 }
 

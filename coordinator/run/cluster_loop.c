@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
+#include "base/file.h"
 #include "base/memory.h"
-#include "base/memory_limit.h"
+#include "base/resources.h"
 #include "coordinator/run/cluster_parts.h"
 #include "coordinator/run/loop.h"
 

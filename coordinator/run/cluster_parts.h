@@ -8,7 +8,7 @@
 
 #include "coordinator/run/cluster.h"
 #include "coordinator/run/missing_workers.h"
-#include "wire/connecting.h"
+#include "wire/address.h"
 #include "wire/peer.h"
 
 struct event;
@@ -17,11 +17,11 @@ struct event;
 struct worker_link {
     struct cluster *cluster;
     uint32_t number;
-    struct peer *peer;             /* NULL while there is no connection */
-    struct connecting *connecting; /* a connection that is being made, or NULL */
-    struct event *starter;         /* starts the worker anew and connects */
-    char *lost;           /* why the connection ended, if the machine is not told yet; or NULL */
-    struct event *teller; /* tells the machine that the connection ended */
+    struct peer *peer;     /* NULL while there is no connection */
+    struct dial *dial;     /* a connection that is being made, or NULL */
+    struct event *starter; /* starts the worker anew and connects */
+    char *lost;            /* why the connection ended, if the machine is not told yet; or NULL */
+    struct event *teller;  /* tells the machine that the connection ended */
 };
 
 struct cluster {

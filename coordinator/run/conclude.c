@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "coordinator/job/scaling.h"
 #include "coordinator/machine/coordinator.h"
 #include "data/set.h"

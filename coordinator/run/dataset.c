@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/limits.h"

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/nearest.h"
+#include "base/text.h"
 #include "coordinator/run/dataset.h"
 
 static unsigned count_paths(char *const *paths) {

@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/terminal.h"
-#include "base/thread.h"
+#include "base/text.h"
+#include "base/process.h"
 
 static const int numbers[] = {SIGINT, SIGTERM};
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "wire/address.h"
 #include "wire/message.h"
 #include "wire/peer.h"
 

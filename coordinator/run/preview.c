@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"

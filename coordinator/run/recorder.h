@@ -3,7 +3,7 @@
 #ifndef DML_COORDINATOR_RUN_RECORDER_H
 #define DML_COORDINATOR_RUN_RECORDER_H
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/hosts.h"
 #include "coordinator/run/convergence.h"

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 

@@ -2,7 +2,7 @@
  * and how many workers and curvature pairs it takes. */
 #include <stdlib.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "data/container.h"
 #include "data/set.h"
 #include "model/model.h"

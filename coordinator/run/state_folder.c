@@ -14,8 +14,6 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/filesystem.h"
-#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"

@@ -1,11 +1,11 @@
 /* At most one coordinator works in a state folder: it holds an flock on STATE/lock. The file
- * says who that is: "PID HOST NUMBER", for messages and for base/guard.h. */
+ * says who that is: "PID HOST NUMBER", for messages and for base/file.h. */
 #ifndef DML_COORDINATOR_RUN_STATE_FOLDER_H
 #define DML_COORDINATOR_RUN_STATE_FOLDER_H
 
 #include <stdbool.h>
 
-/* Takes the lock; from then on the guard is set (base/guard.h). The end of the process releases it,
+/* Takes the lock; from then on the guard is set (base/file.h). The end of the process releases it,
  * too. Other commands may hold the lock for a moment, so this tries for a third of a second. One
  * lock a process. ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, int *descriptor);
@@ -37,7 +37,7 @@ struct state_holder state_lock_holder(const char *state);
 /* Removes files and folders named NAME.tmp.NUMBER from STATE/packs and STATE/models, and those of
  * the key from STATE: what a process that was killed left half-written. The caller holds the lock
  * of the state, so nobody is writing them. What cannot be removed stays, here and below, and so
- * does everything if this process may not write any more (base/guard.h). */
+ * does everything if this process may not write any more (base/file.h). */
 void leftovers_remove(const char *state);
 
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */

@@ -6,11 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
-#include "base/guard.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/dataset.h"
@@ -19,7 +18,7 @@
 #include "coordinator/run/preview.h"
 #include "coordinator/run/state_folder.h"
 #include "numeric/setup.h"
-#include "wire/tls.h"
+#include "wire/channel.h"
 
 #define DISMISS_GRACE_MS 3000
 

@@ -4,15 +4,16 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/loop.h"
+#include "wire/address.h"
 #include "wire/peer.h"
-#include "wire/tls.h"
+#include "wire/channel.h"
 
 static void begin_launching(struct training *run) {
     const char *verbosity = run->options->quiet     ? "--quiet"

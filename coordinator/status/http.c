@@ -25,6 +25,7 @@
 #include "base/memory.h"
 #include "coordinator/status/http_limits.h"
 #include "coordinator/status/http_message.h"
+#include "wire/address.h"
 #include "wire/peer.h"
 
 #define LISTENING_PLACES_MAX 256

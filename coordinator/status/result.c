@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/escape.h"
 #include "base/text.h"
 #include "coordinator/status/figures.h"
 #include "model/model.h"

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "wire/inlet.h"
+#include "wire/transfer.h"
 #include "wire/program.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);

@@ -76,7 +76,7 @@ static void hand_over(struct small_cluster *cluster, struct packet *packet, bool
     if (odd)
         odd_message(&message, packet->bulk, draw);
     if (message_fault(&message))
-        small_cluster_break(cluster, packet->from, packet->to); /* as wire/inlet.c does */
+        small_cluster_break(cluster, packet->from, packet->to); /* as wire/transfer.c does */
     else if (is_small(&message))
         small_cluster_give(cluster, packet->from, packet->to, &message);
 }

@@ -30,7 +30,7 @@ static void begin_again(struct world *world, uint64_t number) {
     struct cluster *cluster = world->context;
     bool taken = process->role == ROLE_COORDINATOR && cluster_is_coordinated(cluster);
     if (!process->alive && !cluster->ended && !taken)
-        process_begin(process);
+        sim_process_begin(process);
 }
 
 /* The command is given again, sometimes so late that the workers have given up; workers of somebody
@@ -102,7 +102,7 @@ static void check_dismissed(struct cluster *cluster) {
 void cluster_run(struct cluster *cluster, int64_t limit_ns) {
     struct world *world = &cluster->world;
     for (uint32_t i = world->process_count - 1; i-- > 0;)
-        process_begin(&world->processes[i]);
+        sim_process_begin(&world->processes[i]);
     world_run(world, limit_ns);
     if (!world->failure[0] && !cluster->ended)
         world_fail(world, "the job did not end in %.0f s", (double)world->now_ns / 1e9);

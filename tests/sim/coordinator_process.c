@@ -204,7 +204,7 @@ static void dismiss(struct process *process, const char *why) {
     coordinator_dismiss(self->machine, why, false, &self->out);
     send_messages(process);
     if (!process->dying)
-        process_end(process, true);
+        sim_process_end(process, true);
 }
 
 /* The run ends early; the same command is given again. */
@@ -284,7 +284,7 @@ static int start_on_host(struct process *process, uint32_t number) {
     if (link->hangs)
         return lose(process, number, "it does not answer");
     hosts_started(&self->hosts, number, process->world->now_ns);
-    process_end(worker, false);
+    sim_process_end(worker, false);
     if (virtual_host_is_down(cluster, host)) {
         link->hangs = cluster->hosts.items[host].mute;
         if (!link->hangs)
@@ -294,7 +294,7 @@ static int start_on_host(struct process *process, uint32_t number) {
     }
     cluster->tally.moves += cluster->hosts.at[number] != host;
     cluster->hosts.at[number] = host;
-    process_begin(worker);
+    sim_process_begin(worker);
     return connect_worker(process, number) ? 0 : lose(process, number, "it cannot be reached");
 }
 
@@ -313,8 +313,8 @@ static int start_worker(struct process *process, uint32_t number) {
     if (self->hosts.count)
         return start_on_host(process, number);
     if (cluster->shape.launched) {
-        process_end(worker, false);
-        process_begin(worker);
+        sim_process_end(worker, false);
+        sim_process_begin(worker);
     }
     if (!link->give_up_ns)
         link->give_up_ns = now_ns + cluster->shape.reconnect_seconds * NS_PER_S;

@@ -67,7 +67,7 @@ void worker_host_message(struct process *process, struct worker_host *host, uint
     if (message->type == MESSAGE_HELLO)
         host->reconnect_seconds = message->hello.reconnect_seconds;
     if (message->type == MESSAGE_BYE && link == host->coordinator)
-        process_end(process, true);
+        sim_process_end(process, true);
 }
 
 void worker_host_gone(struct process *process, struct worker_host *host, uint32_t link) {
@@ -81,5 +81,5 @@ void worker_host_gone(struct process *process, struct worker_host *host, uint32_
 
 void worker_host_alarm(struct process *process, struct worker_host *host, uint64_t which) {
     if (which == HOST_ALARMS + host->waits && !host->coordinator)
-        process_end(process, true);
+        sim_process_end(process, true);
 }

@@ -4,7 +4,7 @@
 #define DML_TESTS_SIM_HOST_H
 
 #include "tests/sim/world.h"
-#include "wire/outbox.h"
+#include "wire/message.h"
 
 /* Alarms with numbers from here on are the host's, those below are the role's. */
 #define HOST_ALARMS (UINT64_C(1) << 32)

@@ -32,6 +32,6 @@ void virtual_host_fail(struct world *world, uint64_t what) {
         if (hosts->items[host].mute && !for_good)
             process_pause(cluster_worker(cluster, i), hosts->items[host].down_until_ns);
         else
-            process_end(cluster_worker(cluster, i), false);
+            sim_process_end(cluster_worker(cluster, i), false);
     }
 }

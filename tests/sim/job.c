@@ -5,7 +5,6 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
-#include "base/permutation.h"
 #include "base/random.h"
 #include "numeric/exact.h"
 #include "numeric/fixed.h"

@@ -3,7 +3,7 @@
 #ifndef DML_TESTS_SIM_JOB_H
 #define DML_TESTS_SIM_JOB_H
 
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "base/rows.h"
 #include "optimizer/downpour.h"
 #include "optimizer/lbfgs.h"

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "wire/bulk.h"
-#include "wire/mapping.h"
 
 /* A reference to the segment is a reference to its mapping, which is what kept bulk names. */
 struct shared_segment {

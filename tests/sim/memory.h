@@ -1,10 +1,10 @@
-/* Memory that simulated processes share in place of wire/segment.c and wire/bulk.c: what one
+/* Memory that simulated processes share in place of wire/bulk.c and wire/bulk.c: what one
  * writes into a segment the others see at once, as with real shared memory, and a segment lives
  * until the last of them lets go. */
 #ifndef DML_TESTS_SIM_MEMORY_H
 #define DML_TESTS_SIM_MEMORY_H
 
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 /* The real peer keeps the bulk that it received; here a parcel does. */
 struct peer {

@@ -8,7 +8,7 @@
 #define DML_TESTS_SIM_NETWORK_H
 
 #include "tests/sim/world.h"
-#include "wire/outbox.h"
+#include "wire/message.h"
 
 struct network; /* opaque */
 

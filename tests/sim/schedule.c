@@ -103,7 +103,7 @@ static void kill_some(struct world *world, uint64_t what) {
     uint64_t set = any_set(world);
     for (uint32_t i = 0; i < world->process_count; i++)
         if (set >> i & 1)
-            process_end(&world->processes[i], false);
+            sim_process_end(&world->processes[i], false);
 }
 
 /* In the middle of what it does: after some more writes and sends. */
@@ -121,7 +121,7 @@ static void cut_power(struct world *world, uint64_t what) {
     bool all = world_chance(world, 2);
     for (uint32_t i = 0; i < world->process_count; i++)
         if (all || world->processes[i].role == ROLE_COORDINATOR)
-            process_end(&world->processes[i], false);
+            sim_process_end(&world->processes[i], false);
     virtual_store_power_cut(&cluster->store, &world->random);
     if (all)
         virtual_disk_power_cut(&cluster->disk, &world->random);
@@ -163,7 +163,7 @@ static void take_over(struct world *world, uint64_t what) {
     if (world_chance(world, 2))
         network_cut_off(former);
     virtual_store_crash(&cluster->store);
-    process_begin(rival);
+    sim_process_begin(rival);
 }
 
 /* A coordinator that is fenced out and does not know it yet loses replicas, and greets them again.

@@ -39,7 +39,7 @@ void world_release(struct world *world) {
     world->trace = false;
     for (uint32_t i = 0; i < world->process_count; i++)
         if (world->processes[i].alive)
-            process_end(&world->processes[i], false);
+            sim_process_end(&world->processes[i], false);
     for (uint32_t i = 0; i < world->event_count; i++)
         if (world->events[i].kind == EVENT_POST)
             network_lose(world->events[i].parcel);
@@ -166,7 +166,7 @@ static void happen(struct world *world, struct event *event) {
     else if (lives(event))
         process->behaviour->alarm(process, event->what);
     if (process && process->dying)
-        process_end(process, false);
+        sim_process_end(process, false);
 }
 
 void world_run(struct world *world, int64_t limit_ns) {
@@ -179,7 +179,7 @@ void world_run(struct world *world, int64_t limit_ns) {
 
 /* ---- processes ---- */
 
-void process_begin(struct process *process) {
+void sim_process_begin(struct process *process) {
     process->life++;
     process->alive = true;
     process->paused_until_ns = 0;
@@ -189,7 +189,7 @@ void process_begin(struct process *process) {
     process->behaviour->begin(process);
 }
 
-void process_end(struct process *process, bool orderly) {
+void sim_process_end(struct process *process, bool orderly) {
     if (!process->alive)
         return;
     world_say(process->world, "%s %s", process->name, orderly ? "exits" : "is dead");

@@ -81,10 +81,10 @@ void world_say(const struct world *world, const char *format, ...)
 
 /* ---- processes ---- */
 
-void process_begin(struct process *process);
+void sim_process_begin(struct process *process);
 
 /* The process ends now; its links break. With `orderly`, what it sent still arrives. */
-void process_end(struct process *process, bool orderly);
+void sim_process_end(struct process *process, bool orderly);
 
 void process_pause(struct process *process, int64_t until_ns);
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "wire/channel.h"
-#include "wire/connecting.h"
+#include "wire/address.h"
 
 struct connected {
     bool answered;
@@ -23,7 +23,7 @@ static int connect_with(const char *address, const struct tls *tls, int timeout_
                         struct channel **channel) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
-    connecting_new(base, address, tls, timeout_ms, note_connected, &connected);
+    dial_new(base, address, tls, timeout_ms, note_connected, &connected);
     while (!connected.answered)
         event_base_loop(base, EVLOOP_ONCE);
     event_base_free(base);

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "wire/peer.h"
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 /* One end of a connection, and what came over it. */
 struct end {

@@ -10,7 +10,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
-#include "device/choose.h"
+#include "device/find.h"
 
 /* How often somebody looked for a device, which wakes the driver of GPUs. */
 static unsigned looks;

@@ -94,11 +94,10 @@ static void full_release(struct full *full) {
 static void assert_waits(const char *address) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
-    struct connecting *connecting =
-        connecting_new(base, address, NULL, HOUR_MS, note_connected, &connected);
+    struct dial *connecting = dial_new(base, address, NULL, HOUR_MS, note_connected, &connected);
     turn(base);
     assert_false(connected.answered);
-    connecting_free(connecting);
+    dial_free(connecting);
     turn(base);
     assert_false(connected.answered);
     event_base_free(base);
@@ -135,7 +134,7 @@ static void room_in_a_full_queue_is_found(void **state) {
     struct connected connected = {0};
     full_init(&full, AF_UNIX);
     struct event_base *base = event_base_new();
-    connecting_new(base, full.address, NULL, HOUR_MS, note_connected, &connected);
+    dial_new(base, full.address, NULL, HOUR_MS, note_connected, &connected);
     turn(base);
     while (!connected.answered) {
         int one = accept4(full.listener, NULL, NULL, SOCK_NONBLOCK);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "base/random.h"
 
 enum { COLUMNS = 37, OUTPUTS = 3, ALL = COLUMNS * OUTPUTS + OUTPUTS };

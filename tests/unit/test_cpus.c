@@ -12,9 +12,8 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
-#include "base/cpus.h"
+#include "base/resources.h"
 #include "base/file.h"
-#include "base/memory_limit.h"
 #include "tests/unit/folder_fixture.h"
 
 static void put(const char *name, const char *text) {

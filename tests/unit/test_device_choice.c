@@ -1,6 +1,6 @@
 /* How users say what is to be computed on. */
 #include "tests/unit/suites.h"
-#include "base/device_choice.h"
+#include "device/find.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

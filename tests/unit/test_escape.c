@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
 #include "tests/unit/suites.h"
-#include "base/escape.h"
+#include "base/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "base/terminal.h"
+#include "base/log.h"
 
 static void assert_escaped(const char *text, const char *expected) {
     char to[64];

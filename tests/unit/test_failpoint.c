@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "wire/failpoints.h"
+#include "wire/peer.h"
 
 static int setup(const char *wanted) {
     error_clear();

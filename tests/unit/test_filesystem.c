@@ -8,8 +8,6 @@
 
 #include "tests/unit/suites.h"
 #include "base/file.h"
-#include "base/filesystem.h"
-#include "base/guard.h"
 #include "tests/unit/folder_fixture.h"
 
 static void the_environment_decides_if_it_says_a_word_that_is_known(void **state) {

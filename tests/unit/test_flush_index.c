@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
-#include "wire/flush_index.h"
+#include "wire/evaluation.h"
 
 /* As many replicas send flushes, a few each: ids differ in two of their parts. */
 static struct flush_id id_of(uint32_t number) {

@@ -15,7 +15,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"

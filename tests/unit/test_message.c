@@ -6,7 +6,6 @@
 
 #include "tests/unit/suites.h"
 #include "wire/message.h"
-#include "wire/outbox.h"
 
 static const struct run runs[] = {{3, 4}, {9, 1}, {11, 200}};
 static const struct evaluation_part parts[] = {{1, 0, 30}, {2, 30, 4}};

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
-#include "base/nearest.h"
+#include "base/text.h"
 
 static const char *asked(const char *text) {
     static const char *const words[] = {"l2",     "data", "state", "status",        "objective",

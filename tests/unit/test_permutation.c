@@ -10,7 +10,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/memory.h"
-#include "base/permutation.h"
+#include "base/random.h"
 
 #define KEYS 20
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
-#include "base/coordinates.h"
+#include "base/layout.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 

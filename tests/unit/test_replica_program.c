@@ -24,7 +24,7 @@
 #include "tests/unit/layout_fixture.h"
 #include "wire/evaluation.h"
 #include "wire/host.h"
-#include "wire/segment.h"
+#include "wire/bulk.h"
 
 enum { ROWS = 20000, FEATURES = 3000, EPOCH = 1 };
 

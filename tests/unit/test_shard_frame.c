@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "base/coordinates.h"
-#include "base/heartbeat.h"
+#include "base/layout.h"
+#include "base/clock.h"
 
 /* A linear model of two outputs; its biases are on the last shard alone. */
 enum {

@@ -1,6 +1,6 @@
 /* The store on a network file system, and a store whose process was replaced. */
 #include "tests/unit/suites.h"
-#include "base/guard.h"
+#include "base/file.h"
 #include "tests/unit/store_fixture.h"
 
 static void pretend(const char *kind) {

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
-#include "base/coordinates.h"
 #include "base/layout.h"
 #include "wire/message.h"
 #include "wire/program.h"

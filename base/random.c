@@ -1,5 +1,3 @@
-#include "base/permutation.h"
-
 #include "base/random.h"
 
 #define GOLDEN UINT64_C(0x9e3779b97f4a7c15)

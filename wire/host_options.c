@@ -6,12 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/device_choice.h"
+#include "device/find.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "config.h"
-#include "device/find.h"
 #include "wire/host.h"
 
 /* clang-format off */

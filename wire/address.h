@@ -1,0 +1,90 @@
+/* Addresses: where a program listens, and where it dials. */
+#ifndef DML_WIRE_ADDRESS_H
+#define DML_WIRE_ADDRESS_H
+
+#include <netdb.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT"; wire/address.h connects ----
+ *
+ * Plain text stays on this machine: a connection to HOST:PORT is plain if that is loopback, and one
+ * of TLS to any other host; tls:HOST:PORT is TLS in any case. */
+
+enum address_use {
+    ADDRESS_PLAIN,  /* plain text: loopback and Unix sockets only */
+    ADDRESS_TLS,    /* TLS, unless it is a Unix socket */
+    ADDRESS_PUBLIC, /* plain text for everyone: the status server */
+};
+
+/* Listens. The host "any" stands for all addresses of this machine. The file of a Unix socket gets
+ * mode 0600. If there is such a file already, it is replaced unless a process answers there. For
+ * port 0 the system chooses a port. *bound is the address as others use it; free it.
+ * ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE. */
+int address_listen(const char *address, enum address_use use, int *descriptor, char **bound);
+
+/* The next connection, non-blocking; −1 and errno. Only processes of the same user, and those of
+ * root, may speak to a worker over a Unix socket: others are closed. */
+int address_accept(int listener);
+
+/* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
+bool address_is_unix(const char *address);
+
+/* Whether a connection to it may need TLS, as far as can be told without asking a name server. */
+bool address_may_need_tls(const char *address);
+
+/* ---- an address in the form that system calls take: for address.c and dial.c ---- */
+
+#define ENDPOINT_HOST_BYTES 256
+#define ENDPOINT_PORT_BYTES 32
+
+struct endpoint {
+    struct sockaddr_storage address;
+    socklen_t length;
+};
+
+/* The path of a Unix socket; NULL for another address. */
+const char *endpoint_unix_path(const char *address);
+
+/* Whether the address begins with "tls:". */
+bool endpoint_names_tls(const char *address);
+
+/* ERROR_USAGE for a path that does not fit. */
+int endpoint_of_unix(const char *address, struct endpoint *endpoint);
+
+/* Takes HOST:PORT or tls:HOST:PORT apart, [HOST]:PORT for a host with colons. ERROR_USAGE. */
+int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
+                   char port[ENDPOINT_PORT_BYTES]);
+
+/* Whether only this machine can reach it. */
+bool endpoint_is_here(const struct endpoint *endpoint);
+
+struct endpoint endpoint_of_info(const struct addrinfo *info);
+
+/* A non-blocking stream socket of the place's family, or −1 with errno. */
+int endpoint_socket(const struct endpoint *endpoint);
+
+/* Connecting without blocking the event loop: a name is resolved in a thread, the handshake of TLS
+ * is made where the address needs it (wire/peer.h), and an attempt that nobody answers ends at its
+ * deadline. */
+
+struct event_base;
+struct channel;
+struct dial; /* opaque */
+struct tls;
+
+/* The result of an attempt. Code 0: the channel stands, and belongs to the callee. Otherwise
+ * ERROR_UNAVAILABLE, ERROR_USAGE, or ERROR_PERMISSION if there is no key or another one at either
+ * end; error_text() says why, and the callee clears it. The struct dial is already freed. */
+typedef void dial_done(void *context, int code, struct channel *channel);
+
+/* Connects to an address (wire/peer.h). `tls` is the key, or NULL; it must outlive the channel.
+ * `done` is called from the loop, once and never from within this call, at the latest after
+ * `timeout_ms`. */
+struct dial *dial_new(struct event_base *base, const char *address, const struct tls *tls,
+                      int timeout_ms, dial_done *done, void *context);
+
+/* Gives the attempt up: `done` is not called. Harmless on NULL. */
+void dial_free(struct dial *dial);
+
+#endif
