@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/memory.h"
 
 static void open_standard_descriptors(void) {
@@ -85,4 +86,15 @@ int thread_start(pthread_t *thread, void *(*work)(void *context), void *context)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = failed;
     return failed ? error_set_errno(ERROR_UNAVAILABLE, "cannot start a thread") : 0;
+}
+
+void threads_run(unsigned threads, void *(*work)(void *context), void *context) {
+    pthread_t others[THREADS_MAX];
+    unsigned started = 0;
+    while (started + 1 < threads && started < THREADS_MAX &&
+           !pthread_create(&others[started], NULL, work, context))
+        started++;
+    work(context);
+    for (unsigned i = 0; i < started; i++)
+        pthread_join(others[i], NULL);
 }

@@ -28,4 +28,8 @@ int process_end(int code);
  * there before. Answers 0, or ERROR_UNAVAILABLE if the system has no more threads. */
 int thread_start(pthread_t *thread, void *(*work)(void *context), void *context);
 
+/* Runs `work` on up to `threads` threads at once, this one among them, and waits for all; on fewer
+ * if the system has no more. What `work` answers does not count. */
+void threads_run(unsigned threads, void *(*work)(void *context), void *context);
+
 #endif

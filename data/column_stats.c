@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "data/merge.h"
 
 /* ---- a pass over the numbers of some columns, in the rows that are trained on ---- */
@@ -297,25 +298,14 @@ static void *sum_in_thread(void *argument) {
     return NULL;
 }
 
-static uint32_t columns_each(uint32_t columns, unsigned threads) {
-    uint32_t each = columns / threads + (columns % threads != 0);
-    return each > COLUMNS_MOST ? COLUMNS_MOST : each;
-}
-
 void numbers_learn(struct table *table, const struct split *split, uint32_t bins,
                    unsigned threads) {
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
+    uint32_t each = table->columns / threads + (table->columns % threads != 0);
     struct work work = {.split = split,
                         .table = table,
                         .bins = bins,
-                        .step = columns_each(table->columns, threads),
+                        .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
                         .mutex = PTHREAD_MUTEX_INITIALIZER};
-    pthread_t others[THREADS_MAX];
-    unsigned started = 0;
-    for (unsigned i = 1; i < threads && i * work.step < table->columns; i++)
-        if (!pthread_create(&others[started], NULL, sum_in_thread, &work))
-            started++;
-    sum_in_thread(&work);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
+    threads_run(threads, sum_in_thread, &work);
 }

@@ -67,6 +67,24 @@ int container_section(struct container_writer *writer, unsigned number, const vo
     return container_write(writer, offset, data, length);
 }
 
+int container_sections(struct container_writer *writer, const struct container_part *parts,
+                       size_t count) {
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++)
+        code = container_section(writer, parts[i].number, parts[i].data, parts[i].length);
+    return code;
+}
+
+int container_put_table(struct container_writer *writer, unsigned number,
+                        const struct table *table) {
+    if (!table)
+        return 0;
+    char *text = table_text(table);
+    int code = container_section(writer, number, text, strlen(text) + 1);
+    free(text);
+    return code;
+}
+
 int container_put_strings(struct container_writer *writer, unsigned number,
                           const char *const *strings, uint64_t count) {
     struct bytes all;
@@ -115,7 +133,8 @@ int container_publish(struct container_writer *writer, const char *path) {
     writer->header.file_bytes = writer->end;
     writer->header.checksum = header_checksum(&writer->header);
     int code = container_write(writer, 0, &writer->header, sizeof writer->header);
-    if (!code && ftruncate(writer->file.descriptor, (off_t)writer->end))
+    if (!code && (ftruncate(writer->file.descriptor, (off_t)writer->end) ||
+                  failpoint_write(FAILPOINT_pack_publish)))
         code = error_set_errno(ERROR_IO, "cannot write %s", path);
     if (code) {
         container_discard(writer);
@@ -123,11 +142,6 @@ int container_publish(struct container_writer *writer, const char *path) {
     }
     free(writer->file.path);
     writer->file.path = memory_copy_string(path);
-    if (failpoint_write(FAILPOINT_pack_publish)) {
-        code = error_set_errno(ERROR_IO, "cannot write %s", path);
-        container_discard(writer);
-        return code;
-    }
     code = new_file_publish(&writer->file);
     failpoint(FAILPOINT_pack_published);
     return code;
@@ -143,7 +157,7 @@ int container_damaged(const struct container *container, const char *what) {
 }
 
 /* Answers what is wrong with a header, or NULL. */
-static const char *header_fault(const struct container_header *header,
+static const char *check_header(const struct container_header *header,
                                 const struct container_kind *kind, uint64_t length) {
     if (memcmp(header->magic, kind->magic, sizeof kind->magic))
         return "it does not begin as one";
@@ -151,22 +165,7 @@ static const char *header_fault(const struct container_header *header,
         return "it is of another version";
     if (header->sections != CONTAINER_SECTIONS || header->checksum != header_checksum(header))
         return "its header is damaged";
-    if (header->file_bytes != length)
-        return "its length is wrong";
-    return NULL;
-}
-
-static int refuse(const struct container *container, const struct container_kind *kind,
-                  const char *fault) {
-    const struct container_header *header = container->header;
-    bool is_one = container->length >= sizeof *header &&
-                  !memcmp(header->magic, kind->magic, sizeof kind->magic);
-    if (is_one && header->version != kind->version)
-        return error_set(ERROR_UNAVAILABLE,
-                         "%s is a %s of version %" PRIu32 ", but this program reads version "
-                         "%" PRIu32,
-                         container->path, kind->name, header->version, kind->version);
-    return error_set(ERROR_DATA, "%s is no sound %s: %s", container->path, kind->name, fault);
+    return header->file_bytes == length ? NULL : "its length is wrong";
 }
 
 static int verify_sections(const struct container *container) {
@@ -188,14 +187,22 @@ int container_open(struct container *container, const struct container_kind *kin
     *container = (struct container){.path = memory_copy_string(path)};
     const void *data = NULL;
     int code = file_map(path, &data, &container->length);
+    const struct container_header *header = container->header = data;
     container->data = data;
-    container->header = data;
-    if (!code) {
-        const char *fault = container->length < sizeof *container->header
-                                ? "it is too short"
-                                : header_fault(container->header, kind, container->length);
-        code = fault ? refuse(container, kind, fault) : verify_sections(container);
-    }
+    const char *fault = NULL;
+    if (!code)
+        fault = container->length < sizeof *header ? "it is too short"
+                                                   : check_header(header, kind, container->length);
+    if (fault && container->length >= sizeof *header && header->version != kind->version &&
+        !memcmp(header->magic, kind->magic, sizeof kind->magic))
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s is a %s of version %" PRIu32 ", but this program reads version "
+                         "%" PRIu32,
+                         path, kind->name, header->version, kind->version);
+    else if (fault)
+        code = error_set(ERROR_DATA, "%s is no sound %s: %s", path, kind->name, fault);
+    if (!code)
+        code = verify_sections(container);
     if (code)
         container_close(container);
     return code;
@@ -221,6 +228,26 @@ int container_array(const struct container *container, unsigned number, uint64_t
     if (length / size != count || length % size)
         return container_damaged(container, "a section has the wrong length");
     return 0;
+}
+
+int container_arrays(const struct container *container, const struct container_wanted *wanted,
+                     size_t count) {
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++)
+        code = container_array(container, wanted[i].number, wanted[i].count, wanted[i].size,
+                               wanted[i].array);
+    return code;
+}
+
+int container_table(const struct container *container, unsigned number, struct table **table) {
+    size_t length;
+    const char *text = container_get(container, number, &length);
+    *table = NULL;
+    if (!text)
+        return 0;
+    if (text[length - 1])
+        return container_damaged(container, "the description of its columns has no end");
+    return table_of_text(text, container->path, table);
 }
 
 int container_strings(const struct container *container, unsigned number, uint64_t count,
@@ -251,11 +278,11 @@ bool container_peek(const struct container_kind *kind, const char *path, void *d
         return false;
     struct container_header header;
     off_t bytes = lseek(descriptor, 0, SEEK_END);
-    bool sound =
+    bool valid =
         pread(descriptor, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-        !header_fault(&header, kind, (uint64_t)bytes) && header.section[0].length == length &&
+        !check_header(&header, kind, (uint64_t)bytes) && header.section[0].length == length &&
         pread(descriptor, data, length, (off_t)header.section[0].offset) == (ssize_t)length &&
         hash64(data, length) == header.section[0].checksum;
     close(descriptor);
-    return sound;
+    return valid;
 }

@@ -8,12 +8,21 @@
 #include <stdint.h>
 
 #include "base/file.h"
+#include "data/table.h"
 
 #define CONTAINER_ALIGNMENT 64
 #define CONTAINER_SECTIONS 16
 
 static inline uint64_t align_up(uint64_t offset) {
     return (offset + CONTAINER_ALIGNMENT - 1) / CONTAINER_ALIGNMENT * CONTAINER_ALIGNMENT;
+}
+
+/* The place of `bytes` bytes behind those that were laid out before, up to *at, which is aligned.
+ */
+static inline uint64_t container_place(uint64_t *at, uint64_t bytes) {
+    uint64_t here = *at;
+    *at = align_up(here + bytes);
+    return here;
 }
 
 struct container_kind {
@@ -58,6 +67,19 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
 /* Writes a section behind what is there. */
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length);
+
+/* The same for several. */
+struct container_part {
+    unsigned number;
+    const void *data;
+    size_t length;
+};
+int container_sections(struct container_writer *writer, const struct container_part *parts,
+                       size_t count);
+
+/* A section of a table's text, unless it is NULL. */
+int container_put_table(struct container_writer *writer, unsigned number,
+                        const struct table *table);
 
 /* A section of `count` strings, each with a 0 behind it, as container_strings() reads them; an
  * empty one if `strings` is NULL. */
@@ -107,10 +129,23 @@ const void *container_get(const struct container *container, unsigned number, si
 int container_array(const struct container *container, unsigned number, uint64_t count, size_t size,
                     const void **array);
 
+/* The same for several. */
+struct container_wanted {
+    unsigned number;
+    uint64_t count;
+    size_t size;
+    const void **array;
+};
+int container_arrays(const struct container *container, const struct container_wanted *wanted,
+                     size_t count);
+
+/* A table of container_put_table(), or NULL if it is not there. */
+int container_table(const struct container *container, unsigned number, struct table **table);
+
 int container_damaged(const struct container *container, const char *what);
 
 /* Reads section 0 alone, which must be `length` bytes; false if the file or the section is not
- * sound. */
+ * valid. */
 bool container_peek(const struct container_kind *kind, const char *path, void *data, size_t length);
 
 /* `count` strings with a 0 behind each in a section, as pointers into it. Free *list. */

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 /* Consecutive chunks make a group. A group is added up by one thread in the order of its chunks,
  * and groups are added in their order. Of wide sets there is one: each takes room for all columns.
@@ -104,15 +105,8 @@ static void *add_groups(void *argument) {
 }
 
 static int run_pass(struct pass *pass, unsigned threads) {
-    pthread_t others[GROUPS];
-    unsigned started = 0;
     pass->next = 0;
-    while (started + 1 < threads && started + 1 < pass->count &&
-           !pthread_create(&others[started], NULL, add_groups, pass))
-        started++;
-    add_groups(pass);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
+    threads_run(threads < pass->count ? threads : pass->count, add_groups, pass);
     return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
 }
 

@@ -11,22 +11,17 @@
 /* ---- blocks ---- */
 
 struct pack_block_layout pack_block_layout(const struct pack_block *block) {
-    struct pack_block_layout layout = {0};
     uint64_t values = block->values, rows = block->rows, at = 0;
-    layout.start = at;
-    at = align_up(at + (block->dense ? 0 : (rows + 1) * sizeof(uint32_t)));
-    layout.feature = at;
-    at = align_up(at + (block->dense ? 0 : values * sizeof(uint32_t)));
-    layout.value = at;
-    at = align_up(at + values * value_bytes(block->type));
-    layout.label = at;
-    at = align_up(at + rows * sizeof(double));
-    layout.weight = at;
-    at = align_up(at + (block->weighted ? rows * sizeof(double) : 0));
-    layout.label_text = at;
-    at = align_up(at + (block->texts ? rows * sizeof(uint32_t) : 0));
-    layout.position = at;
-    layout.bytes = align_up(at + (block->positions ? values * sizeof(uint32_t) : 0));
+    uint64_t starts = block->dense ? 0 : rows + 1, features = block->dense ? 0 : values;
+    struct pack_block_layout layout;
+    layout.start = container_place(&at, starts * sizeof(uint32_t));
+    layout.feature = container_place(&at, features * sizeof(uint32_t));
+    layout.value = container_place(&at, values * value_bytes(block->type));
+    layout.label = container_place(&at, rows * sizeof(double));
+    layout.weight = container_place(&at, block->weighted ? rows * sizeof(double) : 0);
+    layout.label_text = container_place(&at, block->texts ? rows * sizeof(uint32_t) : 0);
+    layout.position = container_place(&at, block->positions ? values * sizeof(uint32_t) : 0);
+    layout.bytes = at;
     return layout;
 }
 
@@ -146,54 +141,42 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
 
 const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
 
-static int map_table(struct pack *pack) {
-    const struct container *container = &pack->container;
-    const void *column = NULL, *id = NULL;
-    size_t length;
-    const char *text = container_get(container, PACK_TABLE, &length);
-    if (!text || text[length - 1])
-        return container_damaged(container, "the description of its columns is missing");
-    int code = table_of_text(text, container->path, &pack->table);
-    if (!code)
-        code = container_array(container, PACK_COLUMNS, pack->facts->features, sizeof *pack->column,
-                               &column);
-    if (!code)
-        code = container_array(container, PACK_SEEDED_IDS, pack->facts->features,
-                               sizeof *pack->seeded_id, &id);
-    pack->column = column;
-    pack->seeded_id = id;
-    return code;
-}
-
 static int map_sections(struct pack *pack) {
     const struct container *container = &pack->container;
-    const void *facts, *block = NULL, *id = NULL, *count = NULL;
-    size_t length;
+    const void *facts, *block, *id, *count, *column = NULL, *seeded_id = NULL;
     int code = container_array(container, PACK_FACTS, 1, sizeof *pack->facts, &facts);
     if (code)
         return code;
     pack->facts = facts;
-    code =
-        container_array(container, PACK_BLOCKS, pack->facts->blocks, sizeof *pack->block, &block);
-    if (!code)
-        code = container_array(container, PACK_IDS, pack->facts->features, sizeof *pack->id, &id);
-    if (!code)
-        code = container_array(container, PACK_COUNTS, pack->facts->features, sizeof *pack->count,
-                               &count);
+    const uint32_t features = pack->facts->features;
+    const bool csv = pack->facts->format == FORMAT_CSV;
+    const struct container_wanted wanted[] = {
+        {PACK_BLOCKS, pack->facts->blocks, sizeof *pack->block, &block},
+        {PACK_IDS, features, sizeof *pack->id, &id},
+        {PACK_COUNTS, features, sizeof *pack->count, &count},
+        {PACK_COLUMNS, features, sizeof *pack->column, &column},
+        {PACK_SEEDED_IDS, features, sizeof *pack->seeded_id, &seeded_id},
+    };
+    code = container_arrays(container, wanted, csv ? 5 : 3);
     if (!code && pack->facts->named)
-        code = container_strings(container, PACK_NAMES, pack->facts->features, &pack->name);
+        code = container_strings(container, PACK_NAMES, features, &pack->name);
     if (!code)
         code = container_strings(container, PACK_LABEL_TEXTS, pack->facts->label_texts,
                                  &pack->label_text);
     if (!code)
         code = container_strings(container, PACK_REASONS, pack->facts->reasons, &pack->reason);
-    if (!code && pack->facts->format == FORMAT_CSV)
-        code = map_table(pack);
+    if (!code && csv)
+        code = container_table(container, PACK_TABLE, &pack->table);
+    if (!code && csv && !pack->table)
+        code = container_damaged(container, "the description of its columns is missing");
     if (code)
         return code;
     pack->block = block;
     pack->id = id;
     pack->count = count;
+    pack->column = column;
+    pack->seeded_id = seeded_id;
+    size_t length;
     const char *source = container_get(container, PACK_SOURCE, &length);
     pack->source = memory_format("%.*s", (int)length, source ? source : "");
     return 0;

@@ -243,82 +243,61 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     return code;
 }
 
-static int write_reasons(struct pack_writer *writer, char *const *reasons) {
-    uint32_t count = 0;
-    while (reasons && reasons[count])
-        count++;
-    writer->facts.reasons = count;
-    return container_put_strings(&writer->container, PACK_REASONS, (const char *const *)reasons,
-                                 count);
-}
-
-/* The ids of the features by TABLE_IDS_SEEDED. */
-static int write_seeded_ids(struct pack_writer *writer) {
-    const struct origins *origins = &writer->origins;
-    uint64_t *id = memory_new(origins->count, sizeof *id);
-    for (uint32_t i = 0; i < origins->count; i++)
-        id[i] = origins_seeded_id(origins, i);
-    int code =
-        container_section(&writer->container, PACK_SEEDED_IDS, id, origins->count * sizeof *id);
-    free(id);
-    return code;
-}
-
-/* The names of the features, if they have any, and their columns. */
+/* Of CSV: the columns of the features, their ids by TABLE_IDS_SEEDED, and their names, if they have
+ * any. */
 static int write_origins(struct pack_writer *writer, const struct table *table) {
     struct container_writer *container = &writer->container;
     const struct origins *origins = &writer->origins;
-    uint32_t *column = memory_new(origins->count, sizeof *column);
-    char **name = memory_new(origins->count, sizeof *name);
-    for (uint32_t i = 0; i < origins->count; i++) {
+    uint32_t count = origins->count, *column = memory_new(count, sizeof *column);
+    uint64_t *seeded_id = memory_new(count, sizeof *seeded_id);
+    char **name = memory_new(count, sizeof *name);
+    for (uint32_t i = 0; i < count; i++) {
         const struct origin *origin = &origins->origin[i];
         column[i] = origin->column;
+        seeded_id[i] = origins_seeded_id(origins, i);
         name[i] = table_feature_name(table, origin->column, origin->role, origins_text(origins, i));
         writer->facts.named |= *name[i] != '\0';
     }
-    int code = container_section(container, PACK_COLUMNS, column, origins->count * sizeof *column);
+    int code = container_section(container, PACK_COLUMNS, column, count * sizeof *column);
     if (!code && writer->facts.named)
-        code =
-            container_put_strings(container, PACK_NAMES, (const char *const *)name, origins->count);
-    for (uint32_t i = 0; i < origins->count; i++)
+        code = container_put_strings(container, PACK_NAMES, (const char *const *)name, count);
+    if (!code)
+        code = container_section(container, PACK_SEEDED_IDS, seeded_id, count * sizeof *seeded_id);
+    for (uint32_t i = 0; i < count; i++)
         free(name[i]);
     free(name);
     free(column);
-    return code ? code : write_seeded_ids(writer);
-}
-
-static int write_table(struct pack_writer *writer, const struct source_report *report) {
-    if (!report->table)
-        return 0;
-    char *text = table_text(report->table);
-    int code = container_section(&writer->container, PACK_TABLE, text, strlen(text) + 1);
-    free(text);
-    return code ? code : write_origins(writer, report->table);
+    free(seeded_id);
+    return code;
 }
 
 static int write_sections(struct pack_writer *writer, const struct source_report *report) {
     struct container_writer *container = &writer->container;
     struct pack_facts *facts = &writer->facts;
+    char *const *reasons = report->rejected_reasons;
     uint32_t features = facts->features = writer->features.count;
+    const struct container_part first[] = {
+        {PACK_BLOCKS, writer->blocks.data, writer->blocks.length},
+        {PACK_IDS, writer->features.id, features * sizeof(uint64_t)},
+        {PACK_COUNTS, writer->count, features * sizeof(uint64_t)},
+    };
+    const struct container_part last[] = {
+        {PACK_LABEL_TEXTS, writer->label_texts.texts.data, writer->label_texts.texts.length},
+        {PACK_SOURCE, writer->source, strlen(writer->source) + 1},
+    };
     facts->label_texts = writer->label_texts.count;
-    int code =
-        container_section(container, PACK_BLOCKS, writer->blocks.data, writer->blocks.length);
+    while (reasons && reasons[facts->reasons])
+        facts->reasons++;
+    int code = container_sections(container, first, 3);
     if (!code)
-        code = container_section(container, PACK_IDS, writer->features.id,
-                                 features * sizeof(uint64_t));
+        code = container_put_table(container, PACK_TABLE, report->table);
+    if (!code && report->table)
+        code = write_origins(writer, report->table);
     if (!code)
-        code =
-            container_section(container, PACK_COUNTS, writer->count, features * sizeof(uint64_t));
+        code = container_sections(container, last, 2);
     if (!code)
-        code = write_table(writer, report);
-    if (!code)
-        code = container_section(container, PACK_LABEL_TEXTS, writer->label_texts.texts.data,
-                                 writer->label_texts.texts.length);
-    if (!code)
-        code =
-            container_section(container, PACK_SOURCE, writer->source, strlen(writer->source) + 1);
-    if (!code)
-        code = write_reasons(writer, report->rejected_reasons);
+        code = container_put_strings(container, PACK_REASONS, (const char *const *)reasons,
+                                     facts->reasons);
     if (!code) /* last: the sections before fill in some of the facts */
         code = container_section(container, PACK_FACTS, facts, sizeof *facts);
     return code;

@@ -12,18 +12,15 @@
 #define DENSE_SHARE 0.4
 
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense) {
-    struct set_chunk_layout layout = {0};
     uint64_t rows = chunk->rows, at = 0;
-    layout.start = at;
-    at = align_up(at + (dense ? 0 : (rows + 1) * sizeof(uint32_t)));
-    layout.feature = at;
-    at = align_up(at + (dense ? 0 : chunk->values * sizeof(uint32_t)));
-    layout.value = at;
-    at = align_up(at + chunk->values * value_bytes((enum value_type)chunk->type));
-    layout.label = at;
-    at = align_up(at + rows * sizeof(double));
-    layout.weight = at;
-    layout.bytes = align_up(at + (chunk->weighted ? rows * sizeof(double) : 0));
+    uint64_t starts = dense ? 0 : rows + 1, features = dense ? 0 : chunk->values;
+    struct set_chunk_layout layout;
+    layout.start = container_place(&at, starts * sizeof(uint32_t));
+    layout.feature = container_place(&at, features * sizeof(uint32_t));
+    layout.value = container_place(&at, chunk->values * value_bytes((enum value_type)chunk->type));
+    layout.label = container_place(&at, rows * sizeof(double));
+    layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
+    layout.bytes = at;
     return layout;
 }
 

@@ -70,15 +70,14 @@ static int map_arrays(struct set *set) {
         return code;
     set->facts = facts;
     uint64_t features = set->facts->features;
-    code = container_array(container, SET_CHUNKS, set->facts->chunks, sizeof *set->chunk, &chunk);
-    if (!code)
-        code = container_array(container, SET_IDS, features, sizeof(uint64_t), &id);
-    if (!code)
-        code = container_array(container, SET_ORDER, features, sizeof(uint32_t), &order);
-    if (!code)
-        code = container_array(container, SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent);
-    if (!code && set->facts->labels == LABEL_TARGET)
-        code = container_array(container, SET_TARGETS, 1, sizeof *set->info.targets, &targets);
+    const struct container_wanted wanted[] = {
+        {SET_CHUNKS, set->facts->chunks, sizeof *set->chunk, &chunk},
+        {SET_IDS, features, sizeof(uint64_t), &id},
+        {SET_ORDER, features, sizeof(uint32_t), &order},
+        {SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent},
+        {SET_TARGETS, 1, sizeof *set->info.targets, &targets},
+    };
+    code = container_arrays(container, wanted, set->facts->labels == LABEL_TARGET ? 5 : 4);
     if (!code)
         code = map_weights(set);
     if (!code && set->facts->labels == LABEL_LISTS)
@@ -91,33 +90,20 @@ static int map_arrays(struct set *set) {
     return code;
 }
 
-static int map_sources(struct set *set) {
-    const char **source;
-    int code =
-        container_strings(&set->container, SET_SOURCES, 2 * (uint64_t)set->facts->sources, &source);
+static int map_texts(struct set *set) {
+    const struct container *container = &set->container;
+    const struct set_facts *facts = set->facts;
+    const char **source = NULL;
+    int code = container_strings(container, SET_CLASSES, facts->classes, &set->class_name);
+    if (!code && facts->named)
+        code = container_strings(container, SET_NAMES, facts->features, &set->name);
+    if (!code)
+        code = container_strings(container, SET_SOURCES, 2 * (uint64_t)facts->sources, &source);
     if (code)
         return code;
-    set->first_pack = set->facts->sources ? source[1] : "";
+    set->first_pack = facts->sources ? source[1] : "";
     free(source);
-    return 0;
-}
-
-static int map_texts(struct set *set) {
-    int code =
-        container_strings(&set->container, SET_CLASSES, set->facts->classes, &set->class_name);
-    if (!code && set->facts->named)
-        code = container_strings(&set->container, SET_NAMES, set->facts->features, &set->name);
-    return code ? code : map_sources(set);
-}
-
-static int map_table(struct set *set) {
-    size_t length;
-    const char *text = container_get(&set->container, SET_TABLE, &length);
-    if (!text)
-        return 0;
-    if (text[length - 1])
-        return container_damaged(&set->container, "the description of its columns has no end");
-    return table_of_text(text, set->container.path, &set->table);
+    return container_table(container, SET_TABLE, &set->table);
 }
 
 static void fill_info(struct set *set) {
@@ -189,8 +175,6 @@ int set_open(const char *path, struct set **opened) {
         code = map_arrays(set);
     if (!code)
         code = map_texts(set);
-    if (!code)
-        code = map_table(set);
     if (!code)
         code = check_bounds(set);
     if (code) {

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "data/merge.h"
 #include "numeric/fixed.h"
 
@@ -98,17 +99,6 @@ static void *take_part(void *context) {
     return NULL;
 }
 
-static void do_stage(struct stage *stage, unsigned threads) {
-    pthread_t others[THREADS_MAX];
-    unsigned started = 0;
-    for (unsigned i = 1; i < threads && i < THREADS_MAX; i++)
-        if (!pthread_create(&others[started], NULL, take_part, stage))
-            started++;
-    take_part(stage);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
-}
-
 /* Fills a window of zeros on up to `threads` threads. */
 static void window_fill(const struct chunk_source *source, const struct chunk_window *window,
                         unsigned threads) {
@@ -117,10 +107,10 @@ static void window_fill(const struct chunk_source *source, const struct chunk_wi
                  start = {source, window, start_chunk, window->end, window->first},
                  fill = {source, window, fill_block, blocks, 0};
     if (!source->plan->dense) {
-        do_stage(&count, threads);
-        do_stage(&start, threads);
+        threads_run(threads, take_part, &count);
+        threads_run(threads, take_part, &start);
     }
-    do_stage(&fill, threads);
+    threads_run(threads, take_part, &fill);
 }
 
 /* ---- chunks ---- */
@@ -249,16 +239,9 @@ static void *make_chunks(void *argument) {
 
 /* Makes the chunks up to `end` that are not made. */
 static int make_until(struct set_writer *writer, uint32_t end, unsigned threads) {
-    pthread_t others[THREADS_MAX];
-    unsigned started = 0;
     uint32_t chunks = end - writer->next_chunk;
     writer->chunks_end = end;
-    for (unsigned i = 1; i < threads && i < THREADS_MAX && i < chunks; i++)
-        if (!pthread_create(&others[started], NULL, make_chunks, writer))
-            started++;
-    make_chunks(writer);
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
+    threads_run(threads < chunks ? threads : chunks, make_chunks, writer);
     return writer->code ? error_set(writer->code, "%s", writer->text) : 0;
 }
 
@@ -403,15 +386,6 @@ static void fill_facts(struct set_writer *writer) {
     make_fingerprint(writer);
 }
 
-static int write_table(struct set_writer *writer) {
-    if (!writer->columns.table)
-        return 0;
-    char *text = table_text(writer->columns.table);
-    int code = container_section(&writer->container, SET_TABLE, text, strlen(text) + 1);
-    free(text);
-    return code;
-}
-
 static int write_sources(struct set_writer *writer) {
     const struct split *split = &writer->split;
     const char **text = memory_new(2 * (size_t)split->count, sizeof *text);
@@ -432,11 +406,7 @@ static int write_sections(struct set_writer *writer) {
     bool targets = writer->labels.kind == LABEL_TARGET;
     struct label_summary summary;
     targets_finish(&writer->labels.targets, &summary);
-    const struct {
-        unsigned number;
-        const void *data;
-        size_t length;
-    } sections[] = {
+    const struct container_part parts[] = {
         {SET_FACTS, &writer->facts, sizeof writer->facts},
         {SET_CHUNKS, writer->plan.chunk, writer->plan.chunks * sizeof *writer->plan.chunk},
         {SET_IDS, columns->id, columns->count * sizeof *columns->id},
@@ -448,10 +418,7 @@ static int write_sections(struct set_writer *writer) {
         {SET_LISTS, writer->labels.list_start, lists_bytes(&writer->labels)},
         {SET_LISTED, writer->labels.list_class, listed_bytes(&writer->labels)},
     };
-    int code = 0;
-    for (size_t i = 0; i < sizeof sections / sizeof *sections && !code; i++)
-        code =
-            container_section(container, sections[i].number, sections[i].data, sections[i].length);
+    int code = container_sections(container, parts, sizeof parts / sizeof *parts);
     if (!code)
         code = container_put_strings(container, SET_NAMES, columns->name, columns->count);
     if (!code)
@@ -459,7 +426,7 @@ static int write_sections(struct set_writer *writer) {
                                      (const char *const *)writer->labels.class_name,
                                      writer->labels.classes);
     if (!code)
-        code = write_table(writer);
+        code = container_put_table(container, SET_TABLE, columns->table);
     if (!code)
         code = write_sources(writer);
     return code;

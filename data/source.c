@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "data/array.h"
 #include "data/blocks.h"
 #include "data/format.h"
@@ -30,7 +31,8 @@ struct reader {
     struct array_reader *array; /* NULL: the file is text */
     struct weights *weights;    /* or NULL; read by whoever hands out */
 
-    pthread_mutex_t reading; /* guards input, blocks, next_block, stopped_reading */
+    pthread_mutex_t reading; /* guards input, blocks, first, next_block, stopped_reading */
+    struct batch first;      /* the block that told the format, until a thread takes it */
     uint64_t next_block;
     bool stopped_reading;
 
@@ -86,10 +88,14 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
     bool there = !reader->stopped_reading;
     if (there) {
         *number = reader->next_block++;
-        *code = *number ? read_block(reader, batch) : 0; /* the first is there already */
-        if (*code || batch->text_length == 0)
-            reader->stopped_reading = true;
+        *code = *number ? read_block(reader, batch) : 0;
+        if (!*number) { /* it was read before */
+            struct batch empty = *batch;
+            *batch = reader->first;
+            reader->first = empty;
+        }
         there = *code || batch->text_length;
+        reader->stopped_reading = *code || !batch->text_length;
     }
     pthread_mutex_unlock(&reader->reading);
     return there;
@@ -141,45 +147,22 @@ static bool end_batch(struct reader *reader, struct batch *batch) {
     return false;
 }
 
-static void work(struct reader *reader, struct batch *batch) {
+/* Several threads do this at once. Each has one block in hand, so no more blocks are in memory than
+ * there are threads. */
+static void *read_blocks(void *argument) {
+    struct reader *reader = argument;
+    struct batch batch;
     uint64_t number = 0;
     int code = 0;
-    while (next_block(reader, batch, &number, &code)) {
+    batch_init(&batch);
+    while (next_block(reader, &batch, &number, &code)) {
         if (!code)
-            code = begin_batch(reader, batch, number);
-        if (!take_turn(reader, batch, number, code) || !end_batch(reader, batch))
+            code = begin_batch(reader, &batch, number);
+        if (!take_turn(reader, &batch, number, code) || !end_batch(reader, &batch))
             break;
     }
-}
-
-static void *work_in_thread(void *argument) {
-    struct batch batch;
-    batch_init(&batch);
-    work(argument, &batch);
     batch_release(&batch);
     return NULL;
-}
-
-/* The caller's thread is one of `threads`, and begins with the block that told the format. */
-static void work_on_all(struct reader *reader, struct batch *first, unsigned threads) {
-    pthread_t others[THREADS_MAX];
-    unsigned started = 0;
-    threads = threads > THREADS_MAX ? THREADS_MAX : threads;
-    uint64_t number;
-    int code;
-    bool there = next_block(reader, first, &number, &code);
-    if (reader->blocks.ended)
-        threads = 1;
-    for (unsigned i = 1; i < threads; i++)
-        if (!pthread_create(&others[started], NULL, work_in_thread, reader))
-            started++;
-    if (there) {
-        code = begin_batch(reader, first, number);
-        if (take_turn(reader, first, number, code) && end_batch(reader, first))
-            work(reader, first);
-    }
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(others[i], NULL);
 }
 
 static int finish_report(struct reader *reader) {
@@ -214,8 +197,9 @@ static int check_beginning(struct blocks *blocks) {
 }
 
 /* Finds out the format, and reads the first block. */
-static int read_first(struct reader *reader, struct batch *first) {
+static int read_first(struct reader *reader) {
     struct format *format = &reader->format;
+    struct batch *first = &reader->first;
     int code = check_beginning(&reader->blocks);
     if (!code)
         code = array_reader_open(&reader->blocks, reader->options, &reader->array);
@@ -236,20 +220,19 @@ static int read_first(struct reader *reader, struct batch *first) {
 }
 
 static int read_opened(struct reader *reader, unsigned threads) {
-    struct batch first;
-    batch_init(&first);
+    batch_init(&reader->first);
     blocks_init(&reader->blocks, reader->input, reader->path);
-    int code = read_first(reader, &first);
+    int code = read_first(reader);
     if (!code) {
         reader->report->format = reader->format.kind;
         reader->report->column_names = reader->format.names; /* to keep */
         if (reader->format.table)
             reader->report->table = table_copy(reader->format.table);
-        work_on_all(reader, &first, threads);
+        threads_run(reader->blocks.ended ? 1 : threads, read_blocks, reader);
         code = finish_report(reader);
     }
     blocks_release(&reader->blocks);
-    batch_release(&first);
+    batch_release(&reader->first);
     return code;
 }
 
