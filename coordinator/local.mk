@@ -10,10 +10,9 @@ libcoordinator_a_SOURCES = \
 	coordinator/steering_parts.h \
 	coordinator/steering_state.c \
 	coordinator/dispatch/backup.c \
-	coordinator/dispatch/commit.c coordinator/dispatch/commit.h \
+	coordinator/dispatch/commit.c \
 	coordinator/dispatch/dispatch.h \
 	coordinator/dispatch/evaluation.c \
-	coordinator/dispatch/flush.c \
 	coordinator/dispatch/output.c coordinator/dispatch/output.h \
 	coordinator/dispatch/plan.c coordinator/dispatch/plan.h \
 	coordinator/dispatch/portions.c \

@@ -3,6 +3,7 @@
  * copy is expected to finish first (Zaharia et al., "Improving MapReduce performance in
  * heterogeneous environments", OSDI 2008), and between processes of one host only if the holder is
  * proven slow. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ void workload_clear(struct workload *workload) {
 }
 
 static void remove_at(struct workload *workload, uint32_t i) {
+    assert(i < workload->dispatched_count);
     workload->dispatched_count--;
     memmove(workload->dispatched + i, workload->dispatched + i + 1,
             (workload->dispatched_count - i) * sizeof *workload->dispatched);
@@ -74,6 +76,7 @@ static bool is_behind(const struct dispatch *d, uint32_t link) {
 }
 
 void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns) {
+    assert(chunks_per_ns >= 0);
     struct workload *workload = workload_of(d, link);
     workload->before = workload->chunks_per_ns;
     workload->chunks_per_ns = chunks_per_ns;
@@ -92,14 +95,6 @@ static bool was_slow(const struct workload *workload) {
     return workload->slow_flushes >= SLOW_FLUSHES;
 }
 
-static bool is_silent(const struct dispatch *d, const struct workload *owner,
-                      const struct workload *copier, const struct dispatched *handed,
-                      int64_t now_ns) {
-    double rate = owner->chunks_per_ns > 0 ? owner->chunks_per_ns : copier->chunks_per_ns;
-    double elapsed = (double)(now_ns - handed->at_ns) - d->delivery_ns;
-    return elapsed * rate >= SILENT_FACTOR * handed->run.count;
-}
-
 /* ---- delivery ---- */
 
 /* With many replicas, most of what the coordinator waits for at the end of an evaluation is
@@ -111,20 +106,21 @@ void workload_note_delivery(struct workload *workload, const struct run_list *ru
     const struct dispatched *last = NULL;
     uint32_t chunks = 0, before = 0;
     for (uint32_t i = 0; i < workload->dispatched_count; i++) {
-        const struct dispatched *handed = &workload->dispatched[i];
-        if (!run_list_covers(runs, handed->run) || handed->backed_up)
+        const struct dispatched *portion = &workload->dispatched[i];
+        if (!run_list_covers(runs, portion->run) || portion->backed_up)
             continue;
         before = chunks;
-        chunks = handed->run.count;
-        last = handed;
+        chunks = portion->run.count;
+        last = portion;
     }
     if (!last || !(workload->chunks_per_ns > 0))
         return;
+    assert(now_ns >= last->at_ns);
     double computed_ns = (chunks + before) / workload->chunks_per_ns;
     workload->delivery_ns = fmax((double)(now_ns - last->at_ns) - computed_ns, 0);
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -137,7 +133,7 @@ void backup_expect_delivery(struct dispatch *d) {
     for (uint32_t i = 0; i < d->roster->replicas; i++)
         if (d->workloads[i].delivery_ns > 0)
             known[count++] = d->workloads[i].delivery_ns;
-    qsort(known, count, sizeof *known, compare);
+    qsort(known, count, sizeof *known, compare_doubles);
     d->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
     free(known);
 }
@@ -151,13 +147,16 @@ static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
 /* Replicas of one host share its processors and its memory: one that is late there is usually held
  * up by the others, and a copy would hold it up more. So there a copy needs proof. */
 static bool may_copy(const struct dispatch *d, uint32_t owner, uint32_t copier,
-                     const struct dispatched *handed, int64_t now_ns) {
+                     const struct dispatched *portion, int64_t now_ns) {
     const struct workload *of_owner = workload_of(d, owner);
-    return !on_one_host(d, owner, copier) || was_slow(of_owner) ||
-           is_silent(d, of_owner, workload_of(d, copier), handed, now_ns);
+    if (!on_one_host(d, owner, copier) || was_slow(of_owner))
+        return true;
+    double rate = of_owner->chunks_per_ns; /* of the copier if it is not known */
+    double elapsed = (double)(now_ns - portion->at_ns) - d->delivery_ns;
+    rate = rate > 0 ? rate : workload_of(d, copier)->chunks_per_ns;
+    return elapsed * rate >= SILENT_FACTOR * portion->run.count;
 }
 
-/* Whether what this replica is handed now may be copied although it does not fall silent. */
 bool backup_is_expected(const struct dispatch *d, uint32_t link) {
     if (!d->settings.backup_copies || was_slow(workload_of(d, link)))
         return d->settings.backup_copies;
@@ -170,19 +169,14 @@ bool backup_is_expected(const struct dispatch *d, uint32_t link) {
 /* How long it will still be until the owner's flush is accepted. If it is late already, it is
  * expected to need as long again as it has taken. */
 static double remaining_ns(const struct dispatch *d, const struct workload *owner,
-                           const struct dispatched *handed, int64_t now_ns) {
-    double elapsed = (double)(now_ns - handed->at_ns);
-    double total = owner->chunks_per_ns > 0 ? handed->run.count / owner->chunks_per_ns : 0;
+                           const struct dispatched *portion, int64_t now_ns) {
+    assert(now_ns >= portion->at_ns && portion->run.count > 0);
+    double elapsed = (double)(now_ns - portion->at_ns);
+    double total = owner->chunks_per_ns > 0 ? portion->run.count / owner->chunks_per_ns : 0;
     total += d->delivery_ns;
     return elapsed < total ? total - elapsed : elapsed;
 }
 
-static bool is_open_trial(const struct dispatched *handed) {
-    return handed->trial && !handed->backed_up;
-}
-
-/* What others have in hand and the replica on `link` should copy; NULL if nothing is worth it. A
- * portion is copied once. */
 struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns) {
     const struct workload *copier = workload_of(d, link);
     struct dispatched *slowest = NULL;
@@ -192,14 +186,16 @@ struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t 
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         struct workload *owner = workload_of(d, i);
         for (uint32_t j = 0; j < owner->dispatched_count && i != link; j++) {
-            struct dispatched *handed = &owner->dispatched[j];
-            if (is_open_trial(handed))
-                return handed;
-            double remaining = remaining_ns(d, owner, handed, now_ns);
-            double fresh = handed->run.count / copier->chunks_per_ns + d->delivery_ns;
-            if (!handed->backed_up && remaining > longest && remaining > BACKUP_GAIN * fresh &&
-                may_copy(d, i, link, handed, now_ns)) {
-                slowest = handed;
+            struct dispatched *portion = &owner->dispatched[j];
+            if (portion->backed_up)
+                continue;
+            if (portion->trial)
+                return portion;
+            double remaining = remaining_ns(d, owner, portion, now_ns);
+            double fresh = portion->run.count / copier->chunks_per_ns + d->delivery_ns;
+            if (remaining > longest && remaining > BACKUP_GAIN * fresh &&
+                may_copy(d, i, link, portion, now_ns)) {
+                slowest = portion;
                 longest = remaining;
             }
         }
@@ -207,25 +203,20 @@ struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t 
     return slowest;
 }
 
-/* Whether some portion takes so long that a copy of it could be worth it. */
-static bool is_any_late(const struct dispatch *d, int64_t now_ns) {
-    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
-        const struct workload *owner = workload_of(d, i);
-        for (uint32_t j = 0; j < owner->dispatched_count; j++)
-            if (is_open_trial(&owner->dispatched[j]) ||
-                (!owner->dispatched[j].backed_up &&
-                 remaining_ns(d, owner, &owner->dispatched[j], now_ns) > BACKUP_REMAINING_NS))
-                return true;
-    }
-    return false;
-}
-
-/* Whether it is time to look for portions worth copying, and there may be any. */
 bool backup_may_look(struct dispatch *d, int64_t now_ns) {
     int64_t replicas = d->roster->replicas;
     int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
     if (now_ns - d->looked_ns < pause_ns)
         return false;
     d->looked_ns = now_ns;
-    return is_any_late(d, now_ns);
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
+        const struct workload *owner = workload_of(d, i);
+        for (uint32_t j = 0; j < owner->dispatched_count; j++) {
+            const struct dispatched *portion = &owner->dispatched[j];
+            bool late = remaining_ns(d, owner, portion, now_ns) > BACKUP_REMAINING_NS;
+            if (!portion->backed_up && (portion->trial || late))
+                return true;
+        }
+    }
+    return false;
 }

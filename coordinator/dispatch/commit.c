@@ -1,70 +1,93 @@
-/* Flushes: one verdict for each, FOLD or DROP to the shards, and VERDICT to the replica when all
- * shards have folded. doc/PROTOCOL.md shows why this counts each chunk once. */
-#include "coordinator/dispatch/commit.h"
-
+/* Flushes and the commit decisions on them: one for each, FOLD or DROP to the shards, and VERDICT
+ * to the replica when all shards have folded. doc/PROTOCOL.md shows why this counts each chunk
+ * once. */
+#include <assert.h>
 #include <stdlib.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "coordinator/dispatch/dispatch.h"
 
 /* ---- the decisions of one evaluation ---- */
 
-void decisions_init(struct decisions *verdicts) {
-    *verdicts = (struct decisions){0};
+/* One for a flush id, the same whenever it is asked for again. */
+struct decision {
+    struct flush_id id;
+    bool accepted;
+    uint32_t replica;                    /* index of the one that sent it */
+    uint32_t unconfirmed;                /* shards whose FOLDED is still to come */
+    uint64_t confirmed[SHARDS_MAX / 64]; /* bit set of shards */
+};
+static_assert(SHARDS_MAX % 64 == 0, "a bit for every shard");
+
+void decisions_release(struct decisions *decisions) {
+    free(decisions->items);
+    flush_index_release(&decisions->index);
+    *decisions = (struct decisions){0};
 }
 
-void decisions_release(struct decisions *verdicts) {
-    free(verdicts->items);
-    flush_index_release(&verdicts->index);
-    decisions_init(verdicts);
+void decisions_clear(struct decisions *decisions) {
+    flush_index_clear(&decisions->index);
+    decisions->count = decisions->unfolded = 0;
+    decisions->folds = decisions->fold_hash = 0;
 }
 
-void decisions_begin(struct decisions *verdicts) {
-    flush_index_clear(&verdicts->index);
-    verdicts->count = 0;
-    verdicts->unfolded = 0;
-    verdicts->folds = 0;
-    verdicts->fold_hash = 0;
-}
-
-struct decision *decisions_find(const struct decisions *verdicts, const struct flush_id *id) {
-    uint32_t number;
-    return flush_index_find(&verdicts->index, id, &number) ? &verdicts->items[number] : NULL;
-}
-
-struct decision *decisions_add(struct decisions *verdicts, const struct flush_id *id,
-                               uint32_t replica, bool accepted, uint32_t shards) {
-    MEMORY_ROOM(verdicts->items, verdicts->count, verdicts->capacity);
-    flush_index_add(&verdicts->index, id, verdicts->count);
-    struct decision *verdict = &verdicts->items[verdicts->count++];
-    *verdict = (struct decision){.id = *id, .replica = replica, .accepted = accepted};
+static void decisions_add(struct decisions *decisions, const struct flush_id *id, uint32_t replica,
+                          bool accepted, uint32_t shards) {
+    MEMORY_ROOM(decisions->items, decisions->count, decisions->capacity);
+    flush_index_add(&decisions->index, id, decisions->count);
+    struct decision *decision = &decisions->items[decisions->count++];
+    *decision = (struct decision){.id = *id, .replica = replica, .accepted = accepted};
     if (accepted) {
-        verdict->unconfirmed = shards;
-        verdicts->unfolded++;
-        verdicts->folds++;
-        verdicts->fold_hash += flush_id_hash(id);
+        decision->unconfirmed = shards;
+        decisions->unfolded++;
+        decisions->folds++;
+        decisions->fold_hash += flush_id_hash(id);
     }
-    return verdict;
+    assert(decisions->unfolded <= decisions->folds && decisions->folds <= decisions->count);
 }
 
-bool decisions_confirm(struct decisions *verdicts, struct decision *verdict, uint32_t shard) {
+/* NULL if nothing was decided on it. Valid until the next decisions_add(). */
+static struct decision *decisions_find(const struct decisions *decisions,
+                                       const struct flush_id *id) {
+    uint32_t number;
+    if (!flush_index_find(&decisions->index, id, &number))
+        return NULL;
+    assert(number < decisions->count);
+    return &decisions->items[number];
+}
+
+/* Shard `shard` has folded it. True if that was the last shard to confirm. */
+static bool decisions_confirm(struct decisions *decisions, struct decision *decision,
+                              uint32_t shard) {
     uint64_t bit = UINT64_C(1) << (shard % 64);
-    if (!verdict->accepted || verdict->confirmed[shard / 64] & bit)
+    if (!decision->accepted || decision->confirmed[shard / 64] & bit)
         return false;
-    verdict->confirmed[shard / 64] |= bit;
-    if (--verdict->unconfirmed)
+    assert(decision->unconfirmed > 0 && decisions->unfolded > 0);
+    decision->confirmed[shard / 64] |= bit;
+    if (--decision->unconfirmed)
         return false;
-    verdicts->unfolded--;
+    decisions->unfolded--;
     return true;
 }
 
-/* ---- in the journal ---- */
+/* ---- accepted flushes in the journal ---- */
+
+/* An accepted flush, and what it added. Decoded lists point into the encoded entry. */
+struct commit_entry {
+    struct flush_id flush;
+    uint32_t replica;
+    uint8_t exceeded;
+    struct maxima maxima;
+    struct run_list portions;
+    struct blob totals; /* of the evaluation that the flush is of */
+};
 
 /* Entries lie one behind the other in a log, and their runs are read in place. */
 #define ENTRY_ALIGNMENT 4
 
-void commit_encode(const struct commit_entry *entry, struct bytes *out) {
+static void commit_encode(const struct commit_entry *entry, struct bytes *out) {
     size_t start = out->length;
     bytes_put_u32(out, entry->portions.length);
     bytes_put_u32(out, entry->totals.length);
@@ -78,7 +101,7 @@ void commit_encode(const struct commit_entry *entry, struct bytes *out) {
         bytes_put_u8(out, 0);
 }
 
-bool commit_decode(const void *data, size_t length, struct commit_entry *entry) {
+static bool commit_decode(const void *data, size_t length, struct commit_entry *entry) {
     struct cursor cursor = cursor_over(data, length);
     entry->portions.length = cursor_u32(&cursor);
     entry->totals.length = cursor_u32(&cursor);
@@ -91,11 +114,262 @@ bool commit_decode(const void *data, size_t length, struct commit_entry *entry) 
     return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
 }
 
-bool commit_next(struct cursor *log, struct bytes *encoded, struct commit_entry *entry) {
+/* The next of a log, where each entry follows its length (u32), as `encoded`, which owns nothing.
+ * False at the end, or if it is damaged. */
+static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit_entry *entry) {
     if (cursor_left(log) == 0)
         return false;
     uint32_t length = cursor_u32(log);
     const void *data = cursor_take(log, length);
     *encoded = (struct bytes){.data = (void *)data, .length = length};
     return data && commit_decode(data, length, entry);
+}
+
+/* Flushes: one decision for each, FOLD or DROP to the shards, and VERDICT to the replica when all
+ * shards have folded. doc/PROTOCOL.md shows why this counts each chunk once. */
+
+/* ---- messages about a flush ---- */
+
+static void send_flush(const struct dispatch *d, enum message_type type, const struct flush_id *id,
+                       struct output *out) {
+    struct message message = {.type = type};
+    if (type == MESSAGE_FOLD)
+        message.fold.flush = *id;
+    else
+        message.drop.flush = *id;
+    roster_send_shards(d->roster, message, out);
+}
+
+static void send_verdict(const struct dispatch *d, uint32_t link, const struct flush_id *id,
+                         bool accepted, struct output *out) {
+    struct message message = {.type = MESSAGE_VERDICT};
+    message.verdict = (struct message_verdict){.flush = *id, .accepted = accepted};
+    roster_send(d->roster, link, message, out);
+}
+
+/* ---- the decision ---- */
+
+/* Whether the processes that staged the flush are the shards that live now. A shard that was lost
+ * since took its slice with it, and its successor could not fold it. */
+static bool shards_are_living(const struct dispatch *d, const struct u64_list *incarnations) {
+    if (incarnations->length != d->roster->shards)
+        return false;
+    if (mutant(ACCEPT_BEFORE_ALL_STAGED))
+        return true;
+    for (uint32_t i = 0; i < incarnations->length; i++)
+        if (incarnations->items[i] != d->roster->members[i].incarnation)
+            return false;
+    return true;
+}
+
+/* Decodes the totals of a flush; false if they are not as many as the evaluation has. */
+static bool totals_of(const struct dispatch *d, const struct blob *encoded, struct totals *totals) {
+    return totals_decode(totals, d->evaluation.totals.count, encoded->data, encoded->length);
+}
+
+/* Counts an accepted flush: its totals, its chunks, its maxima. */
+static void count_flush(struct dispatch *d, const struct commit_entry *entry,
+                        const struct totals *totals) {
+    assert(d->evaluation.running && entry->replica < d->roster->replicas);
+    totals_merge(&d->evaluation.totals, totals);
+    plan_count(&d->plan, &entry->portions, entry->replica);
+    maxima_merge(&d->evaluation.maxima, &entry->maxima);
+    d->evaluation.exceeded |= entry->exceeded != 0;
+    decisions_add(&d->decisions, &entry->flush, entry->replica, true, d->roster->shards);
+}
+
+/* The log is kept also while nothing is journalled: the evaluation may turn out to be long. */
+static void log_commit(struct dispatch *d, const struct bytes *entry, struct output *out) {
+    bytes_put_u32(&d->log, (uint32_t)entry->length);
+    bytes_append(&d->log, entry->data, entry->length);
+    if (d->journalled)
+        output_journal(out, entry, false);
+}
+
+/* For people: a run does not go on from these records. */
+static void record_portions(const struct dispatch *d, const struct message_flushed *flushed,
+                            struct output *out) {
+    for (uint32_t i = 0; i < flushed->portions.length; i++) {
+        struct record *record = output_add(out, RECORD_PORTION);
+        record->portion.evaluation = d->evaluations;
+        record->portion.flush = flushed->flush;
+        record->portion.run = flushed->portions.items[i];
+    }
+}
+
+/* The chunks are counted in the same step in which they were found uncounted: no other flush can
+ * count them. FOLD goes out after the decision was recorded, as every message goes out after the
+ * records: if this process dies, the next one finds in the journal every flush that was folded. */
+static void accept_flush(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
+                         const struct totals *totals, int64_t now_ns, struct output *out) {
+    struct workload *workload = workload_of(d, link);
+    uint32_t counted = d->plan.counted_chunks;
+    struct bytes encoded;
+    struct commit_entry entry = {.flush = flushed->flush,
+                                 .replica = d->roster->members[link].index,
+                                 .exceeded = flushed->exceeded,
+                                 .maxima = flushed->maxima,
+                                 .portions = flushed->portions,
+                                 .totals = flushed->totals};
+    count_flush(d, &entry, totals);
+    uint32_t chunks = d->plan.counted_chunks - counted;
+    workload->chunks += chunks;
+    if (flushed->busy_ns)
+        workload_note_rate(d, link, (double)chunks / (double)flushed->busy_ns);
+    workload_note_delivery(workload, &flushed->portions, now_ns);
+    workload_forget_counted(workload, &d->plan);
+    for (uint32_t i = d->roster->shards; d->evaluation.shared && i < roster_links(d->roster); i++)
+        workload_forget_counted(workload_of(d, i), &d->plan);
+    bytes_init(&encoded);
+    commit_encode(&entry, &encoded);
+    log_commit(d, &encoded, out);
+    bytes_release(&encoded);
+    if (!d->evaluation.request.minibatch)
+        record_portions(d, flushed, out);
+    send_flush(d, MESSAGE_FOLD, &flushed->flush, out);
+}
+
+/* The decision is kept, so that a repeated FLUSHED gets the same one. The chunks go back only if
+ * they are not counted: a backup copy that lost the race brings nothing back. */
+static void drop_flush(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
+                       int64_t now_ns, struct output *out) {
+    uint32_t replica = d->roster->members[link].index;
+    decisions_add(&d->decisions, &flushed->flush, replica, false, 0);
+    send_flush(d, MESSAGE_DROP, &flushed->flush, out);
+    send_verdict(d, link, &flushed->flush, false, out);
+    workload_forget(workload_of(d, link), &flushed->portions);
+    plan_return(&d->plan, &flushed->portions);
+    dispatch_wake_idle(d, now_ns, out);
+}
+
+/* The decision on a flush that has none yet: whether it counts. */
+static bool decide_flush(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
+                         int64_t now_ns, struct output *out) {
+    struct totals totals;
+    const struct maxima *maxima = &flushed->maxima; /* none if no bound applied */
+    bool maxima_fit = !maxima->count || maxima->count == d->evaluation.request.bounds.count;
+    if (!shards_are_living(d, &flushed->incarnations) ||
+        !plan_may_count(&d->plan, &flushed->portions) || !maxima_fit ||
+        !totals_of(d, &flushed->totals, &totals)) {
+        drop_flush(d, link, flushed, now_ns, out);
+        return false;
+    }
+    accept_flush(d, link, flushed, &totals, now_ns, out);
+    if (d->plan.waiting == 0)
+        dispatch_wake_idle(d, now_ns, out);
+    return true;
+}
+
+/* ---- what replicas and shards say ---- */
+
+/* A flush that was reported before gets the decision that it had. VERDICT lets the replica use the
+ * memory of the flush again, which shards may still read until they have folded it. So after an
+ * acceptance it waits for the last FOLDED. */
+static void repeat_decision(struct dispatch *d, uint32_t link, const struct decision *known,
+                            struct output *out) {
+    d->stale++;
+    if (!known->accepted || known->unconfirmed == 0)
+        send_verdict(d, link, &known->id, known->accepted, out);
+}
+
+/* Whether this is the evaluation that runs, or ran last. */
+static bool is_last(const struct dispatch *d, uint32_t attempt, uint32_t evaluation) {
+    return attempt == d->roster->attempt && evaluation == d->evaluation.number;
+}
+
+void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_want *want,
+                     int64_t now_ns, struct output *out) {
+    if (d->evaluation.running && is_last(d, want->attempt, want->evaluation))
+        portions_send_next(d, link, now_ns, out);
+    else
+        d->stale++;
+}
+
+/* Also when its evaluation is complete, but some shard has not confirmed a fold; NULL: none. */
+static struct decision *find_decision(const struct dispatch *d, const struct flush_id *id) {
+    return is_last(d, id->attempt, id->evaluation) ? decisions_find(&d->decisions, id) : NULL;
+}
+
+bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
+                      int64_t now_ns, struct output *out) {
+    const struct flush_id *id = &flushed->flush;
+    const struct decision *known = find_decision(d, id);
+    bool current = d->evaluation.running && is_last(d, id->attempt, id->evaluation) &&
+                   id->incarnation == d->roster->members[link].incarnation;
+    if (!known && !current) {
+        d->stale++;
+        send_flush(d, MESSAGE_DROP, id, out);
+        send_verdict(d, link, id, false, out);
+        return false;
+    }
+    if (!known)
+        return decide_flush(d, link, flushed, now_ns, out);
+    if (mutant(REPEATED_FLUSH_DROPPED))
+        drop_flush(d, link, flushed, now_ns, out);
+    else
+        repeat_decision(d, link, known, out);
+    return false;
+}
+
+/* The next evaluation did not wait for it. Nor does the replica wait for VERDICT: it uses the
+ * memory again when it gets the next point from all shards, which have folded then. */
+static bool is_late(const struct dispatch *d, const struct flush_id *id) {
+    return id->attempt == d->roster->attempt && id->evaluation < d->evaluation.number;
+}
+
+bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
+                     struct output *out) {
+    const struct flush_id *id = &folded->flush;
+    struct decision *decision = find_decision(d, id);
+    assert(link < d->roster->shards);
+    if (!decision)
+        d->stale += !is_late(d, id);
+    if (!decision || !decisions_confirm(&d->decisions, decision, link))
+        return false;
+    send_verdict(d, d->roster->shards + decision->replica, id, true, out);
+    return true;
+}
+
+/* ---- going on from a journal ---- */
+
+/* Every FOLD is sent again, as the former coordinator may have died before it sent one. A shard
+ * that has folded the flush only confirms it again. */
+void commit_replay(struct dispatch *d, const struct bytes *log, struct output *out) {
+    struct cursor entries = cursor_over(log->data, log->length);
+    struct commit_entry entry;
+    struct bytes encoded;
+    struct totals totals;
+    while (commit_next(&entries, &encoded, &entry) && totals_of(d, &entry.totals, &totals)) {
+        count_flush(d, &entry, &totals);
+        log_commit(d, &encoded, out);
+        send_flush(d, MESSAGE_FOLD, &entry.flush, out);
+    }
+}
+
+static bool lists_flush(const struct blob *ids, const struct flush_id *id) {
+    struct cursor cursor = cursor_over(ids->data, ids->length);
+    while (cursor_left(&cursor)) {
+        struct flush_id one = flush_id_decode(&cursor);
+        if (flush_id_equal(&one, id))
+            return true;
+    }
+    return false;
+}
+
+/* folded ⊆ journalled ⊆ folded ∪ staged. If a shard had folded a flush that is not in the journal,
+ * its chunks would be counted again. If it had lost a journalled flush, FOLD would find no slice
+ * there. */
+bool dispatch_fits(const struct bytes *log, const struct message_holding *holding) {
+    struct cursor entries = cursor_over(log->data, log->length);
+    struct bytes encoded;
+    struct commit_entry entry;
+    uint32_t journalled_folds = 0;
+    while (commit_next(&entries, &encoded, &entry)) {
+        bool folded = lists_flush(&holding->folded, &entry.flush);
+        if (!folded && !lists_flush(&holding->staged, &entry.flush))
+            return false;
+        journalled_folds += folded;
+    }
+    return journalled_folds == holding->folded.length / FLUSH_ID_BYTES ||
+           mutant(JOURNAL_NOT_COMPARED);
 }

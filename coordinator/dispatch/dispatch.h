@@ -14,12 +14,12 @@
 
 #include "base/bounds.h"
 #include "base/bytes.h"
-#include "coordinator/dispatch/commit.h"
 #include "coordinator/dispatch/output.h"
 #include "coordinator/dispatch/plan.h"
 #include "numeric/exact.h"
 #include "objective/objective.h"
 #include "wire/evaluation.h"
+#include "wire/flush_index.h"
 #include "wire/message.h"
 
 struct codec;
@@ -105,6 +105,16 @@ struct current_evaluation {
     struct totals totals; /* over the chunks counted */
 };
 
+/* The flushes of one evaluation and what was decided on each; commit.c. */
+struct decisions {
+    struct decision *items;
+    uint32_t count, capacity;
+    struct flush_index index; /* into `items` */
+    uint32_t unfolded;        /* accepted flushes that some shard has not confirmed */
+    uint64_t folds;           /* accepted flushes */
+    uint64_t fold_hash;       /* sum (mod 2⁶⁴) of their ids' hashes */
+};
+
 struct dispatch_settings {
     uint32_t chunks; /* from the first on that evaluations may cover */
     uint64_t parameters;
@@ -119,7 +129,7 @@ struct dispatch {
     struct current_evaluation evaluation;
     struct plan plan;
     struct decisions decisions;
-    struct bytes log; /* of this evaluation's accepted flushes, see commit_next() */
+    struct bytes log; /* of this evaluation's accepted flushes, each after its length (u32) */
     bool journalled;  /* each of them is also a record for the journal */
     uint64_t stale;   /* messages ignored */
 
@@ -230,9 +240,11 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out);
 /* Sends the replica its next portion, or to rest. */
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);
 
-/* ---- flush.c ---- */
+/* ---- commit.c ---- */
 
+void decisions_clear(struct decisions *decisions);
+void decisions_release(struct decisions *decisions);
 /* Counts the flushes of the log and has them folded by shards that have not yet. */
-void flush_replay(struct dispatch *d, const struct bytes *log, struct output *out);
+void commit_replay(struct dispatch *d, const struct bytes *log, struct output *out);
 
 #endif

@@ -36,7 +36,6 @@ void dispatch_init(struct dispatch *d, const struct roster *roster,
     *d = (struct dispatch){.settings = *settings, .roster = roster};
     d->workloads = memory_new(roster->replicas, sizeof *d->workloads);
     plan_init(&d->plan, settings->chunks, roster->replicas);
-    decisions_init(&d->decisions);
 }
 
 void dispatch_release(struct dispatch *d) {
@@ -53,7 +52,7 @@ void dispatch_forget(struct dispatch *d) {
     d->evaluation.number = 0;
     d->journalled = false;
     bytes_clear(&d->log);
-    decisions_begin(&d->decisions);
+    decisions_clear(&d->decisions);
     for (uint32_t i = 0; i < d->roster->replicas; i++) {
         d->workloads[i].idle = false;
         workload_clear(&d->workloads[i]);
@@ -80,7 +79,7 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->request.parts));
     plan_begin(&d->plan, &evaluation->request.parts);
     d->expected_ns = 0;
-    decisions_begin(&d->decisions);
+    decisions_clear(&d->decisions);
     bytes_clear(&d->log);
     backup_expect_delivery(d);
     for (uint32_t i = d->roster->shards; i < roster_links(d->roster); i++) {
@@ -139,34 +138,6 @@ void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
 
 /* ---- going on from a journal ---- */
 
-static bool lists(const struct blob *ids, const struct flush_id *id) {
-    struct cursor cursor = cursor_over(ids->data, ids->length);
-    while (cursor_left(&cursor)) {
-        struct flush_id one = flush_id_decode(&cursor);
-        if (flush_id_equal(&one, id))
-            return true;
-    }
-    return false;
-}
-
-/* folded ⊆ journalled ⊆ folded ∪ staged. If a shard had folded a flush that is not in the journal,
- * its chunks would be counted again. If it had lost a journalled flush, FOLD would find no slice
- * there. */
-bool dispatch_fits(const struct bytes *log, const struct message_holding *holding) {
-    struct cursor entries = cursor_over(log->data, log->length);
-    struct bytes encoded;
-    struct commit_entry entry;
-    uint32_t journalled_folds = 0;
-    while (commit_next(&entries, &encoded, &entry)) {
-        bool folded = lists(&holding->folded, &entry.flush);
-        if (!folded && !lists(&holding->staged, &entry.flush))
-            return false;
-        journalled_folds += folded;
-    }
-    return journalled_folds == holding->folded.length / FLUSH_ID_BYTES ||
-           mutant(JOURNAL_NOT_COMPARED);
-}
-
 /* The journal's decisions are in force again before anything else can be counted. Replicas may
  * bring what the former coordinator gave to them, so several may have the same chunks in hand. */
 void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns,
@@ -174,7 +145,7 @@ void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns
     d->evaluation.request.minibatch = false; /* those are not journalled */
     clear_evaluation(d, now_ns);
     d->evaluation.shared = true;
-    flush_replay(d, log, out);
+    commit_replay(d, log, out);
 }
 
 /* ---- in the machine's record ---- */

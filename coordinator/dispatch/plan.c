@@ -10,6 +10,7 @@
 #include "base/mutant.h"
 
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
+    assert(chunks > 0 && homes > 0 && homes <= UINT16_MAX); /* plan->by */
     *plan = (struct plan){.chunks = chunks, .homes = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->open = memory_new(chunks / 64 + 1, sizeof *plan->open);
@@ -31,15 +32,12 @@ static uint32_t home_start(const struct plan *plan, uint32_t home) {
 }
 
 uint32_t plan_home(const struct plan *plan, uint32_t chunk) {
+    assert(chunk < plan->chunks);
     return (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->chunks);
 }
 
 static bool is_counted(const struct plan *plan, uint32_t chunk) {
     return plan->counted[chunk / 64] >> (chunk % 64) & 1;
-}
-
-static uint32_t least(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
 }
 
 /* ---- chunks that wait ---- */
@@ -49,11 +47,13 @@ static bool is_waiting(const struct plan *plan, uint32_t chunk) {
 }
 
 static void let_wait(struct plan *plan, uint32_t chunk) {
+    assert(!is_waiting(plan, chunk) && plan->waiting < plan->chunks);
     plan->open[chunk / 64] |= UINT64_C(1) << (chunk % 64);
     plan->waiting++;
 }
 
 static void wait_no_more(struct plan *plan, uint32_t chunk) {
+    assert(is_waiting(plan, chunk) && plan->waiting > 0);
     plan->open[chunk / 64] &= ~(UINT64_C(1) << (chunk % 64));
     plan->waiting--;
 }
@@ -94,7 +94,7 @@ static struct run *furthest_behind(struct plan *plan) {
 
 /* Takes from what came back, then from the home range, then from another's; nothing if what was
  * looked at does not wait any more. */
-static struct run take(struct plan *plan, uint32_t home, uint32_t chunks_max) {
+static struct run take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
     if (plan->returned_count) {
         struct run *last = &plan->returned[plan->returned_count - 1];
         struct run taken = take_front(plan, last, chunks_max);
@@ -108,9 +108,10 @@ static struct run take(struct plan *plan, uint32_t home, uint32_t chunks_max) {
 
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run) {
     *run = (struct run){0};
-    assert(chunks_max > 0);
+    assert(home < plan->homes && chunks_max > 0);
     while (plan->waiting && !run->count)
-        *run = take(plan, home, chunks_max);
+        *run = take_once(plan, home, chunks_max);
+    assert(run->count <= chunks_max);
     return run->count;
 }
 
@@ -121,12 +122,12 @@ static void add_returned(struct plan *plan, struct run run) {
 
 /* Adds what a home range has of a part. Two parts that touch make one run; a run apart from
  * `left` is handed out as if it had come back. */
-static void want(struct plan *plan, uint32_t home, const struct evaluation_part *part) {
+static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation_part *part) {
     uint32_t first = home_start(plan, home), end = home_start(plan, home + 1);
     uint32_t part_end = part->first + part->count;
     struct run *left = &plan->left[home];
     first = first > part->first ? first : part->first;
-    end = least(end, part_end);
+    end = end < part_end ? end : part_end;
     if (first >= end)
         return;
     struct run run = {.first = first, .count = end - first};
@@ -153,7 +154,7 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
         for (uint32_t j = 0; j < parts->items[i].count; j++)
             let_wait(plan, parts->items[i].first + j);
         for (uint32_t home = 0; home < plan->homes; home++)
-            want(plan, home, &parts->items[i]);
+            add_wanted(plan, home, &parts->items[i]);
     }
 }
 
@@ -217,6 +218,7 @@ void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica
         }
         plan->counted_chunks += run.count;
     }
+    assert(plan->counted_chunks + plan->waiting <= plan->wanted_chunks || mutant(COUNT_TWICE));
 }
 
 bool plan_is_counted(const struct plan *plan, struct run run) {
@@ -236,6 +238,7 @@ bool run_list_covers(const struct run_list *runs, struct run run) {
 }
 
 bool plan_complete(const struct plan *plan) {
+    assert(plan->counted_chunks <= plan->wanted_chunks || mutant(COUNT_TWICE));
     return plan->counted_chunks == plan->wanted_chunks;
 }
 
@@ -245,8 +248,8 @@ bool plan_complete(const struct plan *plan) {
 #define BISECTIONS 12
 
 /* Gives each what it can do within `ns`; whether that is all. */
-static bool fill(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns,
-                 double ns) {
+static bool fill_shares(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns,
+                        double ns) {
     uint32_t flushes = 0;
     for (uint32_t i = 0; i < count; i++) {
         double able = (ns - flush_ns * (flushes + 1)) * shares[i].chunks_per_ns;
@@ -259,17 +262,18 @@ static bool fill(struct share *shares, uint32_t count, uint32_t chunks, double f
 
 double shares_divide(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns) {
     double fastest = 0, least = 0;
+    assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
         fastest = fmax(fastest, shares[i].chunks_per_ns);
     /* Half a chunk more, so that rounding leaves nothing over for the fastest alone. */
     double enough = flush_ns * count + (chunks + 0.5) / fastest;
     for (unsigned i = 0; i < BISECTIONS; i++) {
         double middle = (least + enough) / 2;
-        if (fill(shares, count, chunks, flush_ns, middle))
+        if (fill_shares(shares, count, chunks, flush_ns, middle))
             enough = middle;
         else
             least = middle;
     }
-    fill(shares, count, chunks, flush_ns, enough);
+    fill_shares(shares, count, chunks, flush_ns, enough);
     return enough;
 }

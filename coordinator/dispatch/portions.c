@@ -1,5 +1,6 @@
 /* Handing out chunks: how long a portion is, how a short evaluation is shared out, and which
  * replica has which chunks. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,19 +48,16 @@ static double rate_of_all(struct dispatch *d) {
     return d->rate;
 }
 
-static double portion_ns_min(const struct dispatch *d) {
-    double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
-    return fmax(fmax(PORTION_NS_MIN, messages_ns),
-                PORTION_NS_PER_PARAMETER * (double)d->settings.parameters);
-}
-
 /* How long the next portion should take. Several replicas end together if portions become shorter
  * towards the end; one alone gets all at once. */
 static double portion_ns(struct dispatch *d) {
     if (d->roster->replicas == 1)
         return PORTION_NS_MAX;
     double left_ns = d->plan.waiting / rate_of_all(d);
-    return fmin(fmax(left_ns / PORTIONS_LEFT, portion_ns_min(d)), PORTION_NS_MAX);
+    double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
+    double flush_ns = PORTION_NS_PER_PARAMETER * (double)d->settings.parameters;
+    double least_ns = fmax(fmax(PORTION_NS_MIN, messages_ns), flush_ns);
+    return fmin(fmax(left_ns / PORTIONS_LEFT, least_ns), PORTION_NS_MAX);
 }
 
 /* How many chunks the replica should be given next. Until its speed is known it gets an eighth of
@@ -104,6 +102,8 @@ void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
 static void send_portion(struct dispatch *d, uint32_t link, struct run run, uint8_t flags,
                          int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
+    assert(d->evaluation.running && d->roster->members[link].ready);
+    assert(run.count > 0 && run.count <= d->plan.chunks - run.first);
     portions_announce(d, link, out);
     struct message message = {.type = MESSAGE_PORTION};
     message.portion = (struct message_portion){.attempt = d->roster->attempt,
@@ -137,6 +137,7 @@ static double best_rate(const struct workload *workload) {
  * turns out that they have not, what was expected does not count. */
 static bool would_be_late(struct dispatch *d, const struct workload *workload, int64_t now_ns) {
     double rate = best_rate(workload), expected_ns = d->expected_ns;
+    assert(now_ns >= d->evaluation.started_ns);
     if (!(rate > 0) || !(expected_ns > 0) || !d->settings.backup_copies ||
         SLOW_FACTOR * rate * d->roster->replicas >= rate_of_all(d))
         return false;
@@ -145,7 +146,7 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
 }
 
 /* Gives it a chunk to see how fast it is now. Nobody waits for that: others copy it. */
-static bool try_again(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
+static bool send_trial(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     struct run run;
     if (!plan_take(&d->plan, d->roster->members[link].index, 1, &run))
@@ -156,7 +157,8 @@ static bool try_again(struct dispatch *d, uint32_t link, int64_t now_ns, struct 
     return true;
 }
 
-static bool give_portion(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
+static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
+                                struct output *out) {
     const struct workload *workload = workload_of(d, link);
     uint32_t home = d->roster->members[link].index;
     struct run run;
@@ -170,10 +172,12 @@ static bool give_portion(struct dispatch *d, uint32_t link, int64_t now_ns, stru
     return true;
 }
 
-static bool give_backup(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
+static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
+                               struct output *out) {
     struct dispatched *slowest = d->settings.backup_copies ? backup_find(d, link, now_ns) : NULL;
     if (!slowest || (slowest->trial && would_be_late(d, workload_of(d, link), now_ns)))
         return false;
+    assert(!slowest->backed_up); /* a portion is copied once */
     slowest->backed_up = true;
     d->evaluation.shared = true;
     d->backup_copies++;
@@ -182,7 +186,7 @@ static bool give_backup(struct dispatch *d, uint32_t link, int64_t now_ns, struc
 }
 
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
-    if (!give_portion(d, link, now_ns, out))
+    if (!send_portion_if_any(d, link, now_ns, out))
         send_rest(d, link, out);
 }
 
@@ -198,7 +202,7 @@ static uint32_t link_behind_home(const struct dispatch *d, uint32_t i) {
 
 /* Shares the evaluation out among the replicas that are ready; returns how many these are, or 0 if
  * the speed of one is not known. */
-static uint32_t divide(struct dispatch *d, struct share *shares) {
+static uint32_t divide_minibatch(struct dispatch *d, struct share *shares) {
     uint32_t count = 0;
     double flush_ns = FLUSH_NS + FLUSH_NS_PER_PARAMETER * (double)d->settings.parameters;
     for (uint32_t i = 0; i < d->roster->replicas; i++) {
@@ -209,13 +213,14 @@ static uint32_t divide(struct dispatch *d, struct share *shares) {
         if (!(shares[count++].chunks_per_ns > 0))
             return 0;
     }
+    assert(count <= d->roster->replicas);
     if (count)
         d->expected_ns = shares_divide(shares, count, d->plan.waiting, flush_ns);
     return count;
 }
 
-/* Whether the run could be made one with the other: then it is. */
-static bool join(struct run *one, struct run other) {
+/* Makes the other run part of this one, if they touch. */
+static bool join_runs(struct run *one, struct run other) {
     if (one->first + one->count != other.first && other.first + other.count != one->first)
         return false;
     one->first = other.first < one->first ? other.first : one->first;
@@ -224,14 +229,14 @@ static bool join(struct run *one, struct run other) {
 }
 
 /* Its share may be of several runs. Only the last portion ends with a flush. */
-static void give_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64_t now_ns,
+static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64_t now_ns,
                        struct output *out) {
     uint32_t home = d->roster->members[link].index;
-    struct run all = {0}, run;
+    struct run all = {0}, run; /* all: taken, and not sent yet */
     workload_of(d, link)->idle = true;
     while (chunks && plan_take(&d->plan, home, chunks, &run)) {
         chunks -= run.count;
-        if (all.count && !join(&all, run)) {
+        if (all.count && !join_runs(&all, run)) {
             send_portion(d, link, all, 0, now_ns, out);
             all = run;
         } else if (!all.count) {
@@ -250,14 +255,14 @@ static bool try_slow_ones(struct dispatch *d, int64_t now_ns, struct output *out
         if (!d->roster->members[link].ready || !would_be_late(d, workload, now_ns))
             workload->passed_over = 0;
         else if (++workload->passed_over > PASSED_OVER_MAX)
-            tried |= try_again(d, link, now_ns, out);
+            tried |= send_trial(d, link, now_ns, out);
     }
     return tried;
 }
 
 void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) {
     struct share *shares = memory_new(d->roster->replicas, sizeof *shares);
-    uint32_t count = d->settings.portion_chunks ? 0 : divide(d, shares);
+    uint32_t count = d->settings.portion_chunks ? 0 : divide_minibatch(d, shares);
     bool at_once = count && d->expected_ns <= SHARED_NS_MAX;
     bool tried = try_slow_ones(d, now_ns, out);
     for (uint32_t i = 0, k = 0; i < d->roster->replicas; i++) {
@@ -268,7 +273,7 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
         if (workload_of(d, link)->dispatched_count)
             continue; /* it is tried */
         if (at_once)
-            give_share(d, link, chunks, now_ns, out);
+            send_share(d, link, chunks, now_ns, out);
         else
             portions_send_next(d, link, now_ns, out);
     }
@@ -293,6 +298,6 @@ void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) 
     if (d->plan.waiting == 0 && !copy)
         return;
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++)
-        if (is_free(d, i) && !give_portion(d, i, now_ns, out) && copy)
-            give_backup(d, i, now_ns, out);
+        if (is_free(d, i) && !send_portion_if_any(d, i, now_ns, out) && copy)
+            send_backup_if_any(d, i, now_ns, out);
 }

@@ -4,7 +4,6 @@ libsimulated_a_SOURCES = \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/pairs.c optimizer/preconditioner.c optimizer/programs.c optimizer/reason.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
-	coordinator/dispatch/flush.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c \
 	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
