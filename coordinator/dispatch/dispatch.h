@@ -19,7 +19,6 @@
 #include "numeric/exact.h"
 #include "objective/objective.h"
 #include "wire/evaluation.h"
-#include "wire/flush_index.h"
 #include "wire/message.h"
 
 struct codec;
