@@ -50,7 +50,7 @@ struct device_chunks {
     bool full;                    /* the device had no memory to spare for a slab */
     struct lists *lists;
     size_t list_count, list_capacity;
-    struct device_columns *columns; /* of a network */
+    struct device_columns *columns; /* NULL: chunks do not list theirs */
     bool arranges;                  /* sparse rows that stay; not once there was no room for some */
     struct device_room scratch;     /* for that */
     struct device_bundle bundle;    /* of arrays that are on their way */
@@ -82,7 +82,7 @@ struct device_chunks *device_chunks_new(struct device *device,
     chunks->left = settings->bytes;
     chunks->arranges = settings->arranged;
     device_bundle_init(&chunks->bundle, device, QUEUE_COPY);
-    chunks->columns = settings->network ? device_columns_new(settings->features) : NULL;
+    chunks->columns = settings->columns ? device_columns_new(settings->features) : NULL;
     return chunks;
 }
 

@@ -23,7 +23,7 @@ void device_room_release(struct device *device, struct device_room *room);
 
 struct device_chunks_settings {
     bool lists;    /* labels are lists */
-    bool network;  /* the fields of chunks are wanted that networks have */
+    bool columns;  /* chunks list the columns that they have values in */
     bool arranged; /* sparse rows that stay may be arranged (objective/device_linear_kernels.h):
                       only gradients of linear models read them then */
     uint32_t features;

@@ -17,6 +17,7 @@ _Static_assert(ACTIVATION_TANH == NETWORK_TANH && ACTIVATION_RELU == NETWORK_REL
                    ACTIVATION_GELU == NETWORK_GELU,
                "kernels have the same activations");
 
+/* A shape, and memory for the units and gradients of a pass. */
 struct device_network {
     struct device *device;
     struct objective_shape shape;
@@ -53,24 +54,8 @@ static int reserve(struct device_network *network, struct device_room *room, uin
     return device_room_reserve(network->device, room, bytes);
 }
 
-int device_network_new(struct device *device, const struct objective_shape *shape,
-                       struct device_network **out) {
-    struct device_network *network = memory_new(1, sizeof *network);
-    network->device = device;
-    take_shape(network, shape);
-    *out = network;
-    if (!network->narrow)
-        return 0;
-    uint64_t n = layout_parameters(&network->layout);
-    int error = reserve(network, &network->rounded, n * sizeof(float));
-    if (error) {
-        device_network_free(network);
-        *out = NULL;
-    }
-    return error;
-}
-
-void device_network_free(struct device_network *network) {
+static void network_close(void *own) {
+    struct device_network *network = own;
     if (!network)
         return;
     struct device_room *rooms[] = {&network->rounded, &network->error[0], &network->error[1],
@@ -84,6 +69,22 @@ void device_network_free(struct device_network *network) {
     }
     free(network->maxima_here);
     free(network);
+}
+
+static int network_open(struct device *device, const struct objective_shape *shape, void **own) {
+    struct device_network *network = memory_new(1, sizeof *network);
+    network->device = device;
+    take_shape(network, shape);
+    *own = network;
+    if (!network->narrow)
+        return 0;
+    uint64_t n = layout_parameters(&network->layout);
+    int error = reserve(network, &network->rounded, n * sizeof(float));
+    if (error) {
+        network_close(network);
+        *own = NULL;
+    }
+    return error;
 }
 
 /* ---- memory ---- */
@@ -111,11 +112,11 @@ static uint64_t widest(const struct device_network *network, uint32_t i) {
     return most;
 }
 
-struct device_network_costs device_network_costs(const struct objective_shape *shape) {
+static struct device_costs network_costs(const struct objective_shape *shape) {
     struct device_network network = {0};
     take_shape(&network, shape);
     uint64_t each = network.layout.count * sizeof(uint64_t) + sizeof(uint32_t);
-    struct device_network_costs costs = {
+    struct device_costs costs = {
         .fixed = network.narrow ? layout_parameters(&network.layout) * sizeof(float) : 0,
         .row = (widest(&network, 0) + widest(&network, 1)) * network.size,
         .dense_chunk = stride_of(&network, true) * network.size + each,
@@ -195,7 +196,8 @@ static const void *reals_of(const struct device_network *network, uint32_t tenso
     return (const float *)network->rounded.memory + first;
 }
 
-int device_network_point(struct device_network *network, const double *parameters) {
+static int network_point(void *own, const double *parameters) {
+    struct device_network *network = own;
     uint64_t n = layout_parameters(&network->layout);
     struct network_convert_arguments arguments = {parameters, network->rounded.memory, n};
     network->parameters = parameters;
@@ -232,7 +234,8 @@ static int layer_forward(struct device_network *network, const struct device_pas
     return launch(network, pass, &kernel_network_layer, parts, &arguments.layer);
 }
 
-int device_network_margins(struct device_network *network, const struct device_pass *pass) {
+static int network_margins(void *own, const struct device_pass *pass) {
+    struct device_network *network = own;
     int error = room_for_units(network, pass->rows);
     for (uint32_t l = 1; !error && l <= network->layers; l++)
         error = layer_forward(network, pass, l);
@@ -390,8 +393,9 @@ static int add_first(struct device_network *network, const struct device_pass *p
     return launch(network, pass, &kernel_network_add_first, parts, &arguments);
 }
 
-int device_network_gradient(struct device_network *network, const struct device_pass *pass,
+static int network_gradient(void *own, const struct device_pass *pass,
                             const struct bounds *bounds) {
+    struct device_network *network = own;
     int error = room_for_gradient(network, pass);
     if (!error)
         error = device_fill(network->device, QUEUE_COMPUTE, network->maxima.memory, 0,
@@ -407,7 +411,8 @@ int device_network_gradient(struct device_network *network, const struct device_
     return error;
 }
 
-int device_network_maxima(struct device_network *network, uint32_t count, struct maxima *maxima) {
+static int network_maxima(void *own, uint32_t count, struct maxima *maxima) {
+    struct device_network *network = own;
     uint32_t tensors = network->layout.count;
     size_t each = tensors * sizeof(double);
     network->maxima_here = memory_resize(network->maxima_here, count, each);
@@ -419,3 +424,15 @@ int device_network_maxima(struct device_network *network, uint32_t count, struct
     }
     return error;
 }
+
+const struct device_family device_family_network = {
+    .family = &family_network,
+    .lists_columns = true,
+    .open = network_open,
+    .close = network_close,
+    .costs = network_costs,
+    .point = network_point,
+    .margins = network_margins,
+    .gradient = network_gradient,
+    .maxima = network_maxima,
+};

@@ -1,4 +1,4 @@
-/* Launches the kernels of linear models. */
+/* Linear models on a device; and the losses of all models. */
 #include "objective/device_pass.h"
 
 #include <math.h>
@@ -76,7 +76,8 @@ static int start_dense_margins(const struct device_pass *pass) {
     return launch(pass, &kernel_dense_margins, &arguments.work, &arguments);
 }
 
-int device_linear_margins(const struct device_pass *pass) {
+static int linear_margins(void *own, const struct device_pass *pass) {
+    (void)own;
     if (!pass->dense)
         return start_sparse_margins(pass);
     return pass->common || pass->shape->outputs == 1 ? start_dense_margin(pass)
@@ -136,7 +137,10 @@ static int start_dense_gradients(const struct device_pass *pass) {
     return launch(pass, &kernel_dense_gradients, work, &arguments);
 }
 
-int device_linear_gradient(const struct device_pass *pass) {
+static int linear_gradient(void *own, const struct device_pass *pass, const struct bounds *bounds) {
+    (void)own, (void)bounds;
+    if (!pass->sum)
+        return 0;
     int error = pass->shape->intercept ? start_bias_gradient(pass) : 0;
     if (error)
         return error;
@@ -147,6 +151,16 @@ int device_linear_gradient(const struct device_pass *pass) {
     return error ? error : start_gather(pass);
 }
 
+const struct device_family device_family_linear = {
+    .family = &family_linear,
+    .arranges = true,
+    .adds_biases = true,
+    .margins = linear_margins,
+    .gradient = linear_gradient,
+};
+
+/* ---- losses ---- */
+
 /* More blocks for one chunk would find too little to do. */
 #define BLOCKS_EACH_MAX 4096
 
@@ -155,11 +169,10 @@ uint32_t device_pass_blocks(uint64_t items, uint32_t threads) {
     return blocks < 1 ? 1 : blocks > BLOCKS_EACH_MAX ? BLOCKS_EACH_MAX : (uint32_t)blocks;
 }
 
-/* Of a network the biases are in the margins, and derivatives are weighed elsewhere. */
-static const double *linear_bias(const struct device_pass *pass) {
+static const double *bias_of(const struct device_pass *pass) {
     struct layout layout = objective_layout(pass->shape);
     const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
-    return bias && !pass->shape->network.layers ? pass->parameters + bias->first : NULL;
+    return bias && pass->family->adds_biases ? pass->parameters + bias->first : NULL;
 }
 
 static int launch_losses(const struct device_pass *pass, enum judge judge) {
@@ -170,8 +183,8 @@ static int launch_losses(const struct device_pass *pass, enum judge judge) {
         .kind = pass->shape->kind,
         .outputs = pass->shape->outputs,
         .judge = judge,
-        .weighs = pass->sum && !pass->shape->network.layers,
-        .bias = linear_bias(pass),
+        .weighs = pass->sum && pass->family->adds_biases,
+        .bias = bias_of(pass),
         .margins = pass->margins,
         .common = pass->common,
         .work = pass->work,

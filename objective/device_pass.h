@@ -1,10 +1,9 @@
 /* Inside objective/ only: a pass over some chunks that lie on a device, as the functions see it
  * that launch its kernels. All is put into the compute queue, in order:
  *
- *   margins       without biases: device_linear_margins()
- *   losses        biases, losses, derivatives, and the sum and maximum of each chunk:
- *                 device_losses()
- *   gradient      added to the sums, if they are wanted: device_linear_gradient()
+ *   margins       by the family
+ *   losses        losses, derivatives, and the sum and maximum of each chunk: device_losses()
+ *   gradient      by the family: added to the sums, if they are wanted
  *
  * Each number is what objective_block() makes of the chunk, in its order of additions; only
  * integers are added in any order. */
@@ -16,14 +15,15 @@
 
 #include "device/device.h"
 #include "objective/device_chunk.h"
-#include "objective/objective.h"
+#include "objective/family.h"
 
 /* All pointers but `device` and `shape` are to memory of the device. K is the number of outputs. */
 struct device_pass {
     struct device *device;
     const struct objective_shape *shape;
+    const struct device_family *family;
     bool dense;          /* all chunks, or none */
-    uint32_t batch_rows; /* of a batch: see objective_batch_rows() */
+    uint32_t batch_rows; /* of a batch: see struct family_compute */
 
     const struct device_chunk *chunks;
     uint32_t count;
@@ -61,60 +61,53 @@ struct device_pass {
     int64_t *sum; /* n; NULL: no gradient is wanted, but `correct` is */
 };
 
-/* The rows of a batch of objective_block(): the order of additions of losses that are weighed, of
- * biases, and of dense gradients depends on them. A function of the shape alone. */
-uint32_t objective_batch_rows(const struct objective_shape *shape, bool dense);
-
 /* How many blocks work on each chunk, if a block has so many threads, and a thread is to have one
  * of `items`, those of the largest chunk. */
 uint32_t device_pass_blocks(uint64_t items, uint32_t threads);
 
-/* Write the margins of the weights, without the biases: `common` if outputs share their weights,
- * then as if there were one output; else `margins`. */
-int device_linear_margins(const struct device_pass *pass);
-
-/* Adds the gradient to `sum`: of biases, from `margins`; of weights, from `common` if there is one,
- * then as of one output, else from `margins`. */
-int device_linear_gradient(const struct device_pass *pass);
-
-/* From the margins to all that is written behind them above. Of a network the biases are in the
- * margins already, and derivatives are not weighed, but 0 for rows of weight 0. */
+/* From the margins to all that is written behind them above. */
 int device_losses(const struct device_pass *pass);
 
-/* Inside objective/ only: networks on a device, to the bits of network_block(). All is put into the
- * compute queue, in order:
- *
- *   device_network_margins()   rows × K, with biases, in the unit of the labels
- *   device_losses()            of a network
- *   device_network_gradient()  the gradient of each chunk, its maxima, and it, rounded, to the sums
- *
- * Functions answer as those of device/device.h. */
+/* ---- families ---- */
 
-struct device_network; /* opaque: a shape, and memory for the units and gradients of a pass */
-
-/* The device must outlive it. *out is NULL after an error. */
-int device_network_new(struct device *device, const struct objective_shape *shape,
-                       struct device_network **out);
-void device_network_free(struct device_network *network); /* NULL is fine */
-
-/* The bytes of the device that it takes: from the beginning on; and of a pass for each row, each
+/* Bytes of the device that a family takes: from the beginning on; and of a pass for each row, each
  * chunk, and each column that a sparse chunk has values in. */
-struct device_network_costs {
+struct device_costs {
     uint64_t fixed, row, dense_chunk, sparse_chunk, column;
 };
-struct device_network_costs device_network_costs(const struct objective_shape *shape);
 
-/* The parameters of all passes from now on: n doubles on the device, which stay there. */
-int device_network_point(struct device_network *network, const double *parameters);
+/* What a family computes on a device, to the bits of its struct family_compute. `own` is what
+ * open() has made. Functions answer as those of device/device.h, and put their work into the
+ * compute queue; where one is NULL there is nothing to do. */
+struct device_family {
+    const struct family *family;
+    bool lists_columns; /* chunks list the columns that they have values in */
+    bool arranges; /* sparse rows that stay may be arranged: only its gradients read them then */
+    bool
+        adds_biases; /* margins are without biases, which device_losses() adds; it weighs the
+                        derivatives by bound and rows, too. Else these are 0 for rows of weight 0 */
 
-int device_network_margins(struct device_network *network, const struct device_pass *pass);
+    /* The device must outlive what it makes. *own is NULL after an error. */
+    int (*open)(struct device *device, const struct objective_shape *shape, void **own);
+    void (*close)(void *own); /* NULL is fine */
+    struct device_costs (*costs)(const struct objective_shape *shape);
 
-/* After device_losses() of the same pass. Without pass->sum only maxima are found. */
-int device_network_gradient(struct device_network *network, const struct device_pass *pass,
-                            const struct bounds *bounds);
+    /* The parameters of all passes from now on: n doubles on the device, which stay there. */
+    int (*point)(void *own, const double *parameters);
 
-/* Waits for the maxima of the `count` chunks of the last gradient. */
-int device_network_maxima(struct device_network *network, uint32_t count, struct maxima *maxima);
+    /* The margins, in the unit of the labels: `common` if outputs share their weights, then as if
+     * there were one output; else `margins`. */
+    int (*margins)(void *own, const struct device_pass *pass);
+
+    /* After device_losses(): the gradient of each chunk, rounded, to the sums if they are wanted.
+     */
+    int (*gradient)(void *own, const struct device_pass *pass, const struct bounds *bounds);
+
+    /* Waits for the maxima of the `count` chunks of the last gradient. NULL: there is one, which
+     * device_losses() finds. */
+    int (*maxima)(void *own, uint32_t count, struct maxima *maxima);
+};
+extern const struct device_family device_family_linear, device_family_network;
 
 /* Inside objective/ only: second derivatives on a device, with the results of
  * objective_curvature(), chunk for chunk. */

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "numeric/fixed.h"
+#include "objective/family.h"
 #include "objective/on_device.h"
 #include "objective/proof.h"
 
@@ -95,7 +96,8 @@ static int prove(struct device *device, struct proof_case *data) {
     find_within_bounds(data, &found[1]);
     int code = find_on_device(device, data, &found[0]);
     if (!code && !is_same(&found[0], &found[1]))
-        code = differs(device, data, data->shape.network.layers ? "network" : "gradient");
+        code =
+            differs(device, data, family_of(&data->shape)->rounds_chunks ? "network" : "gradient");
     free(found);
     return code;
 }

@@ -1,10 +1,9 @@
 noinst_LIBRARIES += libobjective.a
 libobjective_a_SOURCES = \
-	objective/block.c \
+	objective/batch.c \
 	objective/curvature.c \
 	objective/dense.c \
 	objective/device_arranged.c objective/device_arranged.h \
-	objective/device_cannot.c \
 	objective/device_chunk.h \
 	objective/device_chunks.c objective/device_chunks.h \
 	objective/device_curvature.c objective/device_curvature_kernels.h \
@@ -15,8 +14,9 @@ libobjective_a_SOURCES = \
 	objective/device_network_pass.def \
 	objective/device_pass.c objective/device_pass.h \
 	objective/device_proof.c \
+	objective/family.c objective/family.h \
 	objective/kronecker.c objective/kronecker.h \
-	objective/layout.c \
+	objective/linear.c \
 	objective/loss.h objective/loss_row.h \
 	objective/loss_classes.c objective/loss_targets.c \
 	objective/losses.def objective/losses_classes.def objective/losses_targets.def \

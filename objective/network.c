@@ -1,10 +1,13 @@
 #include "objective/network.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "numeric/fixed.h"
 #include "objective/kronecker.h"
 
 /* Units and margins of a batch: with their derivatives they fill a share of the last cache.
@@ -13,9 +16,175 @@
 #define ROWS_LEAST 16
 #define ROWS_MOST 1024
 
+/* ---- the shape ---- */
+
+static const char *const activations[ACTIVATIONS] = {"tanh", "relu", "gelu"};
+static const char *const precisions[PRECISIONS] = {"double", "float"};
+
+static int find(const char *const *names, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+const char *activation_name(enum activation activation) {
+    return activations[activation];
+}
+
+int activation_from_name(const char *name) {
+    return find(activations, ACTIVATIONS, name);
+}
+
+const char *precision_name(enum precision precision) {
+    return precisions[precision];
+}
+
+int precision_from_name(const char *name) {
+    return find(precisions, PRECISIONS, name);
+}
+
+/* The outputs of layer `number`, from 1; those of layer 0 are the features. */
+static uint64_t layer_width(const struct objective_shape *shape, uint32_t number) {
+    const struct network *network = &shape->network;
+    if (number == 0)
+        return shape->features;
+    if (number <= network->layers)
+        return network->units[number - 1];
+    return objective_weights(objective_of(shape->kind), shape->outputs);
+}
+
+static double weight_bound(enum activation activation, uint64_t in, uint64_t out) {
+    uint64_t fans = activation == ACTIVATION_RELU ? in : in + out;
+    return sqrt(6 / (double)(fans ? fans : 1));
+}
+
+static bool add_weight(struct layout *layout, const struct objective_shape *shape,
+                       uint32_t number) {
+    uint64_t in = layer_width(shape, number - 1), out = layer_width(shape, number);
+    struct layout_tensor tensor = {
+        .rows = in,
+        .columns = out,
+        .regularized = true,
+        .exponents =
+            number == 1 && !shape->network.mixed ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
+        .start = LAYOUT_START_UNIFORM,
+        .bound = weight_bound(shape->network.activation, in, out),
+    };
+    snprintf(tensor.name, sizeof tensor.name, "W%u", number);
+    return layout_add(layout, &tensor);
+}
+
+static bool add_bias(struct layout *layout, const struct objective_shape *shape, uint32_t number) {
+    bool last = number > shape->network.layers;
+    struct layout_tensor tensor = {
+        .rows = 1,
+        .columns = last ? shape->outputs : layer_width(shape, number),
+        .exponents = LAYOUT_ONE_EXPONENT,
+    };
+    if (last && shape->start != 0) {
+        tensor.start = LAYOUT_START_CONSTANT;
+        tensor.bound = shape->start / network_unit(&shape->network);
+    }
+    snprintf(tensor.name, sizeof tensor.name, "b%u", number);
+    return layout_add(layout, &tensor);
+}
+
+static struct layout network_layout(const struct objective_shape *shape) {
+    struct layout layout = {.seed = shape->network.seed};
+    uint32_t layers = shape->network.layers + 1;
+    bool fits = shape->intercept && shape->network.layers <= NETWORK_LAYERS_MAX;
+    for (uint32_t i = 1; fits && i <= layers; i++)
+        fits = add_weight(&layout, shape, i);
+    for (uint32_t i = 1; fits && i <= layers; i++)
+        fits = add_bias(&layout, shape, i);
+    return fits ? layout : (struct layout){0};
+}
+
+static bool is_network(const struct layout *layout) {
+    return layout->count >= 4 && strcmp(layout->tensor[0].name, "W1") == 0;
+}
+
+bool objective_is_mixed(const struct layout *layout) {
+    return is_network(layout) && layout->tensor[0].exponents == LAYOUT_ONE_EXPONENT;
+}
+
+/* Half of the tensors are weights, and the last of them leads to the outputs. Widths may be
+ * anything that a blob says: what does not fit 32 bits is no network that objective_layout() makes.
+ */
+static bool network_read_layout(struct objective_shape *shape, const struct layout *layout) {
+    uint32_t layers = layout->count / 2;
+    struct network *network = &shape->network;
+    if (!is_network(layout))
+        return false;
+    memset(network->units, 0, sizeof network->units);
+    network->layers = layers - 1;
+    network->seed = layout->seed;
+    network->mixed = objective_is_mixed(layout);
+    for (uint32_t i = 0; i + 1 < layers; i++)
+        network->units[i] = (uint32_t)layout->tensor[i].columns;
+    const struct layout_tensor *last = &layout->tensor[layout->count - 1];
+    shape->outputs = (uint32_t)last->columns;
+    shape->intercept = true;
+    shape->start = last->bound * network_unit(network);
+    return true;
+}
+
+void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
+                             uint64_t count, double *elements) {
+    if (factor == 1)
+        return;
+    for (uint32_t t = layout->count / 2 - 1; t < layout->count; t += layout->count / 2) {
+        const struct layout_tensor *tensor = &layout->tensor[t];
+        uint64_t end = tensor->first + tensor->rows * tensor->columns;
+        for (uint64_t i = 0; i < count; i++)
+            if (first + i >= tensor->first && first + i < end)
+                elements[i] *= factor;
+    }
+}
+
+/* Where the loss gives no start, all units would first learn the mean of the labels. */
+static void network_complete(struct objective_shape *shape, const struct label_summary *labels,
+                             bool started) {
+    if (!started && labels)
+        shape->start = labels->mean;
+    shape->network.unit = objective_unit(objective_of(shape->kind), labels);
+}
+
+/* Of W1 by column, unless it has but one: shares of all that a column holds. */
+static int network_exponent(const struct objective_shape *shape, const int16_t *columns, int share,
+                            uint64_t number) {
+    bool by_column = !shape->network.mixed && number < shape->features;
+    return by_column ? share + columns[number] - 62 : share;
+}
+
+static struct bounds network_first_bounds(const struct objective_shape *shape, double label_max_abs,
+                                          double chunk) {
+    double derivative = objective_bound(shape, label_max_abs);
+    int each = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative * chunk, DBL_MAX));
+    struct bounds bounds = {.count = 2 * (shape->network.layers + 1)};
+    for (uint32_t t = 0; t < bounds.count; t++)
+        bounds.exponent[t] = each;
+    /* What a chunk adds to W1 counts in shares of all that its columns hold. */
+    if (!shape->network.mixed)
+        bounds.exponent[0] = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative, DBL_MAX));
+    return bounds;
+}
+
+static uint64_t network_width(const struct objective_shape *shape) {
+    return shape->network.units[0];
+}
+
+static const char *network_device_cannot(const struct objective_shape *shape) {
+    return shape->network.mixed
+               ? "networks with the Kronecker preconditioner are computed by the CPU"
+               : NULL;
+}
+
 /* ---- scratch memory ---- */
 
-uint32_t network_batch_rows(const struct objective_shape *shape) {
+static uint32_t network_batch_rows(const struct objective_shape *shape, bool dense) {
+    (void)dense;
     size_t units = shape->outputs;
     for (uint32_t l = 0; l < shape->network.layers; l++)
         units += shape->network.units[l];
@@ -29,7 +198,7 @@ static void find_widths(struct network_scratch *scratch, const struct objective_
     for (uint32_t l = 1; l <= scratch->layers; l++)
         scratch->width[l] = scratch->layout.tensor[l - 1].columns;
     scratch->width[0] = shape->features;
-    scratch->batch_rows = network_batch_rows(shape);
+    scratch->batch_rows = network_batch_rows(shape, true);
 }
 
 static void make_room(struct network_scratch *scratch) {
@@ -49,7 +218,7 @@ static void make_room(struct network_scratch *scratch) {
     }
 }
 
-struct network_scratch *network_scratch_new(const struct objective_shape *shape) {
+static struct objective_scratch *network_scratch_new(const struct objective_shape *shape) {
     struct network_scratch *scratch = memory_new(1, sizeof *scratch);
     bool narrow = shape->network.precision == PRECISION_FLOAT;
     scratch->kernels = narrow ? &network_float : &network_double;
@@ -58,7 +227,9 @@ struct network_scratch *network_scratch_new(const struct objective_shape *shape)
     find_widths(scratch, shape);
     make_room(scratch);
     scratch->matrix = matrix_scratch_new();
-    return scratch;
+    struct objective_scratch *whole = batch_scratch_new(shape, scratch->batch_rows);
+    whole->network = scratch;
+    return whole;
 }
 
 void network_scratch_free(struct network_scratch *scratch) {
@@ -283,14 +454,15 @@ static void finish(struct network_scratch *scratch, const struct objective_scale
         network_add(scratch, scale, sum);
 }
 
-void network_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                   const struct rows *rows, const double *parameters, int64_t *sum,
-                   struct objective_scratch *scratch, struct objective_result *result) {
+static int network_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                         const struct rows *rows, const double *parameters, int64_t *sum,
+                         struct objective_scratch *scratch, struct objective_result *result) {
     struct network_scratch *network = scratch->network;
     *result = (struct objective_result){.maxima.count = scale ? network->layout.count : 0};
     double weight = weight_of(rows);
     if (weight == 0)
-        return;
+        return 0;
+    network->point = scratch->point;
     begin(network, rows, parameters);
     if (scale)
         clear_gradient(network);
@@ -304,14 +476,41 @@ void network_block(const struct objective_shape *shape, const struct objective_s
     }
     if (scale)
         finish(network, scale, weight, sum, result);
+    return 0;
 }
 
-void network_margins(const struct objective_shape *shape, const struct rows *rows,
-                     const double *parameters, struct objective_scratch *scratch, double *margins) {
+static int network_margins(const struct objective_shape *shape, const struct rows *rows,
+                           const double *parameters, struct objective_scratch *scratch,
+                           double *margins) {
     struct network_scratch *network = scratch->network;
+    network->point = scratch->point;
     begin(network, rows, parameters);
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
         struct batch batch = batch_at(rows, first, network->batch_rows);
         forward(network, &batch, margins + (size_t)first * shape->outputs);
     }
+    return 0;
 }
+
+static const struct family_compute network_compute = {
+    .scratch_new = network_scratch_new,
+    .batch_rows = network_batch_rows,
+    .block = network_block,
+    .margins = network_margins,
+};
+
+const struct family family_network = {
+    .name = "network",
+    .rounds_chunks = true,
+    .unit_values = true,
+    .path_dependent = true,
+    .thread_vectors = 2,
+    .layout = network_layout,
+    .read_layout = network_read_layout,
+    .complete = network_complete,
+    .exponent = network_exponent,
+    .first_bounds = network_first_bounds,
+    .width = network_width,
+    .device_cannot = network_device_cannot,
+    .compute = &network_compute,
+};

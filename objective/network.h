@@ -81,21 +81,10 @@ struct network_kernels {
 };
 extern const struct network_kernels network_double, network_float;
 
-/* Most rows of a batch. */
-uint32_t network_batch_rows(const struct objective_shape *shape);
-
-struct network_scratch *network_scratch_new(const struct objective_shape *shape);
 void network_scratch_free(struct network_scratch *scratch);
 
 /* The rows of W1 that the chunk has a gradient of: all, or those of its columns. */
 size_t network_first_rows(const struct network_scratch *scratch);
-
-/* objective_block() and objective_margins() of a network. */
-void network_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                   const struct rows *rows, const double *parameters, int64_t *sum,
-                   struct objective_scratch *scratch, struct objective_result *result);
-void network_margins(const struct objective_shape *shape, const struct rows *rows,
-                     const double *parameters, struct objective_scratch *scratch, double *margins);
 
 /* Of a network that is mixed: makes `mixed` of the chunk's gradient, and adds to it and to the loss
  * what its rows, which weigh `weight`, have of what weights cost. */

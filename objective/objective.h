@@ -249,6 +249,10 @@ static inline double network_unit(const struct network *network) {
 double objective_unit(const struct objective *objective, const struct label_summary *labels);
 double objective_loss_unit(const struct objective *objective, const struct network *network);
 
+/* Sets what the loss and the family leave to the data: parameters of the loss, the start of the
+ * intercept, and the unit of a network's outputs. */
+void objective_complete(struct objective_shape *shape, const struct label_summary *labels);
+
 /* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:
  * times `factor`. */
 void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
@@ -256,10 +260,6 @@ void objective_scale_outputs(const struct layout *layout, double factor, uint64_
 
 /* Whether it is the layout of a network whose `mixed` is set. */
 bool objective_is_mixed(const struct layout *layout);
-
-/* Whether the gradient of a chunk is rounded as a whole: that of networks and plug-ins. Bounds are
- * then one a tensor. */
-bool objective_rounds_chunks(const struct objective_shape *shape);
 
 /* The base exponents of all parameters, as the layout numbers them, from those of the data's
  * columns and the intercept; free() them. A linear model has the same ones. In a network a chunk's
@@ -333,7 +333,8 @@ int objective_block(const struct objective_shape *shape, const struct objective_
 int objective_margins(const struct objective_shape *shape, const struct rows *rows,
                       const double *parameters, struct objective_scratch *scratch, double *margins);
 
-/* The loss of each row, of a plug-in alone: as if it weighed 1. */
+/* The loss of each row, as if it weighed 1, where it does not follow from the margins. */
+bool objective_has_losses(const struct objective_shape *shape);
 int objective_losses(const struct objective_shape *shape, const struct rows *rows,
                      const double *parameters, struct objective_scratch *scratch, double *losses);
 

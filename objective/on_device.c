@@ -31,7 +31,8 @@ struct objective_device {
     struct objective_device_settings settings;
     uint64_t parameters, sums; /* how many */
     void *point, *exponent, *sum;
-    struct device_network *network; /* or NULL */
+    const struct device_family *family;
+    void *own; /* of the family, or NULL */
     struct device_chunks *chunks;
     struct device_curvature *curvature; /* NULL: nobody asks for it */
     struct objective_curved *curved;    /* of the chunks of a group */
@@ -44,45 +45,51 @@ struct objective_device {
 
 /* ---- memory ---- */
 
+static const struct device_family *device_family_of(const struct objective_shape *shape) {
+    static const struct device_family *const families[] = {&device_family_linear,
+                                                           &device_family_network};
+    size_t i = 0;
+    while (families[i]->family != family_of(shape))
+        i++; /* objective_device_cannot() refuses shapes of others */
+    return families[i];
+}
+
 static bool has_lists(const struct objective_shape *shape) {
     return objective_of(shape->kind)->labels == LABEL_LISTS;
 }
 
-static bool shares_weights(const struct objective_shape *shape) {
-    return objective_of(shape->kind)->shares_weights && !shape->network.layers;
+/* Whether a pass keeps one margin a row, without biases, for all outputs. */
+static bool shares_weights(const struct objective_device *on) {
+    return objective_of(on->settings.shape.kind)->shares_weights && on->family->adds_biases;
 }
 
 /* What a pass keeps of a row: see struct device_pass. */
-static uint64_t row_bytes(const struct objective_shape *shape) {
+static uint64_t row_bytes(const struct objective_device *on) {
+    const struct objective_shape *shape = &on->settings.shape;
     uint64_t arrays = has_lists(shape) ? 3 : 2;
-    return (arrays * shape->outputs + (shares_weights(shape) ? 1 : 0) + 2) * sizeof(double);
-}
-
-static struct device_network_costs network_costs(const struct objective_shape *shape) {
-    return shape->network.layers ? device_network_costs(shape) : (struct device_network_costs){0};
+    return (arrays * shape->outputs + (shares_weights(on) ? 1 : 0) + 2) * sizeof(double);
 }
 
 /* Cuts what there is in parts: for groups, for buffers, and a sixteenth for those who share the
  * device; the rest is for chunks that stay. */
-static struct device_chunks_settings share_memory(struct objective_device *on, uint64_t taken) {
+static struct device_chunks_settings
+share_memory(struct objective_device *on, const struct device_costs *costs, uint64_t taken) {
     const struct objective_device_settings *settings = &on->settings;
     uint64_t all = settings->memory ? settings->memory : device_room(on->device) + taken;
     uint64_t left = all > taken ? all - taken : 0;
     uint64_t group = left / 4 < GROUP_BYTES ? left / 4 : GROUP_BYTES;
     uint64_t buffer = left / 8 < BUFFER_BYTES ? left / 8 : BUFFER_BYTES;
     uint64_t chunk = OUTCOME_BYTES + 2 * sizeof(struct device_chunk);
-    struct device_network_costs costs = network_costs(&settings->shape);
     on->limit = (struct device_group_limit){
-        .row = row_bytes(&settings->shape) + costs.row,
-        .dense_chunk = chunk + costs.dense_chunk,
-        .sparse_chunk = chunk + costs.sparse_chunk,
-        .column = costs.column,
+        .row = row_bytes(on) + costs->row,
+        .dense_chunk = chunk + costs->dense_chunk,
+        .sparse_chunk = chunk + costs->sparse_chunk,
+        .column = costs->column,
         .most = group,
     };
     return (struct device_chunks_settings){.lists = has_lists(&settings->shape),
-                                           .network = settings->shape.network.layers > 0,
-                                           .arranged = !settings->shape.network.layers &&
-                                                       !settings->curvature,
+                                           .columns = on->family->lists_columns,
+                                           .arranged = on->family->arranges && !settings->curvature,
                                            .features = settings->shape.features,
                                            .bytes = left - group - 2 * buffer - left / 16,
                                            .spare = settings->memory ? 0 : left / 16,
@@ -103,12 +110,15 @@ static int put_vectors(struct objective_device *on) {
         code = device_new(on->device, exponents, &on->exponent);
     if (!code)
         code = device_put(on->device, QUEUE_COMPUTE, on->exponent, settings->exponent, exponents);
-    if (!code && settings->shape.network.layers)
-        code = device_network_new(on->device, &settings->shape, &on->network);
+    if (!code && on->family->open)
+        code = on->family->open(on->device, &settings->shape, &on->own);
     if (code)
         return code;
-    uint64_t rounded = network_costs(&settings->shape).fixed;
-    struct device_chunks_settings chunks = share_memory(on, point + sum + exponents + rounded);
+    struct device_costs costs = {0};
+    if (on->family->costs)
+        costs = on->family->costs(&settings->shape);
+    struct device_chunks_settings chunks =
+        share_memory(on, &costs, point + sum + exponents + costs.fixed);
     on->chunks = device_chunks_new(on->device, &chunks);
     return objective_device_discard(on);
 }
@@ -128,6 +138,7 @@ int objective_device_new(struct device *device, const struct objective_device_se
     struct objective_device *on = memory_new(1, sizeof *on);
     on->device = device;
     on->settings = *settings;
+    on->family = device_family_of(&settings->shape);
     on->parameters = on->sums = objective_parameters(&settings->shape);
     if (settings->curvature)
         on->sums = on->parameters * (on->parameters + 1) / 2;
@@ -145,7 +156,8 @@ void objective_device_free(struct objective_device *on) {
         return;
     for (size_t i = 0; i < 2; i++)
         device_group_release(on->device, &on->groups[i]);
-    device_network_free(on->network);
+    if (on->family->close)
+        on->family->close(on->own);
     device_chunks_free(on->chunks);
     device_curvature_free(on->curvature);
     device_room_release(on->device, &on->rows);
@@ -161,8 +173,8 @@ void objective_device_free(struct objective_device *on) {
 int objective_device_point(struct objective_device *on, const double *parameters) {
     int code = device_put(on->device, QUEUE_COMPUTE, on->point, parameters,
                           on->parameters * sizeof *parameters);
-    if (!code && on->network)
-        code = device_network_point(on->network, on->point);
+    if (!code && on->family->point)
+        code = on->family->point(on->own, on->point);
     return code;
 }
 
@@ -187,7 +199,7 @@ static void place_rows(const struct objective_device *on, struct device_pass *pa
     pass->margins = take(&at, margins);
     pass->work = take(&at, margins);
     pass->listed = has_lists(shape) ? take(&at, margins) : NULL;
-    pass->common = shares_weights(shape) ? take(&at, pass->rows) : NULL;
+    pass->common = shares_weights(on) ? take(&at, pass->rows) : NULL;
     pass->loss = take(&at, pass->rows);
     pass->right = take(&at, pass->rows);
 }
@@ -201,8 +213,10 @@ static struct device_pass pass_over(const struct objective_device *on,
     struct device_pass pass = {
         .device = on->device,
         .shape = &settings->shape,
+        .family = on->family,
         .dense = group->dense,
-        .batch_rows = objective_batch_rows(&settings->shape, group->dense),
+        .batch_rows =
+            family_of(&settings->shape)->compute->batch_rows(&settings->shape, group->dense),
         .chunks = group->table.memory,
         .count = group->count,
         .rows_most = group->rows_most,
@@ -225,34 +239,18 @@ static struct device_pass pass_over(const struct objective_device *on,
     return pass;
 }
 
-static int linear_pass(const struct device_pass *pass) {
-    int code = device_linear_margins(pass);
-    if (!code)
-        code = device_losses(pass);
-    if (!code && pass->sum)
-        code = device_linear_gradient(pass);
-    return code;
-}
-
-static int network_pass(const struct objective_device *on, const struct objective_device_work *work,
+static int compute_pass(struct objective_device *on, const struct objective_device_work *work,
                         const struct device_pass *pass) {
-    int code = device_network_margins(on->network, pass);
+    int code = on->family->margins(on->own, pass);
     if (!code)
         code = device_losses(pass);
     if (!code && work->kind == OBJECTIVE_DEVICE_GRADIENT)
-        code = device_network_gradient(on->network, pass, &work->bounds);
-    return code;
-}
-
-static int curvature_pass(struct objective_device *on, const struct objective_device_work *work,
-                          const struct device_pass *pass) {
-    on->curved = memory_resize(on->curved, pass->count, sizeof *on->curved);
-    int code = device_linear_margins(pass);
-    if (!code)
-        code = device_losses(pass);
-    if (!code)
+        code = on->family->gradient(on->own, pass, &work->bounds);
+    if (!code && work->kind == OBJECTIVE_DEVICE_CURVATURE) {
+        on->curved = memory_resize(on->curved, pass->count, sizeof *on->curved);
         code = device_curvature_add(on->curvature, pass, &work->drawing, work->bounds.exponent[0],
                                     work->sums ? on->sum : NULL, on->curved);
+    }
     return code;
 }
 
@@ -260,7 +258,7 @@ static int launch(struct objective_device *on, const struct objective_device_wor
                   const struct device_group *group) {
     struct device *device = on->device;
     uint64_t bytes = group->count * OUTCOME_BYTES;
-    int code = device_room_reserve(device, &on->rows, group->rows * row_bytes(&on->settings.shape));
+    int code = device_room_reserve(device, &on->rows, group->rows * row_bytes(on));
     if (!code)
         code = device_room_reserve(device, &on->outcomes, bytes);
     if (!code)
@@ -270,9 +268,7 @@ static int launch(struct objective_device *on, const struct objective_device_wor
     if (code)
         return code;
     const struct device_pass pass = pass_over(on, work, group);
-    return work->kind == OBJECTIVE_DEVICE_CURVATURE ? curvature_pass(on, work, &pass)
-           : on->network                            ? network_pass(on, work, &pass)
-                                                    : linear_pass(&pass);
+    return compute_pass(on, work, &pass);
 }
 
 /* ---- results ---- */
@@ -283,8 +279,8 @@ static double largest_of(uint64_t bits, double loss) {
     return isfinite(largest) && isfinite(loss) ? largest : INFINITY;
 }
 
-static struct objective_result linear_result(const struct objective_device_work *work, double loss,
-                                             uint64_t bits) {
+static struct objective_result result_with_maximum(const struct objective_device_work *work,
+                                                   double loss, uint64_t bits) {
     double largest = largest_of(bits, loss);
     double bound =
         work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
@@ -292,11 +288,11 @@ static struct objective_result linear_result(const struct objective_device_work 
         .loss = loss, .maxima = maxima_of_one(largest), .exceeded = largest > bound};
 }
 
-/* Takes the maxima into the results of networks. */
+/* Of families with a maximum for each tensor. */
 static int collect_maxima(struct objective_device *on, const struct objective_device_work *work,
                           uint32_t count, struct objective_device_result *results) {
     struct maxima *maxima = memory_new(count, sizeof *maxima);
-    int code = device_network_maxima(on->network, count, maxima);
+    int code = on->family->maxima(on->own, count, maxima);
     for (uint32_t i = 0; i < count && !code; i++) {
         results[i].result.maxima = maxima[i];
         results[i].result.exceeded = maxima_exceed(&maxima[i], &work->bounds);
@@ -305,7 +301,7 @@ static int collect_maxima(struct objective_device *on, const struct objective_de
     return code;
 }
 
-/* Maxima of networks come later. */
+/* Maxima that the family finds come later. */
 static struct objective_device_result result_of(const struct objective_device *on,
                                                 const struct objective_device_work *work,
                                                 const struct device_group *group,
@@ -315,10 +311,10 @@ static struct objective_device_result result_of(const struct objective_device *o
         result.curved = on->curved[i];
         return result;
     }
-    if (on->network)
+    if (on->family->maxima)
         result.result.loss = outcomes->loss[i];
     else
-        result.result = linear_result(work, outcomes->loss[i], outcomes->largest[i]);
+        result.result = result_with_maximum(work, outcomes->loss[i], outcomes->largest[i]);
     result.result.correct = outcomes->correct[i];
     return result;
 }
@@ -332,7 +328,7 @@ static int collect(struct objective_device *on, const struct objective_device_wo
     const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
     for (uint32_t i = 0; i < group->count && !code; i++)
         results[i] = result_of(on, work, group, &outcomes, i);
-    if (!code && on->network && work->kind == OBJECTIVE_DEVICE_GRADIENT)
+    if (!code && on->family->maxima && work->kind == OBJECTIVE_DEVICE_GRADIENT)
         code = collect_maxima(on, work, group->count, results);
     return code;
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "numeric/clones.h"
-#include "objective/objective.h"
+#include "objective/family.h"
 
 #define BATCH_ROWS_MAX 256
 #define TRIANGLE_ROWS 64 /* that are added to a triangle in one go */
@@ -45,6 +45,28 @@ double logistics_loss(enum logistics_side side, size_t outputs, const double *ma
 void logistics_predict(size_t outputs, double *margins); /* the probability of each */
 
 #define QUANTILE_EPSILON_LEAST 1e-100
+
+/* How a family computes chunks: the functions of objective/objective.h that have these names. */
+struct family_compute {
+    struct objective_scratch *(*scratch_new)(const struct objective_shape *shape);
+    int (*block)(const struct objective_shape *shape, const struct objective_scale *scale,
+                 const struct rows *rows, const double *parameters, int64_t *sum,
+                 struct objective_scratch *scratch, struct objective_result *result);
+    int (*margins)(const struct objective_shape *shape, const struct rows *rows,
+                   const double *parameters, struct objective_scratch *scratch, double *margins);
+    int (*losses)(const struct objective_shape *shape, const struct rows *rows,
+                  const double *parameters, struct objective_scratch *scratch,
+                  double *losses); /* NULL: they follow from the margins */
+
+    /* The rows of a batch, a function of the shape alone: the order of additions of losses that
+     * are weighed, of biases, and of dense gradients depends on them. NULL: there are none. */
+    uint32_t (*batch_rows)(const struct objective_shape *shape, bool dense);
+};
+
+/* Rounding of the first evaluation is a share of its bounds, and exceeding one costs a pass: so
+ * families that round chunks leave this much room, for larger activations and derivatives than
+ * units of size 1 have. */
+#define FIRST_ROOM 16
 
 /* Rows `first` to `first + count` of a block. */
 struct batch {
@@ -105,6 +127,7 @@ bool batches_next(struct batches *batches, struct batch *batch);
  * derivatives of a batch; to `correct`, unless it is NULL, it adds the weight of the rows whose
  * margins predict what their labels say. Weighing, of a block with weights: the losses, with
  * derivatives of 0 for rows of weight 0, and later the derivatives. */
+struct objective_scratch *batch_scratch_new(const struct objective_shape *shape, uint32_t rows);
 struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
 void batch_losses(const struct objective_shape *shape, const struct batch *batch,
                   struct objective_scratch *scratch, double *correct);
@@ -142,13 +165,6 @@ void batch_bias_gradient(const struct layout_tensor *bias, const struct objectiv
  * exponent), and `inverse`, 2^−bound. Two products, because the power of both may not be a number.
  */
 void gradient_add(size_t n, const double *gradient, double power, double inverse, int64_t *sum);
-
-/* objective_block() and objective_margins() of a plug-in. */
-int plugin_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                 const struct rows *rows, const double *parameters, int64_t *sum,
-                 struct objective_scratch *scratch, struct objective_result *result);
-int plugin_margins(const struct objective_shape *shape, const struct rows *rows,
-                   const double *parameters, struct objective_scratch *scratch, double *margins);
 
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);

@@ -1,4 +1,5 @@
 /* Objectives that are plug-ins: their rows of the table, and their chunks. */
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -65,7 +66,43 @@ enum objective_kind objective_of_plugin(const struct plugin_description *descrip
     return score ? OBJECTIVE_PLUGIN_SCORES : OBJECTIVE_PLUGIN_MARGINS;
 }
 
+/* ---- the shape ---- */
+
+static struct layout plugin_layout(const struct objective_shape *shape) {
+    return shape->plugin->tensors.layout;
+}
+
+static int plugin_exponent(const struct objective_shape *shape, const int16_t *columns, int share,
+                           uint64_t number) {
+    (void)shape, (void)columns, (void)number;
+    return share;
+}
+
+/* Nothing is known of a plug-in but how much a chunk weighs. */
+static struct bounds plugin_first_bounds(const struct objective_shape *shape, double label_max_abs,
+                                         double chunk) {
+    struct bounds bounds = {.count = shape->plugin->tensors.layout.count};
+    (void)label_max_abs;
+    for (uint32_t t = 0; t < bounds.count; t++)
+        bounds.exponent[t] = fixed_derivative_exponent(fmin(FIRST_ROOM * chunk, DBL_MAX));
+    return bounds;
+}
+
+static uint64_t plugin_width(const struct objective_shape *shape) {
+    return shape->outputs;
+}
+
+static const char *plugin_device_cannot(const struct objective_shape *shape) {
+    (void)shape;
+    return "plug-ins are computed by the CPU";
+}
+
 /* ---- chunks ---- */
+
+static struct objective_scratch *plugin_scratch_new(const struct objective_shape *shape) {
+    (void)shape;
+    return memory_new(1, sizeof(struct objective_scratch));
+}
 
 static struct plugin_data data_of(const struct objective_shape *shape) {
     return (struct plugin_data){
@@ -111,6 +148,16 @@ static void take_gradient(const struct layout *layout, const struct objective_sc
     }
 }
 
+static int plugin_margins(const struct objective_shape *shape, const struct rows *rows,
+                          const double *parameters, struct objective_scratch *scratch,
+                          double *margins) {
+    struct plugin_data data = data_of(shape);
+    int code = find_plugin(shape, scratch);
+    return code ? code
+                : plugin_predict(scratch->plugin, &data, rows, parameters,
+                                 layout_parameters(&shape->plugin->tensors.layout), margins);
+}
+
 /* The weight of the rows that are predicted correctly. */
 static int find_correct(const struct objective_shape *shape, const struct rows *rows,
                         const double *parameters, struct objective_scratch *scratch,
@@ -128,9 +175,9 @@ static int find_correct(const struct objective_shape *shape, const struct rows *
     return code;
 }
 
-int plugin_block(const struct objective_shape *shape, const struct objective_scale *scale,
-                 const struct rows *rows, const double *parameters, int64_t *sum,
-                 struct objective_scratch *scratch, struct objective_result *result) {
+static int plugin_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                        const struct rows *rows, const double *parameters, int64_t *sum,
+                        struct objective_scratch *scratch, struct objective_result *result) {
     const struct layout *layout = &shape->plugin->tensors.layout;
     struct plugin_data data = data_of(shape);
     struct plugin_result found;
@@ -150,20 +197,32 @@ int plugin_block(const struct objective_shape *shape, const struct objective_sca
     return scale ? 0 : find_correct(shape, rows, parameters, scratch, &result->correct);
 }
 
-int plugin_margins(const struct objective_shape *shape, const struct rows *rows,
-                   const double *parameters, struct objective_scratch *scratch, double *margins) {
-    struct plugin_data data = data_of(shape);
-    int code = find_plugin(shape, scratch);
-    return code ? code
-                : plugin_predict(scratch->plugin, &data, rows, parameters,
-                                 layout_parameters(&shape->plugin->tensors.layout), margins);
-}
-
-int objective_losses(const struct objective_shape *shape, const struct rows *rows,
-                     const double *parameters, struct objective_scratch *scratch, double *losses) {
+static int plugin_losses_of_rows(const struct objective_shape *shape, const struct rows *rows,
+                                 const double *parameters, struct objective_scratch *scratch,
+                                 double *losses) {
     struct plugin_data data = data_of(shape);
     int code = find_plugin(shape, scratch);
     return code ? code
                 : plugin_losses(scratch->plugin, &data, rows, parameters,
                                 layout_parameters(&shape->plugin->tensors.layout), losses);
 }
+
+static const struct family_compute plugin_compute = {
+    .scratch_new = plugin_scratch_new,
+    .block = plugin_block,
+    .margins = plugin_margins,
+    .losses = plugin_losses_of_rows,
+};
+
+const struct family family_plugin = {
+    .name = "plug-in",
+    .rounds_chunks = true,
+    .own_tensors = true,
+    .thread_vectors = 5, /* one, and parameters and gradient of its process, mapped and copied */
+    .layout = plugin_layout,
+    .exponent = plugin_exponent,
+    .first_bounds = plugin_first_bounds,
+    .width = plugin_width,
+    .device_cannot = plugin_device_cannot,
+    .compute = &plugin_compute,
+};

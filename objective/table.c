@@ -115,35 +115,6 @@ const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
     return NULL;
 }
 
-/* How many margins have the same weight in them. */
-static double sharing(const struct objective_shape *shape) {
-    return objectives[shape->kind]->shares_weights ? shape->outputs : 1;
-}
-
-double objective_bound(const struct objective_shape *shape, double label_max_abs) {
-    const struct objective *objective = objectives[shape->kind];
-    double bound =
-        objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
-    return bound * network_unit(&shape->network) * sharing(shape);
-}
-
-bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {
-    const struct objective *objective = objectives[shape->kind];
-    bool reached =
-        objective->limit && objective->bound(&shape->loss, shape->start, label_max_abs) >=
-                                objective->limit(&shape->loss);
-    return objective->adapts && !reached;
-}
-
-double objective_second_bound(const struct objective_shape *shape, double derivative_max,
-                              double label_max_abs) {
-    const struct objective *objective = objectives[shape->kind];
-    double bound = objective->second_bound
-                       ? objective->second_bound(&shape->loss, derivative_max, label_max_abs)
-                       : objective->second_most;
-    return bound * sharing(shape);
-}
-
 double scale_of(const struct objective_scale *scale, size_t number) {
     return fixed_power(scale->exponent ? scale->exponent[number] : scale->uniform);
 }

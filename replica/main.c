@@ -14,6 +14,7 @@
 #include "data/set.h"
 #include "device/find.h"
 #include "numeric/setup.h"
+#include "objective/family.h"
 #include "objective/objective.h"
 #include "objective/on_device.h"
 #include "plugin/plugin.h"
@@ -254,7 +255,7 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         code = check_set(rim, setup, &settings.shape);
     if (code)
         return code;
-    if (objective_rounds_chunks(&settings.shape))
+    if (family_of(&settings.shape)->rounds_chunks)
         settings.exponent = rim->exponents =
             objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
     return start_workers(rim, setup, &settings);

@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
     'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',
-              'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/objective.h', 'plugin/plugin.h'],
+              'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
     'optimizer': ['base', 'wire/evaluation.h', 'wire/program.h', 'numeric/dense.h', 'objective/objective.h'],
@@ -24,7 +24,8 @@ MAY_INCLUDE = {
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'optimizer', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/vector.h',
-                    'objective/kronecker.h', 'objective/objective.h', 'objective/objectives.def',
+                    'objective/family.h', 'objective/kronecker.h', 'objective/objective.h',
+                    'objective/objectives.def',
                     'objective/on_device.h', 'device/find.h',
                     'plugin/plugin.h'],
     'shard': ['base', 'wire', 'device', 'numeric'],
@@ -75,7 +76,7 @@ FORBIDDEN_CALLS = {
     'objective/objective.h': {'objective_name', 'objective_from_name', 'objective_bound_adapts',
                               'objective_of', 'objective_find', 'objective_has_classes',
                               'objective_outputs', 'objective_layout',
-                              'objective_of_plugin', 'objective_rounds_chunks',
+                              'objective_of_plugin', 'objective_complete',
                               'objective_parameters', 'objective_bound', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',

@@ -9,6 +9,7 @@
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/training.h"
+#include "objective/family.h"
 
 /* ---- a plug-in ---- */
 
@@ -70,7 +71,7 @@ static void find_exponents(struct training *run) {
     const struct set_info *info = set_info(run->set);
     free(run->exponents);
     run->exponents =
-        objective_rounds_chunks(&run->shape)
+        family_of(&run->shape)->rounds_chunks
             ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
             : NULL;
 }

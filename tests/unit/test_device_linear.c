@@ -40,9 +40,9 @@ static void assert_gradient(const struct linear_problem *problem, const struct l
 
 /* The gradient comes first: the margins overwrite the derivatives. */
 static void assert_pass(const struct linear_problem *problem, const struct linear_device *on) {
-    assert_int_equal(device_linear_gradient(&on->pass), 0);
+    assert_int_equal(device_family_linear.gradient(NULL, &on->pass, NULL), 0);
     assert_gradient(problem, on);
-    assert_int_equal(device_linear_margins(&on->pass), 0);
+    assert_int_equal(device_family_linear.margins(NULL, &on->pass), 0);
     assert_margins(problem, on);
 }
 

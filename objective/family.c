@@ -1,0 +1,167 @@
+/* Which family a shape is of, and what the family answers for it. */
+#include "objective/family.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "objective/on_device.h"
+#include "objective/parts.h"
+
+/* Labels in units beyond 2^±this have units of their own to worry about. */
+#define UNIT_EXPONENT_MAX 200
+
+const struct family *family_of(const struct objective_shape *shape) {
+    return shape->plugin           ? &family_plugin
+           : shape->network.layers ? &family_network
+                                   : &family_linear;
+}
+
+/* ---- layout ---- */
+
+struct layout objective_layout(const struct objective_shape *shape) {
+    return family_of(shape)->layout(shape);
+}
+
+uint64_t objective_parameters(const struct objective_shape *shape) {
+    struct layout layout = objective_layout(shape);
+    return layout_parameters(&layout);
+}
+
+void objective_read_layout(struct objective_shape *shape, const struct layout *layout) {
+    if (!family_network.read_layout(shape, layout))
+        family_linear.read_layout(shape, layout);
+}
+
+/* ---- what is left to the data ---- */
+
+/* The spread of three quarters of the labels, which is about twice the deviation; else all of it.
+ */
+double objective_unit(const struct objective *objective, const struct label_summary *labels) {
+    const size_t last = LABEL_QUANTILES - 1;
+    if (!objective->unit_power || !labels)
+        return 1;
+    double spread = labels->quantile[last - last / 8] - labels->quantile[last / 8];
+    if (!(spread > 0))
+        spread = labels->quantile[last] - labels->quantile[0];
+    int exponent;
+    bool sound = isnormal(spread) && (frexp(spread, &exponent), abs(exponent) <= UNIT_EXPONENT_MAX);
+    return sound ? ldexp(1, exponent - 1) : 1;
+}
+
+double objective_loss_unit(const struct objective *objective, const struct network *network) {
+    double unit = 1;
+    for (unsigned i = 0; i < objective->unit_power; i++)
+        unit *= network_unit(network);
+    return unit;
+}
+
+void objective_complete(struct objective_shape *shape, const struct label_summary *labels) {
+    const struct objective *objective = objective_of(shape->kind);
+    const struct family *family = family_of(shape);
+    bool starts = objective->start && shape->intercept;
+    if (objective->complete)
+        objective->complete(&shape->loss, labels);
+    if (starts)
+        shape->start = objective->start(&shape->loss, labels);
+    if (family->complete)
+        family->complete(shape, labels, starts);
+}
+
+/* ---- bounds and exponents ---- */
+
+/* How many margins have the same weight in them. */
+static double sharing(const struct objective_shape *shape) {
+    return objective_of(shape->kind)->shares_weights ? shape->outputs : 1;
+}
+
+double objective_bound(const struct objective_shape *shape, double label_max_abs) {
+    const struct objective *objective = objective_of(shape->kind);
+    double bound =
+        objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
+    return bound * network_unit(&shape->network) * sharing(shape);
+}
+
+bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {
+    const struct objective *objective = objective_of(shape->kind);
+    bool reached =
+        objective->limit && objective->bound(&shape->loss, shape->start, label_max_abs) >=
+                                objective->limit(&shape->loss);
+    return objective->adapts && !reached;
+}
+
+double objective_second_bound(const struct objective_shape *shape, double derivative_max,
+                              double label_max_abs) {
+    const struct objective *objective = objective_of(shape->kind);
+    double bound = objective->second_bound
+                       ? objective->second_bound(&shape->loss, derivative_max, label_max_abs)
+                       : objective->second_most;
+    return bound * sharing(shape);
+}
+
+static int ceil_log2(uint64_t n) {
+    int log = 0;
+    while (log < 63 && UINT64_C(1) << log < n)
+        log++;
+    return log;
+}
+
+int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
+                             uint64_t chunks) {
+    struct layout layout = objective_layout(shape);
+    uint64_t count = layout_exponents(&layout);
+    const struct family *family = family_of(shape);
+    int16_t *exponents = memory_new(count, sizeof *exponents);
+    int share = 61 - ceil_log2(chunks); /* so that terms of all chunks stay below 2⁶² */
+    for (uint64_t i = 0; i < count; i++) {
+        int exponent = family->exponent(shape, columns, share, i);
+        exponents[i] = (int16_t)(exponent < FIXED_EXPONENT_MIN ? FIXED_EXPONENT_MIN : exponent);
+    }
+    return exponents;
+}
+
+struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
+                                     double weight, uint64_t chunks) {
+    double chunk = weight / (double)(chunks ? chunks : 1);
+    return family_of(shape)->first_bounds(shape, label_max_abs, chunk > 1 ? chunk : 1);
+}
+
+/* ---- computation ---- */
+
+struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
+    return family_of(shape)->compute->scratch_new(shape);
+}
+
+void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
+    scratch->point = point;
+}
+
+int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result) {
+    return family_of(shape)->compute->block(shape, scale, rows, parameters, sum, scratch, result);
+}
+
+int objective_margins(const struct objective_shape *shape, const struct rows *rows,
+                      const double *parameters, struct objective_scratch *scratch,
+                      double *margins) {
+    return family_of(shape)->compute->margins(shape, rows, parameters, scratch, margins);
+}
+
+bool objective_has_losses(const struct objective_shape *shape) {
+    return family_of(shape)->compute->losses != NULL;
+}
+
+int objective_losses(const struct objective_shape *shape, const struct rows *rows,
+                     const double *parameters, struct objective_scratch *scratch, double *losses) {
+    return family_of(shape)->compute->losses(shape, rows, parameters, scratch, losses);
+}
+
+const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {
+    const struct family *family = family_of(shape);
+    const char *why = family->device_cannot ? family->device_cannot(shape) : NULL;
+    if (!why && curvature && (!objective_of(shape->kind)->second || !family->second))
+        why = "this objective has no second derivatives";
+    return why;
+}

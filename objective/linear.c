@@ -1,0 +1,245 @@
+/* Linear models: a weight for each feature and output, and a bias for each output. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/fixed.h"
+#include "numeric/vector.h"
+#include "objective/parts.h"
+
+/* ---- the shape ---- */
+
+static struct layout linear_layout(const struct objective_shape *shape) {
+    uint32_t weights = objective_weights(objective_of(shape->kind), shape->outputs);
+    struct layout layout =
+        layout_linear_of(shape->features, weights, shape->intercept ? shape->outputs : 0);
+    if (shape->intercept && shape->start != 0 && layout.count) {
+        struct layout_tensor *bias = &layout.tensor[layout.count - 1];
+        bias->start = LAYOUT_START_CONSTANT;
+        bias->bound = shape->start;
+    }
+    return layout;
+}
+
+static bool linear_read_layout(struct objective_shape *shape, const struct layout *layout) {
+    const struct layout_tensor *weight = layout_find(layout, TENSOR_WEIGHT);
+    const struct layout_tensor *bias = layout_find(layout, TENSOR_BIAS);
+    bool shares = objective_of(shape->kind)->shares_weights;
+    const struct layout_tensor *outputs = shares ? bias : weight;
+    shape->outputs = outputs ? (uint32_t)outputs->columns : 0;
+    shape->intercept = bias != NULL;
+    shape->start = bias ? bias->bound : 0;
+    shape->network.layers = 0;
+    return true;
+}
+
+static int linear_exponent(const struct objective_shape *shape, const int16_t *columns, int share,
+                           uint64_t number) {
+    (void)shape, (void)share;
+    return columns[number];
+}
+
+static struct bounds linear_first_bounds(const struct objective_shape *shape, double label_max_abs,
+                                         double chunk) {
+    (void)chunk;
+    return bounds_of_one(fixed_derivative_exponent(objective_bound(shape, label_max_abs)));
+}
+
+static uint64_t linear_width(const struct objective_shape *shape) {
+    return shape->outputs;
+}
+
+/* ---- batches ---- */
+
+/* How many values, or margins, of a batch fit into the cache. */
+#define BATCH_VALUES 32768
+#define BATCH_ROWS_MIN 16
+
+/* Products are fastest over a multiple of so many rows. */
+#define PRODUCT_ROWS 24
+
+/* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
+ * so their last bits. */
+static uint32_t linear_batch_rows(const struct objective_shape *shape, bool dense) {
+    uint32_t width = shape->outputs;
+    if (dense && shape->features > width)
+        width = shape->features;
+    uint32_t rows = BATCH_VALUES / (width + 1);
+    if (dense && objective_weights(objective_of(shape->kind), shape->outputs) > 1)
+        rows -= rows % PRODUCT_ROWS;
+    return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;
+}
+
+static struct objective_scratch *linear_scratch_new(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    struct layout layout = objective_layout(shape);
+    uint32_t rows = linear_batch_rows(shape, false); /* a batch of dense rows has no more */
+    struct objective_scratch *scratch = batch_scratch_new(shape, rows);
+    scratch->weights = *shape;
+    scratch->weights.outputs = objective_weights(objective, shape->outputs);
+    const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
+    if (bias)
+        scratch->bias = *bias;
+    scratch->common = objective->shares_weights ? memory_new(rows, sizeof(double)) : NULL;
+    return scratch;
+}
+
+static void weight_margins(const struct batch *batch, const double *parameters,
+                           struct objective_scratch *scratch, double *margins) {
+    if (batch->rows->dense)
+        dense_margins(&scratch->weights, batch, parameters, scratch, margins);
+    else
+        sparse_margins(&scratch->weights, batch, parameters, margins);
+}
+
+static void batch_margins(const struct objective_shape *shape, const struct batch *batch,
+                          const double *parameters, struct objective_scratch *scratch) {
+    size_t outputs = shape->outputs;
+    double *margins = scratch->margins, *common = scratch->common;
+    weight_margins(batch, parameters, scratch, common ? common : margins);
+    const double *bias = parameters + scratch->bias.first;
+    for (size_t i = 0; common && i < batch->count; i++)
+        for (size_t k = 0; k < outputs; k++)
+            margins[i * outputs + k] = common[i];
+    for (size_t i = 0; shape->intercept && i < batch->count; i++)
+        for (size_t k = 0; k < outputs; k++)
+            margins[i * outputs + k] += bias[k];
+}
+
+struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
+                            const double *parameters, struct objective_scratch *scratch) {
+    if (rows->dense)
+        dense_begin(&scratch->weights, parameters, scratch);
+    return (struct batches){.shape = shape,
+                            .rows = rows,
+                            .parameters = parameters,
+                            .scratch = scratch,
+                            .most = linear_batch_rows(shape, rows->dense)};
+}
+
+bool batches_next(struct batches *batches, struct batch *batch) {
+    const struct objective_shape *shape = batches->shape;
+    struct objective_scratch *scratch = batches->scratch;
+    if (batches->next >= batches->rows->count)
+        return false;
+    *batch = batch_at(batches->rows, batches->next, batches->most);
+    batches->next += batch->count;
+    batch_margins(shape, batch, batches->parameters, scratch);
+    batch_losses(shape, batch, scratch, batches->judges ? &batches->correct : NULL);
+    return true;
+}
+
+/* Takes the losses and derivatives of a batch into the result. */
+static void note_losses(const struct batch *batch, size_t outputs,
+                        struct objective_scratch *scratch, struct objective_result *result) {
+    if (batch->rows->weight)
+        batch_weigh_losses(batch, outputs, scratch);
+    for (size_t i = 0; i < batch->count; i++)
+        result->loss += scratch->loss[i];
+    double largest = vector_max_abs(batch->count * outputs, scratch->margins);
+    if (!isfinite(result->loss))
+        largest = INFINITY;
+    if (largest > result->maxima.value[0])
+        result->maxima.value[0] = largest;
+}
+
+void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
+                         const struct batch *batch, const double *derivatives, int64_t *sum) {
+    size_t outputs = bias->columns;
+    double power = scale_of(scale, bias->first_exponent);
+    for (size_t k = 0; k < outputs; k++) {
+        double total = 0;
+        for (size_t i = 0; i < batch->count; i++)
+            total += derivatives[i * outputs + k];
+        fixed_add(&sum[bias->first + k], total * power);
+    }
+}
+
+/* What the outputs ask of the weights that they share. */
+static double *add_outputs(const struct batch *batch, size_t outputs,
+                           struct objective_scratch *scratch) {
+    for (size_t i = 0; i < batch->count; i++) {
+        const double *derivative = scratch->margins + i * outputs;
+        scratch->common[i] = 0;
+        for (size_t k = 0; k < outputs; k++)
+            scratch->common[i] += derivative[k];
+    }
+    return scratch->common;
+}
+
+static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct batch *batch, int64_t *sum,
+                           struct objective_scratch *scratch) {
+    double *derivatives = scratch->margins;
+    if (scale->bounds.exponent[0] != 0) {
+        double power = fixed_power(-scale->bounds.exponent[0]);
+        for (size_t i = 0; i < (size_t)batch->count * shape->outputs; i++)
+            derivatives[i] *= power;
+    }
+    if (batch->rows->weight)
+        batch_weigh_derivatives(batch, shape->outputs, derivatives);
+    if (shape->intercept)
+        batch_bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
+    if (scratch->common)
+        derivatives = add_outputs(batch, shape->outputs, scratch);
+    if (batch->rows->dense)
+        dense_gradient(&scratch->weights, scale, batch, derivatives, sum, scratch);
+    else
+        sparse_gradient(&scratch->weights, scale, batch, derivatives, sum);
+}
+
+static int linear_block(const struct objective_shape *shape, const struct objective_scale *scale,
+                        const struct rows *rows, const double *parameters, int64_t *sum,
+                        struct objective_scratch *scratch, struct objective_result *result) {
+    *result = (struct objective_result){.maxima = maxima_of_one(0)};
+    double bound = scale ? fixed_power(scale->bounds.exponent[0]) : INFINITY;
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    struct batch batch;
+    batches.judges = !sum;
+    while (batches_next(&batches, &batch)) {
+        note_losses(&batch, shape->outputs, scratch, result);
+        if (result->maxima.value[0] > bound)
+            result->exceeded = true;
+        else if (sum)
+            batch_gradient(shape, scale, &batch, sum, scratch);
+    }
+    result->correct = batches.correct;
+    if (rows->dense && sum && !result->exceeded)
+        dense_finish(&scratch->weights, scale, sum, scratch);
+    return 0;
+}
+
+static int linear_margins(const struct objective_shape *shape, const struct rows *rows,
+                          const double *parameters, struct objective_scratch *scratch,
+                          double *margins) {
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    for (uint32_t first = 0; first < rows->count; first += batches.most) {
+        struct batch batch = batch_at(rows, first, batches.most);
+        batch_margins(shape, &batch, parameters, scratch);
+        memcpy(margins + (size_t)first * shape->outputs, scratch->margins,
+               (size_t)batch.count * shape->outputs * sizeof *margins);
+    }
+    return 0;
+}
+
+static const struct family_compute linear_compute = {
+    .scratch_new = linear_scratch_new,
+    .batch_rows = linear_batch_rows,
+    .block = linear_block,
+    .margins = linear_margins,
+};
+
+const struct family family_linear = {
+    .name = "linear",
+    .convex = true,
+    .second = true,
+    .scales_columns = true,
+    .thread_vectors = 1,
+    .layout = linear_layout,
+    .read_layout = linear_read_layout,
+    .exponent = linear_exponent,
+    .first_bounds = linear_first_bounds,
+    .width = linear_width,
+    .compute = &linear_compute,
+};
