@@ -29,14 +29,14 @@ struct family {
 
     /* ---- facts ---- */
 
-    bool convex;         /* F is convex wherever the loss is */
-    bool second;         /* its second derivatives can be sampled, where the loss has any */
-    bool rounds_chunks;  /* the gradient of a chunk is rounded as a whole, once an element, and
-                            bounds are one a tensor; else each row's is, and there is one bound */
-    bool scales_columns; /* `precondition = auto` may choose scales of its columns */
-    bool unit_values;    /* it is made for values of about 1: all columns get a scale */
-    bool path_dependent; /* where a training starts decides where it ends */
-    bool own_tensors;    /* its tensors are known only when a process of its own was asked */
+    bool convex;             /* F is convex wherever the loss is */
+    bool second;             /* its second derivatives can be sampled, where the loss has any */
+    bool rounds_chunks;      /* the gradient of a chunk is rounded as a whole, once an element, and
+                                bounds are one a tensor; else each row's, and there is one */
+    bool scales_columns;     /* `precondition = auto` may choose scales of its columns */
+    bool unit_values;        /* it is made for values of about 1: all columns get a scale */
+    bool path_dependent;     /* where a training starts decides where it ends */
+    bool own_tensors;        /* its tensors are known only when a process of its own was asked */
     unsigned thread_vectors; /* of as many doubles as parameters, a thread of a replica */
 
     /* ---- shapes ---- */
