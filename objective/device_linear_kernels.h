@@ -307,7 +307,7 @@ PORTABLE void dense_margins_body(const struct place *place,
 }
 
 /* Gradients of linear models over dense rows, on a device, and of biases: the bits of
- * objective/dense.c, numeric/product.c and objective/block.c. Neighbouring threads have
+ * objective/dense.c, numeric/product.c and objective/linear.c. Neighbouring threads have
  * neighbouring columns, and go down the rows. */
 
 /* Rows whose values are waited for together. */

@@ -1,4 +1,4 @@
-/* The bodies of the kernels between margins and gradients of linear models: what objective/block.c
+/* The bodies of the kernels between margins and gradients of linear models: what objective/linear.c
  * does between them, to the same bits. */
 #ifndef DML_OBJECTIVE_DEVICE_LOSSES_KERNELS_H
 #define DML_OBJECTIVE_DEVICE_LOSSES_KERNELS_H
