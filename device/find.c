@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "device/mark.h"
 
 static const char *const names[] = {
     [CHOICE_AUTO] = "auto",
@@ -90,16 +92,31 @@ void device_list(FILE *out) {
     for (unsigned i = 0; i < count; i++) {
         uint64_t bytes;
         const char *name = device_describe(DEVICE_CUDA, i, &bytes);
-        fprintf(out, "%s, %" PRIu64 " GiB\n", name, bytes / GIB);
+        char *unchecked = device_unchecked(DEVICE_CUDA, i);
+        fprintf(out, "%s, %" PRIu64 " GiB%s%s\n", name, bytes / GIB,
+                unchecked ? "; not for `auto`: " : "", unchecked ? unchecked : "");
+        free(unchecked);
     }
     if (!count)
         fprintf(out, "no GPU: %s\n", why);
 }
 
-/* Whether `auto` takes the emulated device. */
+/* ---- choosing ---- */
+
+/* For tests: whether `auto` takes the emulated device in place of a GPU. */
 static bool emulates(void) {
     const char *text = getenv("DML_AUTO_DEVICE");
     return text && !strcmp(text, "emulated");
+}
+
+char *device_find_auto(uint32_t index, struct device_found *found) {
+    const struct device_choice any = {emulates() ? CHOICE_EMULATED : CHOICE_AUTO, -1};
+    const char *none = "";
+    if (!device_find(&any, index, found) && found->any)
+        return device_unchecked(found->kind, found->number);
+    error_clear();
+    (void)device_count(DEVICE_CUDA, &none);
+    return memory_copy_string(none);
 }
 
 static void let_go(struct device **device) {
@@ -135,12 +152,12 @@ static int open_and_use(const struct device_wish *wish, const struct device_foun
     return code;
 }
 
-/* What is said of the processor is said once for each reason, which is a constant. */
+/* What is said of the processor is said once for each reason. */
 static void say_cpu(enum log_level level, const char *why) {
-    static const char *said;
-    if (why != said)
+    static char said[512];
+    if (strncmp(why, said, sizeof said - 1) != 0)
         log_at(level, "computes on the CPU: %s", why);
-    said = why;
+    snprintf(said, sizeof said, "%s", why);
 }
 
 /* Why no GPU is looked for, however many there are; NULL: one is. */
@@ -157,21 +174,17 @@ static enum log_level interest(void) {
 
 /* Looking for a GPU wakes the driver, which may take seconds: only work that wants one waits. */
 static int choose_freely(const struct device_wish *wish, struct device **device) {
-    const struct device_choice gpu = {emulates() ? CHOICE_EMULATED : CHOICE_AUTO, -1};
     struct device_found found;
-    const char *none = "", *why = objection(wish);
+    const char *small = objection(wish);
+    char *why = small ? memory_copy_string(small) : device_find_auto(wish->index, &found);
     if (why) {
         let_go(device);
-        say_cpu(interest(), why);
-    } else if (device_find(&gpu, wish->index, &found) || !found.any) {
-        error_clear();
-        let_go(device);
-        if (!device_count(DEVICE_CUDA, &none))
-            say_cpu(LOG_DEBUG, none);
+        say_cpu(small ? interest() : found.any ? LOG_INFO : LOG_DEBUG, why);
     } else if (open_and_use(wish, &found, device)) {
         log_warning("computes on the CPU, as the device cannot be used: %s", error_text());
         error_clear();
     }
+    free(why);
     return 0;
 }
 

@@ -10,7 +10,7 @@
 #include "device/device.h"
 
 enum device_choice_kind {
-    CHOICE_AUTO,     /* a GPU if there is one and the work is large enough to pay, else the CPU */
+    CHOICE_AUTO,     /* a GPU that was checked if the work is large enough to pay, else the CPU */
     CHOICE_CPU,      /* the CPU */
     CHOICE_CUDA,     /* a GPU, or an error */
     CHOICE_EMULATED, /* what a GPU would do, in this machine's memory: slow, for tests */
@@ -42,7 +42,13 @@ struct device_found {
  * ERROR_UNAVAILABLE if it is not there, with a text that says what to do. */
 int device_find(const struct device_choice *choice, uint32_t index, struct device_found *found);
 
-/* Prints a line a GPU, "cuda:0 NVIDIA H200, 139 GiB", or one that says why there is none. */
+/* The device that `auto` takes for a worker of this index, if the work is worth it: one that was
+ * checked (device/mark.h). NULL: *found is it. Else why it is the CPU; found->any: though there is
+ * a device. Free it. */
+char *device_find_auto(uint32_t index, struct device_found *found);
+
+/* Prints a line a GPU, "cuda:0 NVIDIA H200, 139 GiB", with why `auto` does not take it, or one that
+ * says why there is none. */
 void device_list(FILE *out);
 
 /* Takes the device that a worker is to compute on: what was asked for, what is there, and whether
@@ -73,7 +79,7 @@ bool device_wish_is_free(const struct device_wish *wish);
  * otherwise; ERROR_UNAVAILABLE says that the device failed.
  *
  * For tests, DML_AUTO_DEVICE=emulated in the environment makes `auto` take the emulated device in
- * place of a GPU, however small the work. */
+ * place of a GPU, however small the work; it needs a mark as a GPU does (device/mark.h). */
 int device_choose(const struct device_wish *wish, struct device **device);
 
 #endif

@@ -285,7 +285,7 @@ const struct key keys[] = {
      .initial = "auto", .help = "threads of a replica; auto: depends on the machine"},
     {"device", KEY_TEXT, AT(device), .fits = is_device, .allowed = DEVICES,
      .choices = devices, WORD("auto", 0), CHANGES, .initial = "auto",
-     .help = "what shards and replicas compute on; auto: a GPU where it pays"},
+     .help = "what shards and replicas compute on; auto: a GPU that was checked, where it pays"},
     {"portion_chunks", KEY_COUNT32, AT(portion_chunks), RANGE(0, FEATURES_MAX), WORD("auto", 0),
      CHANGES, .initial = "auto", .help = "chunks handed to a replica at a time; auto or 0: adapts"},
     {"checkpoint_seconds", KEY_NUMBER, AT(checkpoint_seconds), RANGE(0, 1e6), CHANGES,

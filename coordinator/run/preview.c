@@ -130,7 +130,8 @@ static void print_gpu(const struct device_choice *choice, FILE *out) {
 
 static void print_role(const char *role, const struct device_choice *choice, const char *why,
                        bool here, FILE *out) {
-    const char *none;
+    struct device_found found;
+    char *unchecked = NULL;
     fprintf(out, "# %s compute on ", role);
     if (choice->kind == CHOICE_CPU || (why && choice->kind == CHOICE_AUTO))
         fprintf(out, "the CPU%s%s\n", why ? ": " : "", why ? why : "");
@@ -138,10 +139,12 @@ static void print_role(const char *role, const struct device_choice *choice, con
         fputs("an emulated device: slow, for tests\n", out);
     else if (choice->kind == CHOICE_CUDA)
         print_gpu(choice, out);
-    else if (here && !device_count(DEVICE_CUDA, &none))
-        fputs("the CPU\n", out);
+    else if (here && (unchecked = device_find_auto(0, &found)))
+        fprintf(out, "the CPU%s%s\n", found.any ? ": " : "", found.any ? unchecked : "");
     else
-        fputs("a GPU where there is one and the data is large enough to pay, else the CPU\n", out);
+        fputs("a GPU where a checked one is and the data is large enough to pay, else the CPU\n",
+              out);
+    free(unchecked);
 }
 
 void devices_print(const struct job *job, FILE *out) {

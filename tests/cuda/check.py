@@ -3,7 +3,9 @@
 
 Runs on the GPU the unit tests that take a device, also under compute-sanitizer if it is installed,
 and then training with the CPU, the GPU and both at once, which must give the same bits. Needs
-nothing else. Without a GPU that this build can use it fails and says why."""
+nothing else. Without a GPU that this build can use it fails and says why.
+
+If all has passed, it leaves a mark on the machine, without which `device = auto` is the CPU."""
 
 import os
 import pathlib
@@ -55,6 +57,14 @@ def the_same_bits():
             yield run(test, [sys.executable, SOURCE / test], **environment)
 
 
+def leave_mark():
+    """From now on `device = auto` takes GPUs of this name here."""
+    mark = subprocess.run([BUILD / 'tests/cuda/device_list', '--mark'], capture_output=True, text=True)
+    print(f'`device = auto` takes this GPU from now on: {mark.stdout.strip()}' if not mark.returncode
+          else f'check-cuda: no mark could be left: {mark.stderr.strip()}')
+    return mark.returncode
+
+
 def main():
     if '#define HAVE_CUDA' not in (BUILD / 'config.h').read_text():
         sys.exit('check-cuda: this build is without CUDA: install nvcc and configure again')
@@ -64,7 +74,7 @@ def main():
         sys.exit(f'check-cuda: no GPU can be used: {device.stderr.strip()}')
     passed = [*on_the_device(), *under_the_sanitizer(), *the_same_bits()]
     print(f'{passed.count(True)} passed, {passed.count(False)} failed')
-    return int(not all(passed))
+    return leave_mark() if all(passed) else 1
 
 
 if __name__ == '__main__':

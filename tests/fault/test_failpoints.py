@@ -15,15 +15,15 @@ import time
 from faults import (ALL, MINIBATCHES, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
                     check_preconditioned, chunks_of, flip, is_free, kill, make_job, quiet, run_of,
                     say, seed_of_arguments)
-from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE, main,
-                     run, test, train)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE,
+                     emulated_for_auto, main, run, test, train)
 
 SEED = seed_of_arguments()
 SAMPLE = 20
 LATER = 3
 
 # `auto` takes the emulated device in place of a GPU.
-DEVICES = {'DML_AUTO_DEVICE': 'emulated'}
+DEVICES = emulated_for_auto()
 
 SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '10000'}  # evaluations longer than 100 ms
 

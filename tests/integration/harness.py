@@ -275,6 +275,14 @@ def pairs_of_words(folder, rows=1500, words=60, seed=1):
     return 'words.libsvm'
 
 
+def emulated_for_auto(folder=BUILD):
+    """The environment in which `auto` takes the emulated device: it has the mark of one that was checked."""
+    environment = {'DML_AUTO_DEVICE': 'emulated', 'DML_DEVICE_MARK': str(folder / 'tests-emulated.mark')}
+    subprocess.run([BUILD / 'tests/cuda/device_list', '--mark', 'emulated'], check=True,
+                   stdout=subprocess.DEVNULL, env={**os.environ, **environment})
+    return environment
+
+
 def small_job(folder, **settings):
     """A job that trains on small_data() in a blink."""
     data = small_data(folder)

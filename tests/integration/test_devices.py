@@ -9,8 +9,8 @@ import random
 import signal
 import subprocess
 
-from harness import (CONFIG, COORDINATOR, REPLICA, SHARD, SOURCE, UNAVAILABLE, USAGE, Process, dml, main,
-                     run, small_job, test, train, words, write_job)
+from harness import (CONFIG, COORDINATOR, REPLICA, SHARD, SOURCE, UNAVAILABLE, USAGE, Process, dml,
+                     emulated_for_auto, main, run, small_job, test, train, words, write_job)
 
 # Steps are few, so a run takes a blink and ends for the same reason everywhere.
 SHORT = {'max_steps': 4, 'gradient_tolerance': 0, 'loss_tolerance': 0, 'l2': 1e-3, 'history': 3,
@@ -182,7 +182,8 @@ def failing(folder, job, fault, device, settings=None):
     settings = {**SHORT, **(settings or {}), 'device': device, 'replicas': 1}
     fired = folder / f'{fault}-{device}-{len(settings)}'.replace(':', '-')
     finished = dml('run', job, '--fresh', '--json', *words(settings),
-                   DML_AUTO_DEVICE='emulated', DML_FAILPOINT=f'{fault}:hit', DML_FAILPOINT_ONCE=str(fired))
+                   **emulated_for_auto(folder), DML_FAILPOINT=f'{fault}:hit',
+                   DML_FAILPOINT_ONCE=str(fired))
     assert finished.status == 0, finished
     assert fired.with_name(f'{fired.name}.0').exists(), (fault, finished)
     return finished
@@ -212,6 +213,31 @@ def a_worker_that_may_choose_goes_on_without_the_device_that_failed(folder):
         result = finished.json
         assert result['model_sha256'] == expected['model_sha256'], finished
         assert 'computes on the CPU' in finished.stderr, finished
+
+
+# ---- a device that nobody has checked ----
+
+@test
+def auto_takes_only_a_device_that_was_checked_on_this_machine(folder):
+    job = make_job(folder, 'sparse')
+    unchecked = {'DML_AUTO_DEVICE': 'emulated', 'DML_DEVICE_MARK': str(folder / 'none')}
+    sentence = 'the CPU: emulated was not checked on this machine: run `make check-cuda`'
+    settings = words({**SHORT, 'device': 'auto'})
+    finished = dml('run', job, '--fresh', '--json', *settings, **unchecked)
+    assert used(finished.json).keys() == {'cpu'}, finished
+    assert f'computes on {sentence}' in finished.stderr, finished
+    finished = dml('check', job, *settings, **unchecked)
+    assert f'# replicas compute on {sentence}' in finished.stdout, finished
+    assert used(trained(job, {}, 'emulated', **unchecked)).keys() == {'emulated'}, 'asked for by name'
+
+    checked = emulated_for_auto(folder)
+    finished = dml('run', job, '--fresh', '--json', *settings, **checked)
+    assert used(finished.json).keys() == {'emulated'}, finished
+    mark = folder / 'tests-emulated.mark'
+    mark.write_text(mark.read_text().replace('driver none', 'driver 550.54.15'))
+    finished = dml('run', job, '--fresh', '--json', *settings, **checked)
+    assert used(finished.json).keys() == {'cpu'}, finished
+    assert 'emulated was checked with another driver (550.54.15, now none)' in finished.stderr, finished
 
 
 # ---- what users get wrong ----

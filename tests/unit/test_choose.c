@@ -5,12 +5,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "device/find.h"
+#include "device/mark.h"
 
 /* How often somebody looked for a device, which wakes the driver of GPUs. */
 static unsigned looks;
@@ -42,6 +46,22 @@ static int prepare(void *context, struct device *device) {
     work->tries++;
     assert_non_null(device);
     return work->code ? error_set(work->code, "the work does not fit") : 0;
+}
+
+/* From now on `auto` is the emulated device, which has the mark of one that was checked. */
+static void emulate(void) {
+    char *path;
+    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    setenv("DML_DEVICE_MARK", "test_choose.mark", 1);
+    assert_int_equal(device_mark_checked(DEVICE_EMULATED, 0, &path), 0);
+    assert_string_equal(path, "test_choose.mark");
+    free(path);
+}
+
+static void emulate_no_more(void) {
+    unlink("test_choose.mark");
+    unsetenv("DML_DEVICE_MARK");
+    unsetenv("DML_AUTO_DEVICE");
 }
 
 /* From the device that is open to the one that is then. */
@@ -98,7 +118,7 @@ static void what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why(void 
 
 static void a_free_choice_falls_back_to_the_processor(void **state) {
     (void)state;
-    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    emulate();
     const struct device_wish wish = {.asked = "auto"};
     assert_emulated(choose(wish, 0, 0, 1));
     assert_emulated(choose((struct device_wish){.asked = ""}, 0, 0, 1));
@@ -109,7 +129,42 @@ static void a_free_choice_falls_back_to_the_processor(void **state) {
     setenv("DML_DEVICE_BYTES", "0", 1); /* it opens, but has no memory for the work */
     assert_null(choose(wish, ERROR_UNAVAILABLE, 0, 1));
     unsetenv("DML_DEVICE_BYTES");
-    unsetenv("DML_AUTO_DEVICE");
+    emulate_no_more();
+}
+
+/* Writes the mark with one line changed: KEY becomes "KEY other". */
+static void spoil_mark(const char *key) {
+    char *text, *at;
+    size_t length;
+    assert_int_equal(file_read(getenv("DML_DEVICE_MARK"), 4096, &text, &length), 0);
+    FILE *file = fopen(getenv("DML_DEVICE_MARK"), "w");
+    assert_non_null(at = strstr(text, key));
+    fprintf(file, "%.*s%s other%s", (int)(at - text), text, key, strchr(at, '\n'));
+    fclose(file);
+    free(text);
+}
+
+static void a_free_choice_takes_only_a_device_that_was_checked(void **state) {
+    static const char *const lines[] = {"device", "driver", "build", "dml device check"};
+    const struct device_wish wish = {.asked = "auto"};
+    (void)state;
+    emulate();
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        assert_null(device_unchecked(DEVICE_EMULATED, 0));
+        spoil_mark(lines[i]);
+        assert_null(choose(wish, 0, 0, 0));
+        char *why = device_unchecked(DEVICE_EMULATED, 0), *path;
+        assert_non_null(strstr(why, i < 3 ? lines[i] : "was not checked on this machine"));
+        assert_non_null(strstr(why, "make check-cuda"));
+        free(why);
+        assert_int_equal(device_mark_checked(DEVICE_EMULATED, 0, &path), 0);
+        free(path);
+    }
+    assert_int_equal(unlink(getenv("DML_DEVICE_MARK")), 0);
+    assert_null(choose(wish, 0, 0, 0));
+    assert_emulated(choose((struct device_wish){.asked = "emulated"}, 0, 0, 1));
+    assert_string_equal(error_text(), "");
+    emulate_no_more();
 }
 
 static void a_free_choice_takes_no_emulated_device(void **state) {
@@ -158,9 +213,9 @@ static void a_device_that_gives_other_bits_is_not_used(void **state) {
     proof = ERROR_UNAVAILABLE;
     assert_null(choose((struct device_wish){.asked = "emulated"}, 0, ERROR_UNAVAILABLE, 0));
     assert_string_equal(error_text(), "other bits");
-    setenv("DML_AUTO_DEVICE", "emulated", 1);
+    emulate();
     assert_null(choose((struct device_wish){.asked = "auto"}, 0, 0, 0));
-    unsetenv("DML_AUTO_DEVICE");
+    emulate_no_more();
     proof = 0;
 }
 
@@ -179,6 +234,7 @@ SUITE(choose) {
         cmocka_unit_test(a_worker_s_own_choice_goes_before_that_of_the_job),
         cmocka_unit_test(what_was_asked_for_and_cannot_be_had_is_an_error_that_says_why),
         cmocka_unit_test(a_free_choice_falls_back_to_the_processor),
+        cmocka_unit_test(a_free_choice_takes_only_a_device_that_was_checked),
         cmocka_unit_test(a_free_choice_takes_no_emulated_device),
         cmocka_unit_test(work_that_is_not_for_a_gpu_does_not_look_for_one),
         cmocka_unit_test(a_device_is_proved_when_it_is_opened_and_stays_open),

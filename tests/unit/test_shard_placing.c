@@ -3,8 +3,11 @@
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/shard_bench.h"
 
+#include <unistd.h>
+
 #include "base/error.h"
 #include "base/memory.h"
+#include "device/mark.h"
 #include "shard/placing.h"
 
 /* A device that is sound but for one bit of what is brought to it: see tests/unit/shard.mk. */
@@ -101,7 +104,10 @@ static void auto_takes_no_device_with_other_bits(void **state) {
     (void)state;
     struct shard_placing placing = {0};
     struct shard_place place;
+    char *mark;
     setenv("DML_AUTO_DEVICE", "emulated", 1);
+    setenv("DML_DEVICE_MARK", "test_shard_placing.mark", 1);
+    assert_int_equal(device_mark_checked(DEVICE_EMULATED, 0, &mark), 0);
     spoils = true;
     assert_int_equal(find(&placing, "auto", 10, &place), 0);
     assert_null(place.device);
@@ -110,6 +116,9 @@ static void auto_takes_no_device_with_other_bits(void **state) {
     assert_int_equal(find(&placing, "auto", 10, &place), 0);
     assert_string_equal(place.name, "emulated");
     assert_true(place.optional);
+    unlink(mark);
+    free(mark);
+    unsetenv("DML_DEVICE_MARK");
     unsetenv("DML_AUTO_DEVICE");
     shard_placing_release(&placing);
 }
