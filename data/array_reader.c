@@ -152,8 +152,8 @@ const struct array *array_reader_data(const struct array_reader *reader) {
 /* ---- reading ---- */
 
 /* Takes the next `rows` of one of both files, of which `before` were read. */
-static int take(struct blocks *blocks, const struct array *array, uint64_t before, uint64_t rows,
-                struct batch *batch) {
+static int take_rows_of(struct blocks *blocks, const struct array *array, uint64_t before,
+                        uint64_t rows, struct batch *batch) {
     size_t bytes = rows * array_row_bytes(array), first = batch->text_length;
     int code = blocks_take(blocks, batch, bytes);
     if (code || batch->text_length - first == bytes)
@@ -178,9 +178,9 @@ int array_reader_next(struct array_reader *reader, struct batch *batch) {
     batch->first_line = reader->rows_read + 1;
     if (!rows)
         return check_ends(reader);
-    int code = take(reader->blocks, &reader->data, reader->rows_read, rows, batch);
+    int code = take_rows_of(reader->blocks, &reader->data, reader->rows_read, rows, batch);
     if (!code && reader->input)
-        code = take(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
+        code = take_rows_of(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
     reader->rows_read += rows;
     return code;
 }

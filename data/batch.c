@@ -129,14 +129,14 @@ bool batch_put_texts(struct batch *batch) {
     return differ;
 }
 
-struct entry {
+struct id_and_value {
     uint64_t id;
     double value;
     uint32_t position;
 };
 
 static int compare_entries(const void *a, const void *b) {
-    const struct entry *x = a, *y = b;
+    const struct id_and_value *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
@@ -148,9 +148,10 @@ static void number_positions(struct batch *batch, uint64_t first, uint64_t end) 
 /* Sorts [first, value_count). Answers whether all ids differ. */
 static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
     uint64_t count = batch->value_count - first;
-    struct entry *entries = memory_new(count, sizeof *entries);
+    struct id_and_value *entries = memory_new(count, sizeof *entries);
     for (uint64_t i = 0; i < count; i++)
-        entries[i] = (struct entry){batch->id[first + i], batch->value[first + i], (uint32_t)i};
+        entries[i] =
+            (struct id_and_value){batch->id[first + i], batch->value[first + i], (uint32_t)i};
     qsort(entries, count, sizeof *entries, compare_entries);
     bool differ = true;
     for (uint64_t i = 0; i < count && differ; i++) {

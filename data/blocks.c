@@ -133,7 +133,7 @@ static int read_until(struct blocks *blocks, char *bytes, size_t *length, size_t
 }
 
 /* Reads until the text is `length` long or ends. */
-static int fill(struct blocks *blocks, struct batch *batch, size_t length) {
+static int fill_text(struct blocks *blocks, struct batch *batch, size_t length) {
     reserve_text(batch, length);
     return read_until(blocks, batch->text, &batch->text_length, length);
 }
@@ -176,7 +176,7 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     batch->text_length = blocks->rest_length;
     size_t aim = BLOCK_TEXT_BYTES, whole = 0;
     while (!whole) {
-        int code = fill(blocks, batch, aim);
+        int code = fill_text(blocks, batch, aim);
         if (code)
             return code;
         whole = records_whole(&blocks->rule, batch->text, batch->text_length, blocks->ended);
@@ -231,5 +231,5 @@ int blocks_take(struct blocks *blocks, struct batch *batch, size_t length) {
         memcpy(batch->text + batch->text_length, blocks->rest, there);
     batch->text_length += there;
     blocks_skip(blocks, there);
-    return fill(blocks, batch, end);
+    return fill_text(blocks, batch, end);
 }

@@ -95,6 +95,6 @@ int weights_take(struct weights *weights, struct batch *batch);
 int weights_end(struct weights *weights, struct source_report *report);
 
 /* Whether a number is a weight: finite, and neither negative nor beyond WEIGHT_MAX. */
-bool weight_is_sound(double weight);
+bool weight_is_valid(double weight);
 
 #endif

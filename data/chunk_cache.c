@@ -20,7 +20,7 @@
 #define BEGINNING "dml-"
 #define ENDING ".scratch"
 
-struct scratch {
+struct chunk_cache {
     char *path;
     int descriptor;
     const uint8_t *data; /* mapped: what is written to the file is seen here */
@@ -61,73 +61,73 @@ static void sweep(const char *folder, const char *own) {
 
 /* A folder for temporary files belongs to all: a file that somebody else made could change after
  * its chunks were verified. The file only grows: others may have mapped it. */
-static int prepare_file(struct scratch *scratch) {
+static int prepare_file(struct chunk_cache *cache) {
     struct stat status;
-    scratch->descriptor =
-        open(scratch->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (scratch->descriptor < 0)
-        return error_set_errno(ERROR_CREATE, "cannot open %s", scratch->path);
-    if (fstat(scratch->descriptor, &status) || flock(scratch->descriptor, LOCK_SH | LOCK_NB))
-        return error_set_errno(ERROR_IO, "cannot lock %s", scratch->path);
+    cache->descriptor =
+        open(cache->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (cache->descriptor < 0)
+        return error_set_errno(ERROR_CREATE, "cannot open %s", cache->path);
+    if (fstat(cache->descriptor, &status) || flock(cache->descriptor, LOCK_SH | LOCK_NB))
+        return error_set_errno(ERROR_IO, "cannot lock %s", cache->path);
     if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() || status.st_mode & 022)
-        return error_set(ERROR_PERMISSION, "%s is not a file of this user alone", scratch->path);
-    if ((uint64_t)status.st_size < scratch->bytes &&
-        ftruncate(scratch->descriptor, (off_t)scratch->bytes))
-        return error_set_errno(ERROR_IO, "cannot extend %s", scratch->path);
+        return error_set(ERROR_PERMISSION, "%s is not a file of this user alone", cache->path);
+    if ((uint64_t)status.st_size < cache->bytes &&
+        ftruncate(cache->descriptor, (off_t)cache->bytes))
+        return error_set_errno(ERROR_IO, "cannot extend %s", cache->path);
     return 0;
 }
 
-static int map_file(struct scratch *scratch) {
-    void *start = mmap(NULL, scratch->bytes, PROT_READ, MAP_SHARED, scratch->descriptor, 0);
+static int map_file(struct chunk_cache *cache) {
+    void *start = mmap(NULL, cache->bytes, PROT_READ, MAP_SHARED, cache->descriptor, 0);
     if (start == MAP_FAILED)
-        return error_set_errno(ERROR_IO, "cannot map %s", scratch->path);
-    scratch->data = start;
+        return error_set_errno(ERROR_IO, "cannot map %s", cache->path);
+    cache->data = start;
     return 0;
 }
 
-int scratch_open(const char *folder, const char *fingerprint, uint64_t bytes,
-                 struct scratch **opened) {
-    struct scratch *scratch = memory_new(1, sizeof *scratch);
-    scratch->path = memory_format("%s/" BEGINNING "%s" ENDING, folder, fingerprint);
-    scratch->descriptor = -1;
-    scratch->bytes = bytes;
+int chunk_cache_open(const char *folder, const char *fingerprint, uint64_t bytes,
+                     struct chunk_cache **opened) {
+    struct chunk_cache *cache = memory_new(1, sizeof *cache);
+    cache->path = memory_format("%s/" BEGINNING "%s" ENDING, folder, fingerprint);
+    cache->descriptor = -1;
+    cache->bytes = bytes;
     int code = folder_make(folder, 0700);
     if (!code)
-        sweep(folder, scratch->path);
+        sweep(folder, cache->path);
     if (!code)
-        code = prepare_file(scratch);
+        code = prepare_file(cache);
     if (!code)
-        code = map_file(scratch);
+        code = map_file(cache);
     if (code)
-        scratch_close(scratch);
+        chunk_cache_close(cache);
     else
-        *opened = scratch;
+        *opened = cache;
     return code;
 }
 
-void scratch_close(struct scratch *scratch) {
-    if (!scratch)
+void chunk_cache_close(struct chunk_cache *cache) {
+    if (!cache)
         return;
-    if (scratch->data)
-        memory_unmap((void *)(uintptr_t)scratch->data, scratch->bytes);
-    if (scratch->descriptor >= 0)
-        close(scratch->descriptor);
-    free(scratch->path);
-    free(scratch);
+    if (cache->data)
+        memory_unmap((void *)(uintptr_t)cache->data, cache->bytes);
+    if (cache->descriptor >= 0)
+        close(cache->descriptor);
+    free(cache->path);
+    free(cache);
 }
 
-const uint8_t *scratch_at(const struct scratch *scratch, uint64_t offset) {
-    return scratch->data + offset;
+const uint8_t *chunk_cache_at(const struct chunk_cache *cache, uint64_t offset) {
+    return cache->data + offset;
 }
 
 /* Two processes that write the same chunk write the same bytes. */
-void scratch_put(struct scratch *scratch, uint64_t offset, const void *data, size_t length) {
+void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length) {
     const uint8_t *at = data;
-    bool failed = atomic_load(&scratch->full);
+    bool failed = atomic_load(&cache->full);
     while (!failed && length) {
         ssize_t put = failpoint_write(FAILPOINT_scratch_write)
                           ? -1
-                          : pwrite(scratch->descriptor, at, length, (off_t)offset);
+                          : pwrite(cache->descriptor, at, length, (off_t)offset);
         if (put < 0 && errno == EINTR)
             continue;
         failed = put < 0;
@@ -137,7 +137,7 @@ void scratch_put(struct scratch *scratch, uint64_t offset, const void *data, siz
         offset += (uint64_t)put;
         length -= (size_t)put;
     }
-    if (failed && !atomic_exchange(&scratch->full, true))
-        log_warning("%s: %s: chunks that it lacks are read from the set", scratch->path,
+    if (failed && !atomic_exchange(&cache->full, true))
+        log_warning("%s: %s: chunks that it lacks are read from the set", cache->path,
                     strerror(errno));
 }

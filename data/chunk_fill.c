@@ -18,7 +18,7 @@ void chunk_buffer_release(struct chunk_buffer *buffer) {
     bytes_release(&buffer->places);
 }
 
-static void reserve(struct chunk_buffer *buffer, size_t bytes) {
+static void reserve_chunk(struct chunk_buffer *buffer, size_t bytes) {
     if (buffer->capacity < bytes) {
         memory_unmap(buffer->data, buffer->capacity);
         buffer->data = memory_map(bytes);
@@ -28,31 +28,32 @@ static void reserve(struct chunk_buffer *buffer, size_t bytes) {
 }
 
 /* What rows are made from, and the type of their values. */
-struct filling {
+struct row_filler {
     const struct columns *columns;
     const struct labels *labels;
-    const struct weighing *weighing;
+    const struct row_weights *row_weights;
     enum value_type type;
 };
 
-static struct filling filling_of(const struct chunk_source *source, const struct plan_part *part) {
-    return (struct filling){.columns = source->columns,
-                            .labels = source->labels,
-                            .weighing = source->weighing,
-                            .type = part->type};
+static struct row_filler row_filler_of(const struct chunk_source *source,
+                                       const struct plan_part *part) {
+    return (struct row_filler){.columns = source->columns,
+                               .labels = source->labels,
+                               .row_weights = source->row_weights,
+                               .type = part->type};
 }
 
 /* The arrays of a chunk. */
-struct arrays {
+struct chunk_arrays {
     enum value_type type;
     uint32_t *start, *feature; /* sparse */
     void *value;
     double *label, *weight; /* no weights: NULL */
 };
 
-static struct arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
+static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
     struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
-    return (struct arrays){
+    return (struct chunk_arrays){
         .type = (enum value_type)chunk->type,
         .start = (void *)(data + layout.start),
         .feature = (void *)(data + layout.feature),
@@ -63,31 +64,32 @@ static struct arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, boo
 }
 
 /* Where a row goes: `feature` (sparse) and `value` to its next value. */
-struct place {
+struct row_place {
     uint32_t *feature;
     void *value;
     double *label, *weight;
 };
 
 /* Of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
-static inline struct place place_of(const struct arrays *arrays, uint32_t row, uint64_t first) {
-    return (struct place){.feature = arrays->feature + first,
-                          .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
-                          .label = arrays->label + row,
-                          .weight = arrays->weight ? arrays->weight + row : NULL};
+static inline struct row_place row_place_of(const struct chunk_arrays *arrays, uint32_t row,
+                                            uint64_t first) {
+    return (struct row_place){.feature = arrays->feature + first,
+                              .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
+                              .label = arrays->label + row,
+                              .weight = arrays->weight ? arrays->weight + row : NULL};
 }
 
-static inline void put_label(const struct filling *filling, const struct row_walk *walk,
-                             const struct place *place) {
-    double label = label_of_row(filling->labels, walk->pack, &walk->rows, walk->row);
+static inline void put_label(const struct row_filler *filler, const struct row_walk *walk,
+                             const struct row_place *place) {
+    double label = label_of_row(filler->labels, walk->pack, &walk->rows, walk->row);
     *place->label = label;
     if (place->weight)
-        *place->weight = weighing_of_row(filling->weighing, &walk->rows, walk->row, label);
+        *place->weight = row_weight_of(filler->row_weights, &walk->rows, walk->row, label);
 }
 
 /* The column of each of the block's features. */
-static const uint32_t *columns_of(const struct filling *filling, const struct row_walk *walk) {
-    return filling->columns->of_pack[walk->pack];
+static const uint32_t *columns_of(const struct row_filler *filler, const struct row_walk *walk) {
+    return filler->columns->of_pack[walk->pack];
 }
 
 static inline void put_value(void *values, enum value_type type, uint64_t at, double value) {
@@ -108,7 +110,7 @@ struct gathered {
     uint32_t *row; /* of each value: its row's number in `place` */
     uint32_t count;
     bool sorted; /* each row is, as it stands */
-    struct place *place;
+    struct row_place *place;
     uint32_t rows;
 };
 
@@ -132,10 +134,11 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values,
                              .value = value,
                              .row = (uint32_t *)(value + values),
                              .sorted = true,
-                             .place = bytes_extend(&buffer->places, rows * sizeof(struct place))};
+                             .place =
+                                 bytes_extend(&buffer->places, rows * sizeof(struct row_place))};
 }
 
-static void gather(struct gathered *gathered, uint32_t column, double value, uint32_t row) {
+static void gather_value(struct gathered *gathered, uint32_t column, double value, uint32_t row) {
     uint32_t at = gathered->count++;
     gathered->key[at] = (uint64_t)column << 32 | at;
     gathered->value[at] = value;
@@ -145,9 +148,9 @@ static void gather(struct gathered *gathered, uint32_t column, double value, uin
 
 /* The next of what the values of a row bring with them; false if there is no other. *at is where
  * the search goes on: 0 at first. */
-static bool next_derived(const struct filling *filling, const struct row_walk *walk, uint64_t *at,
+static bool next_derived(const struct row_filler *filler, const struct row_walk *walk, uint64_t *at,
                          struct derived *derived) {
-    const struct columns *columns = filling->columns;
+    const struct columns *columns = filler->columns;
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
     while (first + *at < end) {
         uint64_t i = first + (*at)++;
@@ -161,14 +164,14 @@ static bool next_derived(const struct filling *filling, const struct row_walk *w
 }
 
 /* Adds a row that goes to `place`. Values of features that are not columns are dropped. */
-static void gather_row(struct gathered *gathered, const struct filling *filling,
-                       const struct row_walk *walk, struct place place) {
+static void gather_row(struct gathered *gathered, const struct row_filler *filler,
+                       const struct row_walk *walk, struct row_place place) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    const uint32_t *column_of = columns_of(filling, walk);
+    const uint32_t *column_of = columns_of(filler, walk);
     const struct pack_rows rows = walk->rows;
     uint32_t count = gathered->count, row = gathered->rows++;
     gathered->place[row] = place;
-    bool sorted = true, values = filling->type != VALUE_ONES;
+    bool sorted = true, values = filler->type != VALUE_ONES;
     int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
         if (i + AHEAD < rows.values && rows.feature)
@@ -187,16 +190,16 @@ static void gather_row(struct gathered *gathered, const struct filling *filling,
     gathered->sorted &= sorted;
     uint64_t at = 0;
     struct derived derived;
-    while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &at, &derived))
-        gather(gathered, derived.column, derived.value, row);
-    const struct absent *absent = &filling->columns->absent[walk->pack];
+    while (filler->columns->derivation[walk->pack] && next_derived(filler, walk, &at, &derived))
+        gather_value(gathered, derived.column, derived.value, row);
+    const struct absent *absent = &filler->columns->absent[walk->pack];
     for (uint32_t i = 0; i < absent->count; i++)
-        gather(gathered, absent->values[i].column, absent->values[i].value, row);
+        gather_value(gathered, absent->values[i].column, absent->values[i].value, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
  * order. */
-static void sort_by_digit(struct gathered *gathered, unsigned shift, unsigned bits) {
+static void sort_keys_by_digit(struct gathered *gathered, unsigned shift, unsigned bits) {
     uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
     const uint64_t mask = (UINT64_C(1) << bits) - 1;
     uint64_t *key = gathered->key, *other = gathered->other;
@@ -220,7 +223,7 @@ static void sort_by_column(struct gathered *gathered, uint32_t columns) {
     unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
     unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
     for (unsigned pass = 0; pass < passes; pass++)
-        sort_by_digit(gathered, 32 + pass * digit, digit);
+        sort_keys_by_digit(gathered, 32 + pass * digit, digit);
 }
 
 /* Hands each value to its row; so rows get their values by rising column. */
@@ -228,10 +231,10 @@ static inline void hand_over(const struct gathered *gathered, enum value_type ty
     const uint64_t *key = gathered->key;
     const uint32_t *row = gathered->row, count = gathered->count;
     const double *value = gathered->value;
-    struct place *places = gathered->place;
+    struct row_place *places = gathered->place;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t from = (uint32_t)key[i];
-        struct place *place = &places[row[from]];
+        struct row_place *place = &places[row[from]];
         *place->feature++ = (uint32_t)(key[i] >> 32);
         if (type == VALUE_ONES)
             continue;
@@ -251,39 +254,39 @@ static void put_sparse(const struct gathered *gathered, enum value_type type) {
 }
 
 /* Sorts what was gathered and empties it. */
-static void put_gathered(const struct filling *filling, struct gathered *gathered) {
+static void put_gathered(const struct row_filler *filler, struct gathered *gathered) {
     if (!gathered->sorted)
-        sort_by_column(gathered, filling->columns->count);
-    put_sparse(gathered, filling->type);
+        sort_by_column(gathered, filler->columns->count);
+    put_sparse(gathered, filler->type);
     gathered->count = gathered->rows = 0;
     gathered->sorted = true;
 }
 
-static void fill_sparse(struct chunk_buffer *buffer, const struct filling *filling,
+static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
                         const struct set_chunk *chunk, struct row_walk walk) {
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
-    struct arrays arrays = arrays_at(buffer->data, chunk, false);
+    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, false);
     uint32_t put = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        struct place place = place_of(&arrays, row, arrays.start[row]);
-        put_label(filling, &walk, &place);
-        gather_row(&gathered, filling, &walk, place);
+        struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
+        put_label(filler, &walk, &place);
+        gather_row(&gathered, filler, &walk, place);
         arrays.start[row + 1] = put + gathered.count;
         if (gathered.count < SORTED_TOGETHER && row + 1 < chunk->rows)
             continue;
         put += gathered.count;
-        put_gathered(filling, &gathered);
+        put_gathered(filler, &gathered);
     }
 }
 
 /* ---- dense rows ---- */
 
 /* Puts a row's values to their columns; the types are constants for the compiler. */
-static inline void put_dense(const struct filling *filling, const struct row_walk *walk, void *row,
-                             enum value_type from, enum value_type to) {
+static inline void put_dense(const struct row_filler *filler, const struct row_walk *walk,
+                             void *row, enum value_type from, enum value_type to) {
     struct pack_rows rows = walk->rows;
     uint64_t first, end = pack_row(&rows, walk->row, &first);
-    const uint32_t *column_of = columns_of(filling, walk);
+    const uint32_t *column_of = columns_of(filler, walk);
     rows.type = from;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&rows, first, i)];
@@ -292,52 +295,52 @@ static inline void put_dense(const struct filling *filling, const struct row_wal
     }
 }
 
-static void fill_dense_row(const struct filling *filling, const struct row_walk *walk,
-                           const struct place *place) {
+static void fill_dense_row(const struct row_filler *filler, const struct row_walk *walk,
+                           const struct row_place *place) {
     enum value_type from = walk->rows.type;
-    put_label(filling, walk, place);
-    if (filling->type == VALUE_BYTE && from == VALUE_BYTE)
-        put_dense(filling, walk, place->value, VALUE_BYTE, VALUE_BYTE);
-    else if (filling->type == VALUE_FLOAT && from == VALUE_FLOAT)
-        put_dense(filling, walk, place->value, VALUE_FLOAT, VALUE_FLOAT);
-    else if (filling->type == VALUE_DOUBLE && from == VALUE_DOUBLE)
-        put_dense(filling, walk, place->value, VALUE_DOUBLE, VALUE_DOUBLE);
+    put_label(filler, walk, place);
+    if (filler->type == VALUE_BYTE && from == VALUE_BYTE)
+        put_dense(filler, walk, place->value, VALUE_BYTE, VALUE_BYTE);
+    else if (filler->type == VALUE_FLOAT && from == VALUE_FLOAT)
+        put_dense(filler, walk, place->value, VALUE_FLOAT, VALUE_FLOAT);
+    else if (filler->type == VALUE_DOUBLE && from == VALUE_DOUBLE)
+        put_dense(filler, walk, place->value, VALUE_DOUBLE, VALUE_DOUBLE);
     else
-        put_dense(filling, walk, place->value, from, filling->type);
+        put_dense(filler, walk, place->value, from, filler->type);
     uint64_t next = 0;
     struct derived derived;
-    while (filling->columns->deriving[walk->pack] && next_derived(filling, walk, &next, &derived))
-        put_value(place->value, filling->type, derived.column, derived.value);
-    const struct absent *absent = &filling->columns->absent[walk->pack];
+    while (filler->columns->derivation[walk->pack] && next_derived(filler, walk, &next, &derived))
+        put_value(place->value, filler->type, derived.column, derived.value);
+    const struct absent *absent = &filler->columns->absent[walk->pack];
     for (uint32_t i = 0; i < absent->count; i++)
-        put_value(place->value, filling->type, absent->values[i].column, absent->values[i].value);
+        put_value(place->value, filler->type, absent->values[i].column, absent->values[i].value);
 }
 
-static void fill_dense(const struct filling *filling, const struct set_chunk *chunk, uint8_t *data,
-                       struct row_walk walk) {
-    struct arrays arrays = arrays_at(data, chunk, true);
+static void fill_dense(const struct row_filler *filler, const struct set_chunk *chunk,
+                       uint8_t *data, struct row_walk walk) {
+    struct chunk_arrays arrays = arrays_at(data, chunk, true);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        struct place place = place_of(&arrays, row, (uint64_t)row * filling->columns->count);
-        fill_dense_row(filling, &walk, &place);
+        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * filler->columns->count);
+        fill_dense_row(filler, &walk, &place);
     }
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part) {
     bool dense = source->plan->dense;
-    struct filling filling = filling_of(source, part);
+    struct row_filler filler = row_filler_of(source, part);
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
-    reserve(buffer, set_chunk_layout(chunk, dense).bytes);
+    reserve_chunk(buffer, set_chunk_layout(chunk, dense).bytes);
     if (dense)
-        fill_dense(&filling, chunk, buffer->data, walk);
+        fill_dense(&filler, chunk, buffer->data, walk);
     else
-        fill_sparse(buffer, &filling, chunk, walk);
+        fill_sparse(buffer, &filler, chunk, walk);
 }
 
 /* ---- windows of shuffled sets ---- */
 
 /* The walk over a block's rows that go to a window. */
-struct scattering {
+struct scatter {
     const struct chunk_source *source;
     const struct chunk_window *window;
     struct row_walk walk;
@@ -345,19 +348,19 @@ struct scattering {
     uint64_t place;    /* of the row in the set */
 };
 
-static struct scattering scattering_of(const struct chunk_source *source,
-                                       const struct chunk_window *window, uint32_t block) {
+static struct scatter scatter_of(const struct chunk_source *source,
+                                 const struct chunk_window *window, uint32_t block) {
     const struct plan_part *part = &source->plan->trained;
     uint64_t first = part->block[block].first_row;
-    return (struct scattering){.source = source,
-                               .window = window,
-                               .walk = row_walk_from(source->split, part, first),
-                               .row = first,
-                               .end = plan_part_end(part, block)};
+    return (struct scatter){.source = source,
+                            .window = window,
+                            .walk = row_walk_from(source->split, part, first),
+                            .row = first,
+                            .end = plan_part_end(part, block)};
 }
 
 /* Stands at the next row that goes to the window, from this one on; false if there is none. */
-static bool find_scattered(struct scattering *at) {
+static bool find_scattered(struct scatter *at) {
     const struct chunk_window *window = at->window;
     for (; at->row < at->end; at->row++, row_walk_next(&at->walk)) {
         at->place = chunk_plan_place(at->source->plan, at->row);
@@ -368,13 +371,13 @@ static bool find_scattered(struct scattering *at) {
     return false;
 }
 
-static void next_scattered(struct scattering *at) {
+static void next_scattered(struct scatter *at) {
     at->row++;
     if (at->row < at->end)
         row_walk_next(&at->walk);
 }
 
-static struct arrays arrays_of_window(const struct scattering *at) {
+static struct chunk_arrays arrays_of_window(const struct scatter *at) {
     const struct chunk_plan *plan = at->source->plan;
     const struct set_chunk *chunk = &plan->chunk[at->place / SET_BLOCK_ROWS];
     return arrays_at(at->window->data + chunk->offset, chunk, plan->dense);
@@ -382,7 +385,7 @@ static struct arrays arrays_of_window(const struct scattering *at) {
 
 void chunk_window_count(const struct chunk_source *source, const struct chunk_window *window,
                         uint32_t block) {
-    for (struct scattering at = scattering_of(source, window, block); find_scattered(&at);
+    for (struct scatter at = scatter_of(source, window, block); find_scattered(&at);
          next_scattered(&at))
         arrays_of_window(&at).start[at.place % SET_BLOCK_ROWS + 1] = (uint32_t)chunk_plan_values(
             source->plan, source->columns, source->split, at.walk.pack, &at.walk.rows, at.walk.row);
@@ -396,40 +399,40 @@ void chunk_window_start(const struct chunk_source *source, const struct chunk_wi
         start[row + 1] += start[row];
 }
 
-static void scatter_dense(const struct filling *filling, struct scattering at) {
+static void scatter_dense(const struct row_filler *filler, struct scatter at) {
     for (; find_scattered(&at); next_scattered(&at)) {
-        struct arrays arrays = arrays_of_window(&at);
+        struct chunk_arrays arrays = arrays_of_window(&at);
         uint32_t row = at.place % SET_BLOCK_ROWS;
-        struct place place = place_of(&arrays, row, (uint64_t)row * filling->columns->count);
-        fill_dense_row(filling, &at.walk, &place);
+        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * filler->columns->count);
+        fill_dense_row(filler, &at.walk, &place);
     }
 }
 
-static void scatter_sparse(struct chunk_buffer *buffer, const struct filling *filling,
-                           struct scattering at) {
+static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
+                           struct scatter at) {
     uint64_t rows = at.end - at.row, values = at.walk.rows.values;
-    if (filling->columns->deriving[at.walk.pack])
+    if (filler->columns->derivation[at.walk.pack])
         values *= 2; /* each may bring another one with it */
-    values += rows * filling->columns->absent[at.walk.pack].count;
+    values += rows * filler->columns->absent[at.walk.pack].count;
     struct gathered gathered = gathered_in(buffer, values, rows);
     for (; find_scattered(&at); next_scattered(&at)) {
-        struct arrays arrays = arrays_of_window(&at);
+        struct chunk_arrays arrays = arrays_of_window(&at);
         uint32_t row = at.place % SET_BLOCK_ROWS;
-        struct place place = place_of(&arrays, row, arrays.start[row]);
-        put_label(filling, &at.walk, &place);
-        gather_row(&gathered, filling, &at.walk, place);
+        struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
+        put_label(filler, &at.walk, &place);
+        gather_row(&gathered, filler, &at.walk, place);
         if (gathered.count >= SORTED_TOGETHER)
-            put_gathered(filling, &gathered);
+            put_gathered(filler, &gathered);
     }
-    put_gathered(filling, &gathered);
+    put_gathered(filler, &gathered);
 }
 
 void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                        const struct chunk_window *window, uint32_t block) {
-    struct filling filling = filling_of(source, &source->plan->trained);
-    struct scattering at = scattering_of(source, window, block);
+    struct row_filler filler = row_filler_of(source, &source->plan->trained);
+    struct scatter at = scatter_of(source, window, block);
     if (source->plan->dense)
-        scatter_dense(&filling, at);
+        scatter_dense(&filler, at);
     else
-        scatter_sparse(buffer, &filling, at);
+        scatter_sparse(buffer, &filler, at);
 }

@@ -18,7 +18,7 @@
 /* ---- a pass over the numbers of some columns, in the rows that are trained on ---- */
 
 /* Columns [first, first + count) of the table. */
-struct numbers {
+struct number_pass {
     const struct split *split;
     uint32_t first, count;
     uint32_t *place; /* scratch; free() it at the end */
@@ -28,9 +28,9 @@ struct numbers {
 
 /* What is done with a number; `place` is that of its column among those of the pass, `weight` that
  * of its row. */
-typedef void numbers_take(void *context, uint32_t place, double value, double weight);
+typedef void number_take(void *context, uint32_t place, double value, double weight);
 
-static inline void numbers_find_places(struct numbers *numbers, const struct pack *pack) {
+static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
     numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
     for (uint32_t i = 0; i < pack->facts->features; i++) {
         uint32_t place = pack->column[i] - numbers->first;
@@ -47,8 +47,8 @@ static inline void numbers_find_places(struct numbers *numbers, const struct pac
 
 /* The type and `take` are constants for the compiler. */
 __attribute__((always_inline)) static inline void
-numbers_of_row(const struct numbers *numbers, struct pack_rows rows, uint32_t row,
-               enum value_type type, numbers_take *take, void *context) {
+number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32_t row,
+                enum value_type type, number_take *take, void *context) {
     uint64_t first, end = pack_row(&rows, row, &first);
     double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
@@ -64,23 +64,23 @@ numbers_of_row(const struct numbers *numbers, struct pack_rows rows, uint32_t ro
     }
 }
 
-__attribute__((always_inline)) static inline void numbers_each(struct numbers *numbers,
-                                                               numbers_take *take, void *context) {
+__attribute__((always_inline)) static inline void
+number_pass_each(struct number_pass *numbers, number_take *take, void *context) {
     const struct split *split = numbers->split;
     for (uint32_t p = 0; p < split->trained; p++) {
         const struct pack *pack = split->packs[p];
         if (!pack->table)
             continue;
-        numbers_find_places(numbers, pack);
+        number_pass_find_places(numbers, pack);
         for (uint32_t b = 0; b < pack->facts->blocks; b++) {
             struct pack_rows rows = pack_rows(pack, b);
             for (uint32_t row = 0; row < rows.rows; row++)
                 if (split_side(split, p, b, row) != ROW_TRAINED)
                     continue;
                 else if (rows.type == VALUE_FLOAT)
-                    numbers_of_row(numbers, rows, row, VALUE_FLOAT, take, context);
+                    number_pass_row(numbers, rows, row, VALUE_FLOAT, take, context);
                 else
-                    numbers_of_row(numbers, rows, row, rows.type, take, context);
+                    number_pass_row(numbers, rows, row, rows.type, take, context);
         }
     }
 }
@@ -101,7 +101,7 @@ struct units {
     wide sum;
 };
 
-struct sum {
+struct column_sum {
     struct units numbers, weights; /* the second only where rows have weights */
     uint64_t values;
     double *value; /* all of them, for bins */
@@ -125,46 +125,46 @@ static inline void add_term(struct units *units, double term) {
     units->sum += (int64_t)(term * units->unit);
 }
 
-static void see(void *context, uint32_t place, double value, double weight) {
-    struct sum *sum = (struct sum *)context + place;
+static void see_number(void *context, uint32_t place, double value, double weight) {
+    struct column_sum *sum = (struct column_sum *)context + place;
     (void)weight;
     see_term(&sum->numbers, value);
     sum->values++;
 }
 
-static void add(void *context, uint32_t place, double value, double weight) {
-    struct sum *sum = (struct sum *)context + place;
+static void add_number(void *context, uint32_t place, double value, double weight) {
+    struct column_sum *sum = (struct column_sum *)context + place;
     (void)weight;
     add_term(&sum->numbers, value);
 }
 
 static void see_weighted(void *context, uint32_t place, double value, double weight) {
-    struct sum *sum = (struct sum *)context + place;
+    struct column_sum *sum = (struct column_sum *)context + place;
     see_term(&sum->numbers, value * weight);
     see_term(&sum->weights, weight);
     sum->values++;
 }
 
 static void add_weighted(void *context, uint32_t place, double value, double weight) {
-    struct sum *sum = (struct sum *)context + place;
+    struct column_sum *sum = (struct column_sum *)context + place;
     if (sum->numbers.unit == 0)
         return;
     add_term(&sum->numbers, value * weight);
     add_term(&sum->weights, weight);
 }
 
-static void keep(void *context, uint32_t place, double value, double weight) {
-    struct sum *sum = (struct sum *)context + place;
+static void keep_number(void *context, uint32_t place, double value, double weight) {
+    struct column_sum *sum = (struct column_sum *)context + place;
     (void)weight;
     sum->value[sum->filled++] = value;
 }
 
 /* The sums of some columns of a table. */
-struct summing {
-    struct numbers numbers;
+struct column_sums {
+    struct number_pass numbers;
     struct table *table;
     uint32_t bins;
-    struct sum sum[COLUMNS_MOST];
+    struct column_sum sum[COLUMNS_MOST];
 };
 
 /* To the 24 digits of a float: data that is otherwise stored as floats stays so. */
@@ -181,7 +181,7 @@ static int compare_values(const void *a, const void *b) {
 
 /* Parts the values at their quantiles. Each edge is a value, and the first of its bin; so no bin is
  * empty. */
-static void find_edges(struct sum *sum, uint32_t bins, struct table_column *column) {
+static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
     qsort(sum->value, sum->values, sizeof *sum->value, compare_values);
     column->edge = memory_new(bins, sizeof *column->edge);
     column->in_bin = memory_new(bins, sizeof *column->in_bin);
@@ -201,37 +201,36 @@ static void find_edges(struct sum *sum, uint32_t bins, struct table_column *colu
     column->in_bin[column->edges] = sum->values - first;
 }
 
-static void bin_columns(struct summing *summing) {
-    for (uint32_t i = 0; i < summing->numbers.count; i++)
-        summing->sum[i].value = memory_new(summing->sum[i].values, sizeof(double));
-    numbers_each(&summing->numbers, keep, summing->sum);
-    for (uint32_t i = 0; i < summing->numbers.count; i++) {
-        if (summing->sum[i].values)
-            find_edges(&summing->sum[i], summing->bins,
-                       &summing->table->column[summing->numbers.first + i]);
-        free(summing->sum[i].value);
+static void bin_columns(struct column_sums *sums) {
+    for (uint32_t i = 0; i < sums->numbers.count; i++)
+        sums->sum[i].value = memory_new(sums->sum[i].values, sizeof(double));
+    number_pass_each(&sums->numbers, keep_number, sums->sum);
+    for (uint32_t i = 0; i < sums->numbers.count; i++) {
+        if (sums->sum[i].values)
+            find_edges(&sums->sum[i], sums->bins, &sums->table->column[sums->numbers.first + i]);
+        free(sums->sum[i].value);
     }
 }
 
-static void choose_units(struct summing *summing) {
-    for (uint32_t i = 0; i < summing->numbers.count; i++) {
-        choose_unit(&summing->sum[i].numbers);
-        choose_unit(&summing->sum[i].weights);
+static void choose_units(struct column_sums *sums) {
+    for (uint32_t i = 0; i < sums->numbers.count; i++) {
+        choose_unit(&sums->sum[i].numbers);
+        choose_unit(&sums->sum[i].weights);
     }
 }
 
-static void sum_rows(struct summing *summing) {
-    memset(summing->sum, 0, sizeof summing->sum);
-    numbers_each(&summing->numbers, see, summing->sum);
-    choose_units(summing);
-    numbers_each(&summing->numbers, add, summing->sum);
+static void sum_rows(struct column_sums *sums) {
+    memset(sums->sum, 0, sizeof sums->sum);
+    number_pass_each(&sums->numbers, see_number, sums->sum);
+    choose_units(sums);
+    number_pass_each(&sums->numbers, add_number, sums->sum);
 }
 
-static void sum_weighted_rows(struct summing *summing) {
-    memset(summing->sum, 0, sizeof summing->sum);
-    numbers_each(&summing->numbers, see_weighted, summing->sum);
-    choose_units(summing);
-    numbers_each(&summing->numbers, add_weighted, summing->sum);
+static void sum_weighted_rows(struct column_sums *sums) {
+    memset(sums->sum, 0, sizeof sums->sum);
+    number_pass_each(&sums->numbers, see_weighted, sums->sum);
+    choose_units(sums);
+    number_pass_each(&sums->numbers, add_weighted, sums->sum);
 }
 
 static double mean_of(const struct units *numbers, double of) {
@@ -239,36 +238,36 @@ static double mean_of(const struct units *numbers, double of) {
 }
 
 /* Columns without a number in any row whose weight is not 0 keep the plain mean. */
-static void find_weighted_means(struct summing *summing) {
-    sum_weighted_rows(summing);
-    for (uint32_t i = 0; i < summing->numbers.count; i++) {
-        const struct sum *sum = &summing->sum[i];
+static void find_weighted_means(struct column_sums *sums) {
+    sum_weighted_rows(sums);
+    for (uint32_t i = 0; i < sums->numbers.count; i++) {
+        const struct column_sum *sum = &sums->sum[i];
         if (sum->weights.sum)
-            summing->table->column[summing->numbers.first + i].mean =
+            sums->table->column[sums->numbers.first + i].mean =
                 mean_of(&sum->numbers, (double)sum->weights.sum / sum->weights.unit);
     }
 }
 
-static void find_means(struct summing *summing) {
-    sum_rows(summing);
-    for (uint32_t i = 0; i < summing->numbers.count; i++) {
-        const struct sum *sum = &summing->sum[i];
+static void find_means(struct column_sums *sums) {
+    sum_rows(sums);
+    for (uint32_t i = 0; i < sums->numbers.count; i++) {
+        const struct column_sum *sum = &sums->sum[i];
         if (sum->values)
-            summing->table->column[summing->numbers.first + i].mean =
+            sums->table->column[sums->numbers.first + i].mean =
                 mean_of(&sum->numbers, (double)sum->values);
     }
 }
 
-static void sum_columns(struct summing *summing) {
-    find_means(summing);
-    if (summing->numbers.split->trained_weighted)
-        find_weighted_means(summing);
-    if (summing->bins)
-        bin_columns(summing);
+static void sum_columns(struct column_sums *sums) {
+    find_means(sums);
+    if (sums->numbers.split->trained_weighted)
+        find_weighted_means(sums);
+    if (sums->bins)
+        bin_columns(sums);
 }
 
 /* Threads take some columns each. */
-struct work {
+struct column_queue {
     const struct split *split;
     struct table *table;
     uint32_t step, bins;
@@ -276,7 +275,7 @@ struct work {
     uint32_t next;
 };
 
-static uint32_t take_columns(struct work *work, uint32_t *first) {
+static uint32_t take_columns(struct column_queue *work, uint32_t *first) {
     pthread_mutex_lock(&work->mutex);
     *first = work->next;
     uint32_t left = work->table->columns - *first, count = left < work->step ? left : work->step;
@@ -286,26 +285,26 @@ static uint32_t take_columns(struct work *work, uint32_t *first) {
 }
 
 static void *sum_in_thread(void *argument) {
-    struct work *work = argument;
-    struct summing *summing = memory_new(1, sizeof *summing);
-    summing->numbers.split = work->split;
-    summing->table = work->table;
-    summing->bins = work->bins;
-    while ((summing->numbers.count = take_columns(work, &summing->numbers.first)))
-        sum_columns(summing);
-    free(summing->numbers.place);
-    free(summing);
+    struct column_queue *work = argument;
+    struct column_sums *sums = memory_new(1, sizeof *sums);
+    sums->numbers.split = work->split;
+    sums->table = work->table;
+    sums->bins = work->bins;
+    while ((sums->numbers.count = take_columns(work, &sums->numbers.first)))
+        sum_columns(sums);
+    free(sums->numbers.place);
+    free(sums);
     return NULL;
 }
 
-void numbers_learn(struct table *table, const struct split *split, uint32_t bins,
-                   unsigned threads) {
+void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
+                       unsigned threads) {
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
     uint32_t each = table->columns / threads + (table->columns % threads != 0);
-    struct work work = {.split = split,
-                        .table = table,
-                        .bins = bins,
-                        .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
-                        .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct column_queue work = {.split = split,
+                                .table = table,
+                                .bins = bins,
+                                .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
+                                .mutex = PTHREAD_MUTEX_INITIALIZER};
     threads_run(threads, sum_in_thread, &work);
 }

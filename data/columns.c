@@ -11,102 +11,102 @@ static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);
 }
 
-static bool add_feature(struct collecting *collecting, uint32_t p, uint32_t feature,
+static bool add_feature(struct column_builder *builder, uint32_t p, uint32_t feature,
                         uint32_t *of_pack) {
     if (of_pack[feature] == DICTIONARY_NONE)
         of_pack[feature] =
-            dictionary_add(&collecting->dictionary, collecting->split->packs[p]->id[feature]);
+            dictionary_add(&builder->dictionary, builder->split->packs[p]->id[feature]);
     return of_pack[feature] != DICTIONARY_NONE;
 }
 
 /* Shows a row to the dictionary as the text has it. */
-static bool add_row(struct collecting *collecting, uint32_t p, const struct pack_rows *rows,
+static bool add_row(struct column_builder *builder, uint32_t p, const struct pack_rows *rows,
                     uint32_t row, uint32_t *of_pack) {
     uint64_t first, end = pack_row(rows, row, &first);
-    bytes_clear(&collecting->order);
-    uint32_t *order = bytes_extend(&collecting->order, (end - first) * sizeof *order);
+    bytes_clear(&builder->order);
+    uint32_t *order = bytes_extend(&builder->order, (end - first) * sizeof *order);
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(rows, first, i);
-        collecting->trained[p][feature]++;
+        builder->trained[p][feature]++;
         order[rows->position ? rows->position[i] : i - first] = feature;
     }
     for (uint64_t i = 0; i < end - first; i++)
-        if (!add_feature(collecting, p, order[i], of_pack))
+        if (!add_feature(builder, p, order[i], of_pack))
             return false;
     return true;
 }
 
 /* If only some rows of a pack are training rows, its counts are of no use: count row by row. */
-static bool add_split_pack(struct collecting *collecting, uint32_t p, uint32_t *of_pack) {
-    const struct pack *pack = collecting->split->packs[p];
-    collecting->trained[p] = memory_new(pack->facts->features, sizeof(uint64_t));
+static bool add_split_pack(struct column_builder *builder, uint32_t p, uint32_t *of_pack) {
+    const struct pack *pack = builder->split->packs[p];
+    builder->trained[p] = memory_new(pack->facts->features, sizeof(uint64_t));
     for (uint32_t b = 0; b < pack->facts->blocks; b++) {
         struct pack_rows rows = pack_rows(pack, b);
         for (uint32_t row = 0; row < rows.rows; row++)
-            if (split_side(collecting->split, p, b, row) == ROW_TRAINED &&
-                !add_row(collecting, p, &rows, row, of_pack))
+            if (split_side(builder->split, p, b, row) == ROW_TRAINED &&
+                !add_row(builder, p, &rows, row, of_pack))
                 return false;
     }
     return true;
 }
 
-static bool add_whole_pack(struct collecting *collecting, uint32_t p, uint32_t *of_pack) {
-    for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++)
-        if (!add_feature(collecting, p, i, of_pack))
+static bool add_whole_pack(struct column_builder *builder, uint32_t p, uint32_t *of_pack) {
+    for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++)
+        if (!add_feature(builder, p, i, of_pack))
             return false;
     return true;
 }
 
 /* The features of a pack are numbered by first appearance already. */
-static void take_only_pack(struct columns *columns, struct collecting *collecting) {
-    const struct pack *pack = collecting->split->packs[0];
+static void take_only_pack(struct columns *columns, struct column_builder *builder) {
+    const struct pack *pack = builder->split->packs[0];
     columns->count = pack->facts->features;
     columns->of_pack[0] = memory_new(columns->count, sizeof(uint32_t));
     for (uint32_t i = 0; i < columns->count; i++)
         columns->of_pack[0][i] = i;
-    collecting->id = memory_new(columns->count, sizeof *collecting->id);
+    builder->id = memory_new(columns->count, sizeof *builder->id);
     if (columns->count)
-        memcpy(collecting->id, pack->id, columns->count * sizeof *collecting->id);
+        memcpy(builder->id, pack->id, columns->count * sizeof *builder->id);
 }
 
 /* A feature that only held-out rows of one pack have may be a column because of rows of another. */
-static void find_others(const struct collecting *collecting, struct columns *columns) {
+static void find_others(const struct column_builder *builder, struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = collecting->split->packs[p];
+        const struct pack *pack = builder->split->packs[p];
         for (uint32_t i = 0; i < pack->facts->features; i++)
             if (columns->of_pack[p][i] == DICTIONARY_NONE)
-                columns->of_pack[p][i] = dictionary_find(&collecting->dictionary, pack->id[i]);
+                columns->of_pack[p][i] = dictionary_find(&builder->dictionary, pack->id[i]);
     }
 }
 
-static int add_packs(struct columns *columns, struct collecting *collecting) {
-    const struct split *split = collecting->split;
+static int number_packs(struct columns *columns, struct column_builder *builder) {
+    const struct split *split = builder->split;
     for (uint32_t p = 0; p < columns->packs; p++) {
         uint32_t features = split->packs[p]->facts->features;
         uint32_t *of_pack = columns->of_pack[p] = memory_new(features, sizeof *of_pack);
         for (uint32_t i = 0; i < features; i++)
             of_pack[i] = DICTIONARY_NONE;
-        bool fits = split->side[p] ? add_split_pack(collecting, p, of_pack)
-                                   : add_whole_pack(collecting, p, of_pack);
+        bool fits = split->side[p] ? add_split_pack(builder, p, of_pack)
+                                   : add_whole_pack(builder, p, of_pack);
         if (!fits)
             return error_set(ERROR_DATA, "the data has more than %u different features",
                              FEATURES_MAX);
     }
-    columns->count = collecting->dictionary.count;
-    collecting->id = memory_new(columns->count, sizeof *collecting->id);
-    memcpy(collecting->id, collecting->dictionary.id, columns->count * sizeof *collecting->id);
-    find_others(collecting, columns);
+    columns->count = builder->dictionary.count;
+    builder->id = memory_new(columns->count, sizeof *builder->id);
+    memcpy(builder->id, builder->dictionary.id, columns->count * sizeof *builder->id);
+    find_others(builder, columns);
     return 0;
 }
 
 /* Numbers all features by first appearance. */
-static int collect(struct columns *columns, struct collecting *collecting) {
-    const struct split *split = collecting->split;
+static int collect(struct columns *columns, struct column_builder *builder) {
+    const struct split *split = builder->split;
     int code = 0;
     if (split->count == 1 && !split->side[0])
-        take_only_pack(columns, collecting);
+        take_only_pack(columns, builder);
     else
-        code = add_packs(columns, collecting);
+        code = number_packs(columns, builder);
     if (!code && !columns->count)
         code =
             error_set(ERROR_DATA, "%s: no row has a single feature", pack_source(split->packs[0]));
@@ -127,11 +127,11 @@ static uint32_t *sort_by_frequency(const uint64_t *values, uint32_t count) {
 }
 
 /* Sums of the counts over all packs, by first appearance. */
-static uint64_t *sum_counts(const struct columns *columns, const struct collecting *collecting) {
+static uint64_t *sum_counts(const struct columns *columns, const struct column_builder *builder) {
     uint64_t *values = memory_new(columns->count, sizeof *values);
     for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = collecting->split->packs[p];
-        const uint64_t *count = collecting->trained[p] ? collecting->trained[p] : pack->count;
+        const struct pack *pack = builder->split->packs[p];
+        const uint64_t *count = builder->trained[p] ? builder->trained[p] : pack->count;
         for (uint32_t i = 0; i < pack->facts->features; i++)
             if (columns->of_pack[p][i] != DICTIONARY_NONE)
                 values[columns->of_pack[p][i]] += count[i];
@@ -139,20 +139,20 @@ static uint64_t *sum_counts(const struct columns *columns, const struct collecti
     return values;
 }
 
-static void order_columns(struct columns *columns, const struct collecting *collecting) {
-    const uint64_t *values = collecting->values;
+static void order_columns(struct columns *columns, const struct column_builder *builder) {
+    const uint64_t *values = builder->values;
     uint32_t *column = sort_by_frequency(values, columns->count);
     columns->id = memory_new(columns->count, sizeof *columns->id);
     columns->values = memory_new(columns->count, sizeof *columns->values);
     for (uint32_t i = 0; i < columns->count; i++) {
-        columns->id[column[i]] = collecting->id[i];
+        columns->id[column[i]] = builder->id[i];
         columns->values[column[i]] = values[i];
     }
-    columns_renumber(columns, collecting->split, column);
+    columns_renumber(columns, builder->split, column);
     free(column);
 }
 
-static int refuse_name(const struct pack *pack, uint32_t feature, const char *before) {
+static int reject_name(const struct pack *pack, uint32_t feature, const char *before) {
     if (pack->id[feature] < FEATURE_HASHED)
         return error_set(
             ERROR_DATA, "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
@@ -177,7 +177,7 @@ static int take_names(struct columns *columns, const struct split *split) {
                 continue; /* or it is among the rare ones */
             const char **name = &columns->name[column];
             if (*name && strcmp(*name, pack->name[i]))
-                return refuse_name(pack, i, *name);
+                return reject_name(pack, i, *name);
             *name = pack->name[i];
         }
     }
@@ -196,8 +196,8 @@ struct id_and_column {
 #define DIGIT_BITS 11
 
 /* One pass of a counting sort; equal digits keep their order. */
-static void sort_by_digit(const struct id_and_column *from, struct id_and_column *to,
-                          uint32_t count, unsigned shift) {
+static void sort_ids_by_digit(const struct id_and_column *from, struct id_and_column *to,
+                              uint32_t count, unsigned shift) {
     uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
     const uint64_t mask = (1u << DIGIT_BITS) - 1;
     for (uint32_t i = 0; i < count; i++)
@@ -220,7 +220,7 @@ static void sort_by_id(struct columns *columns) {
         largest = columns->id[i] > largest ? columns->id[i] : largest;
     }
     for (unsigned shift = 0; shift < 64 && largest >> shift; shift += DIGIT_BITS) {
-        sort_by_digit(entries, other, columns->count, shift);
+        sort_ids_by_digit(entries, other, columns->count, shift);
         struct id_and_column *sorted = other;
         other = entries;
         entries = sorted;
@@ -246,47 +246,47 @@ static int check_ids(const struct columns *columns, const struct split *split) {
     return 0;
 }
 
-static void collecting_release(struct collecting *collecting) {
-    for (uint32_t p = 0; p < collecting->split->count; p++)
-        free(collecting->trained[p]);
-    free(collecting->trained);
-    free(collecting->id);
-    free(collecting->values);
-    bytes_release(&collecting->order);
-    dictionary_release(&collecting->dictionary);
+static void column_builder_release(struct column_builder *builder) {
+    for (uint32_t p = 0; p < builder->split->count; p++)
+        free(builder->trained[p]);
+    free(builder->trained);
+    free(builder->id);
+    free(builder->values);
+    bytes_release(&builder->order);
+    dictionary_release(&builder->dictionary);
 }
 
 int columns_find(struct columns *columns, const struct split *split,
                  const struct set_options *options) {
     *columns = (struct columns){.packs = split->count};
     columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
-    columns->deriving = memory_new(split->count, sizeof *columns->deriving);
-    struct collecting collecting = {.split = split};
-    collecting.trained = memory_new(split->count, sizeof *collecting.trained);
-    bytes_init(&collecting.order);
-    dictionary_init(&collecting.dictionary);
-    int code = collect(columns, &collecting);
+    columns->derivation = memory_new(split->count, sizeof *columns->derivation);
+    struct column_builder builder = {.split = split};
+    builder.trained = memory_new(split->count, sizeof *builder.trained);
+    bytes_init(&builder.order);
+    dictionary_init(&builder.dictionary);
+    int code = collect(columns, &builder);
     if (!code) {
-        collecting.values = sum_counts(columns, &collecting);
-        code = columns_prepare(columns, &collecting, options);
+        builder.values = sum_counts(columns, &builder);
+        code = columns_prepare(columns, &builder, options);
     }
     if (!code) {
-        order_columns(columns, &collecting);
+        order_columns(columns, &builder);
         columns_list_absent(columns, split);
         sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
             code = check_ids(columns, split);
     }
-    collecting_release(&collecting);
+    column_builder_release(&builder);
     return code;
 }
 
 void columns_release(struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->of_pack[p]);
-    for (uint32_t p = 0; columns->deriving && p < columns->packs; p++)
-        free(columns->deriving[p]);
+    for (uint32_t p = 0; columns->derivation && p < columns->packs; p++)
+        free(columns->derivation[p]);
     for (uint32_t i = 0; columns->bin_column && i < columns->table->columns; i++)
         free(columns->bin_column[i]);
     for (uint32_t i = 0; i < columns->made_names; i++)
@@ -296,7 +296,7 @@ void columns_release(struct columns *columns) {
     free(columns->of_pack);
     free(columns->absent);
     free(columns->missing_column);
-    free(columns->deriving);
+    free(columns->derivation);
     free(columns->bin_column);
     free(columns->number_column);
     free(columns->rare_column);

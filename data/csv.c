@@ -188,7 +188,7 @@ static bool take_weight(struct csv_line *line, uint32_t column) {
     if (!cell)
         return reject_quote(line, column);
     if (line->format->options->ignores_weights ||
-        (csv_number(line->format, cell, weight) && weight_is_sound(*weight)))
+        (csv_number(line->format, cell, weight) && weight_is_valid(*weight)))
         return true;
     describe_column(line->format, column, name);
     if (!*cell)
@@ -239,10 +239,6 @@ static inline bool take_number(struct csv_line *line, uint32_t column, double *v
 
 /* ---- categories ---- */
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t';
-}
-
 /* The text of a cell, *length bytes of it; NULL: a quote is not closed. */
 static char *text_cell(struct csv_line *line, bool trim, size_t *length) {
     char *cell = line->at;
@@ -258,10 +254,10 @@ static char *text_cell(struct csv_line *line, bool trim, size_t *length) {
     cell = csv_cell(&line->at, line->end, line->format->delimiter);
     if (!cell)
         return NULL;
-    while (trim && is_space(*cell))
+    while (trim && is_blank(*cell))
         cell++;
     *length = strlen(cell);
-    while (trim && *length && is_space(cell[*length - 1]))
+    while (trim && *length && is_blank(cell[*length - 1]))
         cell[--*length] = '\0';
     return cell;
 }

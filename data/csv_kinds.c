@@ -12,7 +12,7 @@
 #include "data/format.h"
 #include "data/number.h"
 
-struct tally {
+struct cell_counts {
     uint32_t numbers, texts;
     uint32_t commas; /* texts that look like numbers with a decimal comma */
     char *comma;     /* the first of them */
@@ -55,31 +55,31 @@ static char *see_text(const struct sight *sight, const struct text_line *text) {
     return copy;
 }
 
-struct counting {
+struct cell_counter {
     const struct format *format;
-    struct tally *tally; /* of each column */
+    struct cell_counts *counts; /* of each column */
 };
 
 static void count_cell(void *context, uint32_t column, char *cell) {
-    const struct counting *counting = context;
-    struct tally *tally = &counting->tally[column];
+    const struct cell_counter *counter = context;
+    struct cell_counts *counts = &counter->counts[column];
     double value;
-    if (csv_number(counting->format, cell, &value)) {
-        tally->numbers++;
-    } else if (!csv_is_missing(counting->format, cell, strlen(cell))) {
-        tally->texts++;
-        tally->comma = !tally->commas && csv_has_decimal_comma(cell) ? cell : tally->comma;
-        tally->commas += csv_has_decimal_comma(cell);
+    if (csv_number(counter->format, cell, &value)) {
+        counts->numbers++;
+    } else if (!csv_is_missing(counter->format, cell, strlen(cell))) {
+        counts->texts++;
+        counts->comma = !counts->commas && csv_has_decimal_comma(cell) ? cell : counts->comma;
+        counts->commas += csv_has_decimal_comma(cell);
     }
 }
 
 /* Refuses a column all of whose texts look like numbers, unless the job says what a decimal point
  * is: of 4,5 and 3,25 as texts nothing can be learnt. Labels may be such lists. */
-static int check_commas(const struct format *format, const char *path, const struct tally *tally,
-                        uint32_t column) {
+static int check_commas(const struct format *format, const char *path,
+                        const struct cell_counts *counts, uint32_t column) {
     const struct source_options *options = format->options;
     char name[COLUMN_TEXT];
-    if (!tally->commas || tally->commas < tally->texts || options->decimal ||
+    if (!counts->commas || counts->commas < counts->texts || options->decimal ||
         (column == format->label && options->separator))
         return 0;
     return error_set(
@@ -87,43 +87,43 @@ static int check_commas(const struct format *format, const char *path, const str
         "%s: %s holds texts such as \"%.40s\": if the comma is a decimal point, set "
         "csv.decimal = \",\"; if it parts thousands, take it out of the data; if texts "
         "are meant, list the column in csv.categories, or set csv.decimal = \".\"",
-        path, table_describe(format->table, column, name), tally->comma);
+        path, table_describe(format->table, column, name), counts->comma);
 }
 
 int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
                    const bool *known) {
-    struct tally *tally = memory_new(format->columns, sizeof *tally);
-    struct counting counting = {format, tally};
-    char *copy = see_text(&(struct sight){format, count_cell, &counting}, text);
+    struct cell_counts *counts = memory_new(format->columns, sizeof *counts);
+    struct cell_counter counter = {format, counts};
+    char *copy = see_text(&(struct sight){format, count_cell, &counter}, text);
     int code = 0;
     for (uint32_t i = 0; i < format->columns && !code; i++) {
         if (!known[i] || i == format->label)
-            code = check_commas(format, path, &tally[i], i);
+            code = check_commas(format, path, &counts[i], i);
         if (known[i])
             continue;
         format->table->column[i].found = true;
-        if (tally[i].texts > tally[i].numbers)
+        if (counts[i].texts > counts[i].numbers)
             format->table->column[i].kind = COLUMN_CATEGORY;
     }
     free(copy);
-    free(tally);
+    free(counts);
     return code;
 }
 
-struct recurring {
+struct cell_search {
     const struct csv_cells *first;
     bool found;
 };
 
 static void compare_cell(void *context, uint32_t column, char *cell) {
-    struct recurring *recurring = context;
-    const char *one = recurring->first->cell[column];
-    recurring->found |= *one && !strcmp(one, cell);
+    struct cell_search *search = context;
+    const char *one = search->first->cell[column];
+    search->found |= *one && !strcmp(one, cell);
 }
 
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
                 const struct text_line *behind) {
-    struct recurring recurring = {.first = first};
-    free(see_text(&(struct sight){format, compare_cell, &recurring}, behind));
-    return recurring.found;
+    struct cell_search search = {.first = first};
+    free(see_text(&(struct sight){format, compare_cell, &search}, behind));
+    return search.found;
 }

@@ -54,7 +54,7 @@ static char find_delimiter(const struct source_options *options, const char *lin
     return rule.delimiters[0];
 }
 
-static int split(struct csv_cells *cells, const struct text_line *line, char delimiter) {
+static int split_cells(struct csv_cells *cells, const struct text_line *line, char delimiter) {
     uint64_t most = 2;
     for (size_t i = 0; i < line->length; i++)
         most += line->text[i] == delimiter;
@@ -132,7 +132,7 @@ static bool has_letter(const char *cell) {
     return false;
 }
 
-static bool is_name(const char *cell) {
+static bool is_column_name(const char *cell) {
     return has_letter(cell) && !begins_as_number(cell) && !stands_for_number(cell);
 }
 
@@ -140,7 +140,7 @@ static bool is_name(const char *cell) {
 static bool are_names(const struct csv_cells *line) {
     uint32_t names = 0;
     for (uint32_t i = 0; i < line->count; i++) {
-        if (is_name(line->cell[i]))
+        if (is_column_name(line->cell[i]))
             names++;
         else if (*line->cell[i])
             return false;
@@ -164,7 +164,7 @@ static bool fits_below(const struct text_line *second, const struct csv_cells *f
     struct csv_cells cells = {.path = first->path};
     if (!second->length)
         return true; /* there is no other line in sight */
-    bool fits = split(&cells, second, delimiter) || has_number_below(&cells, first);
+    bool fits = split_cells(&cells, second, delimiter) || has_number_below(&cells, first);
     error_clear(); /* a line that is malformed will be reported as one */
     cells_release(&cells);
     return fits;
@@ -422,8 +422,8 @@ static int place_numbers(struct format *format, const struct csv_cells *first) {
                      (unsigned long long)first->number);
 }
 
-static int find_columns(struct format *format, const struct csv_cells *first,
-                        const struct text_line *text) {
+static int lay_out_columns(struct format *format, const struct csv_cells *first,
+                           const struct text_line *text) {
     format->columns = first->count;
     format->column = memory_new(first->count, sizeof *format->column);
     int code;
@@ -457,12 +457,12 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     format->delimiter = find_delimiter(format->options, line->text, line->length);
     format->rule = (struct record_rule){{format->delimiter}};
     format->decimal_comma = comma_is_decimal(format->options);
-    int code = split(&first, line, format->delimiter);
+    int code = split_cells(&first, line, format->delimiter);
     if (!code) {
         format->header = is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
-        code = find_columns(format, &first, format->header ? behind : &all);
+        code = lay_out_columns(format, &first, format->header ? behind : &all);
         warn_of_names(format, &first, behind);
     }
     if (!code && format->header)

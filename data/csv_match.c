@@ -12,78 +12,78 @@
 #define NO_FEATURE (UINT32_MAX - 1) /* the label or the weight */
 
 /* The columns of a file while they are matched. */
-struct matching {
+struct column_match {
     const struct table *table;
     char **name;     /* of each column of the file, in the form of the table's */
     uint32_t *taken; /* for each column of the file: that of the table, or one of the above */
     uint32_t count;
 };
 
-static void matching_make(struct matching *matching, const struct table *table,
-                          const struct csv_cells *first) {
-    *matching = (struct matching){.table = table, .count = first->count};
-    matching->name = memory_new(first->count, sizeof *matching->name);
-    matching->taken = memory_new(first->count, sizeof *matching->taken);
+static void column_match_init(struct column_match *match, const struct table *table,
+                              const struct csv_cells *first) {
+    *match = (struct column_match){.table = table, .count = first->count};
+    match->name = memory_new(first->count, sizeof *match->name);
+    match->taken = memory_new(first->count, sizeof *match->taken);
     for (uint32_t i = 0; i < first->count; i++) {
         struct table_column column = {0};
         table_set_name(&column, first->cell[i]);
-        matching->name[i] = column.name;
-        matching->taken[i] = NOWHERE;
+        match->name[i] = column.name;
+        match->taken[i] = NOWHERE;
     }
 }
 
-static void matching_release(struct matching *matching) {
-    for (uint32_t i = 0; i < matching->count; i++)
-        free(matching->name[i]);
-    free(matching->name);
-    free(matching->taken);
+static void column_match_release(struct column_match *match) {
+    for (uint32_t i = 0; i < match->count; i++)
+        free(match->name[i]);
+    free(match->name);
+    free(match->taken);
 }
 
-static bool fits(const struct matching *matching, uint32_t i, const char *name) {
-    return matching->taken[i] == NOWHERE && !strcmp(matching->name[i], name);
+static bool fits(const struct column_match *match, uint32_t i, const char *name) {
+    return match->taken[i] == NOWHERE && !strcmp(match->name[i], name);
 }
 
 /* Takes the column of the file for column `number` of the table: the first of that name that is
  * left, so that columns of one name keep their order. NOWHERE if there is none. */
-static uint32_t take(struct matching *matching, uint32_t number) {
-    const char *name = matching->table->column[number].name;
+static uint32_t match_column(struct column_match *match, uint32_t number) {
+    const char *name = match->table->column[number].name;
     uint32_t i = 0;
-    if (number < matching->count && fits(matching, number, name) &&
-        (!number || strcmp(matching->name[number - 1], name)))
+    if (number < match->count && fits(match, number, name) &&
+        (!number || strcmp(match->name[number - 1], name)))
         i = number; /* as a rule it stands where it stood */
-    while (i < matching->count && !fits(matching, i, name))
+    while (i < match->count && !fits(match, i, name))
         i++;
-    if (i == matching->count)
+    if (i == match->count)
         return NOWHERE;
-    matching->taken[i] = number;
+    match->taken[i] = number;
     return i;
 }
 
 uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used) {
-    struct matching matching;
+    struct column_match match;
     uint32_t named = 0;
     *used = 0;
     if (!table_is_named(table))
         return 0;
-    matching_make(&matching, table, first);
+    column_match_init(&match, table, first);
     for (uint32_t i = 0; i < table->columns; i++) {
-        bool found = take(&matching, i) != NOWHERE, counts = table_uses(&table->column[i]);
+        bool found = match_column(&match, i) != NOWHERE, counts = table_uses(&table->column[i]);
         *used += counts;
         named += counts && found;
     }
-    matching_release(&matching);
+    column_match_release(&match);
     return named;
 }
 
 /* Names the columns that nobody knows, in one line of log. */
-static void tell_of_others(const struct matching *matching, const struct csv_cells *first,
+static void tell_of_others(const struct column_match *match, const struct csv_cells *first,
                            uint32_t label, uint32_t weight) {
     char *list = NULL;
-    for (uint32_t i = 0; i < matching->count; i++) {
-        if (matching->taken[i] != NOWHERE || i == label || i == weight)
+    for (uint32_t i = 0; i < match->count; i++) {
+        if (match->taken[i] != NOWHERE || i == label || i == weight)
             continue;
         char *longer =
-            memory_format("%s%s%.100s", list ? list : "", list ? ", " : "", matching->name[i]);
+            memory_format("%s%s%.100s", list ? list : "", list ? ", " : "", match->name[i]);
         free(list);
         list = longer;
     }
@@ -103,7 +103,7 @@ static int lacks(const struct csv_cells *first, const char *name) {
 }
 
 /* Leaves a column that the file does not have its name and its number. */
-static int leave_out(struct format *format, const struct csv_cells *first, uint32_t number) {
+static int skip_column(struct format *format, const struct csv_cells *first, uint32_t number) {
     struct table_column *column = &format->table->column[number];
     char name[COLUMN_TEXT];
     table_describe(format->table, number, name);
@@ -115,7 +115,7 @@ static int leave_out(struct format *format, const struct csv_cells *first, uint3
 }
 
 /* The same for all columns that are in no place of the file. */
-static int leave_out_absent(struct format *format, const struct csv_cells *first) {
+static int skip_absent_columns(struct format *format, const struct csv_cells *first) {
     uint32_t columns = format->table->columns;
     bool *there = memory_new(columns, sizeof *there);
     int code = 0;
@@ -124,7 +124,7 @@ static int leave_out_absent(struct format *format, const struct csv_cells *first
             there[format->column[i].number] = true;
     for (uint32_t i = 0; i < columns && !code; i++)
         if (table_uses(&format->table->column[i]) && !there[i])
-            code = leave_out(format, first, i);
+            code = skip_column(format, first, i);
     free(there);
     return code;
 }
@@ -138,7 +138,7 @@ static uint32_t column_of_kind(const struct table *table, enum column_kind kind)
 }
 
 /* Finds the label, which the options may tell anew. Answers what it was looked for by. */
-static const char *match_label(struct format *format, struct matching *matching,
+static const char *match_label(struct format *format, struct column_match *match,
                                const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *asked = format->options->label;
@@ -146,16 +146,16 @@ static const char *match_label(struct format *format, struct matching *matching,
     if (asked)
         at = csv_find_column(first, true, asked);
     else if (label < table->columns)
-        at = take(matching, label);
+        at = match_column(match, label);
     format->label = at < first->count ? at : first->count;
     if (format->label < first->count)
-        matching->taken[format->label] = NO_FEATURE;
+        match->taken[format->label] = NO_FEATURE;
     return asked ? asked : label < table->columns ? table->column[label].name : "label";
 }
 
 /* Finds the column of the weights, which the options may tell anew: a number among them means the
  * column that had it where the table was made. NOWHERE: there is none. */
-static uint32_t match_weight(const struct format *format, struct matching *matching,
+static uint32_t match_weight(const struct format *format, struct column_match *match,
                              const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *asked = format->options->weight;
@@ -163,10 +163,10 @@ static uint32_t match_weight(const struct format *format, struct matching *match
     if (asked && (known == table->columns || !csv_is_number(asked)))
         at = csv_find_column(first, true, asked);
     else if (known < table->columns)
-        at = take(matching, known);
+        at = match_column(match, known);
     if (at >= first->count)
         return NOWHERE;
-    matching->taken[at] = NO_FEATURE;
+    match->taken[at] = NO_FEATURE;
     return at;
 }
 
@@ -179,32 +179,32 @@ static struct table_column *new_column(struct table *table, const char *name) {
 }
 
 /* The table's column that the file's column `i` is, which becomes one if there is none. */
-static struct table_column *column_for(struct format *format, struct matching *matching,
+static struct table_column *column_for(struct format *format, struct column_match *match,
                                        uint32_t i) {
-    if (matching->taken[i] != NOWHERE)
-        return &format->table->column[matching->taken[i]];
-    matching->taken[i] = format->table->columns;
-    return new_column(format->table, matching->name[i]);
+    if (match->taken[i] != NOWHERE)
+        return &format->table->column[match->taken[i]];
+    match->taken[i] = format->table->columns;
+    return new_column(format->table, match->name[i]);
 }
 
 /* Adds the columns of the file that the table lacks, of the kinds that they are found to have. */
-static int add_columns(struct format *format, struct matching *matching,
+static int add_columns(struct format *format, struct column_match *match,
                        const struct csv_cells *first, const struct text_line *text) {
     struct format kinds = *format;
     bool *known = memory_new(first->count, sizeof *known), *added = memory_new(first->count, 1);
     kinds.table = table_new(first->count);
     for (uint32_t i = 0; i < first->count; i++) {
-        uint32_t number = matching->taken[i];
+        uint32_t number = match->taken[i];
         added[i] = number != NO_FEATURE && table_lacks(format->table, number);
         known[i] = !added[i];
-        kinds.table->column[i].name = memory_copy_string(matching->name[i]);
+        kinds.table->column[i].name = memory_copy_string(match->name[i]);
         if (number < format->table->columns && known[i])
             kinds.table->column[i].kind = format->table->column[number].kind;
     }
     int code = csv_find_kinds(&kinds, first, text, known);
     for (uint32_t i = 0; i < first->count && !code; i++)
         if (added[i]) {
-            struct table_column *column = column_for(format, matching, i);
+            struct table_column *column = column_for(format, match, i);
             column->kind = kinds.table->column[i].kind;
             column->found = kinds.table->column[i].found;
         }
@@ -215,16 +215,16 @@ static int add_columns(struct format *format, struct matching *matching,
 }
 
 /* Whether the file has a column that the table lacks. */
-static bool has_others(const struct matching *matching) {
-    for (uint32_t i = 0; i < matching->count; i++)
-        if (matching->taken[i] != NO_FEATURE && table_lacks(matching->table, matching->taken[i]))
+static bool has_others(const struct column_match *match) {
+    for (uint32_t i = 0; i < match->count; i++)
+        if (match->taken[i] != NO_FEATURE && table_lacks(match->table, match->taken[i]))
             return true;
     return false;
 }
 
 /* Finds the columns that features are made of. A line that names none of them is probably a row: to
  * say that is worth more than that it does not name the label. */
-static int match_used(const struct format *format, struct matching *matching,
+static int match_used(const struct format *format, struct column_match *match,
                       const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *lacking = NULL;
@@ -233,7 +233,7 @@ static int match_used(const struct format *format, struct matching *matching,
         const struct table_column *column = &table->column[i];
         if (column->kind == COLUMN_LABEL || column->kind == COLUMN_WEIGHT)
             continue;
-        bool here = take(matching, i) != NOWHERE;
+        bool here = match_column(match, i) != NOWHERE;
         found |= here && table_uses(column);
         if (!here && !lacking && table_uses(column))
             lacking = column->name;
@@ -242,22 +242,22 @@ static int match_used(const struct format *format, struct matching *matching,
     return found || !lacking || may_lack_all ? 0 : lacks(first, lacking);
 }
 
-static int match_by_name(struct format *format, struct matching *matching,
+static int match_by_name(struct format *format, struct column_match *match,
                          const struct csv_cells *first, const struct text_line *text) {
     const struct table *table = format->table;
-    const char *label = match_label(format, matching, first);
-    uint32_t weight = match_weight(format, matching, first);
-    int code = match_used(format, matching, first);
+    const char *label = match_label(format, match, first);
+    uint32_t weight = match_weight(format, match, first);
+    int code = match_used(format, match, first);
     if (!code && format->label == first->count && !format->options->label_optional)
         code = csv_no_column(first, true, "take the label from", label);
     if (!code && format->options->weight && weight == NOWHERE)
         code = csv_no_column(first, true, "take the weight from", format->options->weight);
-    if (!code && format->options->adds_columns && has_others(matching))
-        code = add_columns(format, matching, first, text);
+    if (!code && format->options->adds_columns && has_others(match))
+        code = add_columns(format, match, first, text);
     if (!code)
-        tell_of_others(matching, first, format->label, weight);
+        tell_of_others(match, first, format->label, weight);
     for (uint32_t i = 0; i < first->count && !code; i++) {
-        uint32_t number = matching->taken[i];
+        uint32_t number = match->taken[i];
         bool known = number < table->columns;
         format->column[i] = (struct csv_column){.kind = i == format->label ? COLUMN_LABEL
                                                         : i == weight      ? COLUMN_WEIGHT
@@ -265,7 +265,7 @@ static int match_by_name(struct format *format, struct matching *matching,
                                                                 : COLUMN_SKIPPED,
                                                 .number = known ? number : 0};
     }
-    return code ? code : leave_out_absent(format, first);
+    return code ? code : skip_absent_columns(format, first);
 }
 
 /* Where the first column of a kind stood in the first file of training. */
@@ -275,7 +275,7 @@ static uint32_t place_of_kind(const struct table *table, enum column_kind kind) 
 }
 
 /* How many columns the first file of training had, and which became of each of the file's. */
-static uint32_t take_places(struct format *format, const struct csv_cells *first) {
+static uint32_t match_places(struct format *format, const struct csv_cells *first) {
     const struct table *table = format->table;
     uint32_t count = 0;
     for (uint32_t i = 0; i < first->count; i++)
@@ -294,7 +294,7 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
     const struct source_options *options = format->options;
     uint32_t label = place_of_kind(table, COLUMN_LABEL);
     format->label = label < first->count ? label : first->count;
-    int code = csv_check_count(format, first, take_places(format, first));
+    int code = csv_check_count(format, first, match_places(format, first));
     if (code)
         return code;
     if (format->label == first->count && !options->label_optional)
@@ -307,16 +307,16 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
                          first->path, (unsigned long long)first->number, label + 1, options->label);
     if (options->weight && place_of_kind(table, COLUMN_WEIGHT) >= first->count)
         return csv_no_column(first, false, "take the weight from", options->weight);
-    return leave_out_absent(format, first);
+    return skip_absent_columns(format, first);
 }
 
 int csv_match(struct format *format, const struct csv_cells *first, const struct text_line *text) {
     if (!format->header || !table_is_named(format->table))
         return match_by_position(format, first);
-    struct matching matching;
-    matching_make(&matching, format->table, first);
-    int code = match_by_name(format, &matching, first, text);
-    matching_release(&matching);
+    struct column_match match;
+    column_match_init(&match, format->table, first);
+    int code = match_by_name(format, &match, first, text);
+    column_match_release(&match);
     return code;
 }
 
@@ -325,32 +325,32 @@ int csv_match(struct format *format, const struct csv_cells *first, const struct
 const char *csv_label_before(const struct table *order, const struct csv_cells *first) {
     uint32_t label = column_of_kind(order, COLUMN_LABEL);
     const char *known = label < order->columns ? order->column[label].name : NULL, *found = NULL;
-    struct matching matching;
+    struct column_match match;
     if (!known)
         return NULL;
-    matching_make(&matching, order, first);
+    column_match_init(&match, order, first);
     for (uint32_t i = 0; i < first->count && !found; i++)
-        if (!strcmp(matching.name[i], known))
+        if (!strcmp(match.name[i], known))
             found = first->cell[i];
-    matching_release(&matching);
+    column_match_release(&match);
     return found;
 }
 
 /* The new number of each column of the file, and how many numbers there are. */
-static uint32_t number_after(struct matching *matching) {
-    uint32_t columns = matching->table->columns;
-    for (uint32_t i = 0; i < matching->table->columns; i++)
-        take(matching, i);
-    for (uint32_t i = 0; i < matching->count; i++)
-        if (matching->taken[i] == NOWHERE)
-            matching->taken[i] = columns++;
+static uint32_t number_after(struct column_match *match) {
+    uint32_t columns = match->table->columns;
+    for (uint32_t i = 0; i < match->table->columns; i++)
+        match_column(match, i);
+    for (uint32_t i = 0; i < match->count; i++)
+        if (match->taken[i] == NOWHERE)
+            match->taken[i] = columns++;
     return columns;
 }
 
 void csv_number_as(struct table *table, const struct table *order, const struct csv_cells *first) {
-    struct matching matching;
-    matching_make(&matching, order, first);
-    struct table *numbered = table_new(number_after(&matching));
+    struct column_match match;
+    column_match_init(&match, order, first);
+    struct table *numbered = table_new(number_after(&match));
     for (uint32_t i = 0; i < order->columns; i++) {
         struct table_column *column = &numbered->column[i];
         column->kind = COLUMN_SKIPPED; /* unless the file has it */
@@ -358,7 +358,7 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
         column->name = memory_copy_string(order->column[i].name);
     }
     for (uint32_t i = 0; i < first->count; i++) {
-        struct table_column *column = &numbered->column[matching.taken[i]];
+        struct table_column *column = &numbered->column[match.taken[i]];
         free(column->name);
         *column = table->column[i];
         table->column[i] = (struct table_column){0};
@@ -370,5 +370,5 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
     numbered->column = column;
     numbered->columns = columns;
     table_free(numbered);
-    matching_release(&matching);
+    column_match_release(&match);
 }

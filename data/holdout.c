@@ -70,45 +70,47 @@ bool holdout_picks(const struct holdout_pick *pick, uint64_t hash) {
 /* ---- folds that have a class alone ---- */
 
 /* Where the rows of a class are. */
-struct place {
+struct class_place {
     uint64_t rows;
     uint32_t fold; /* of the first of them; 0: others are in another fold */
 };
 
-struct looking {
+struct fold_search {
     const struct holdout_pick *pick;
     struct dictionary numbers; /* the bits of a double as id */
     struct text_dictionary texts;
-    struct bytes of_number, of_text; /* struct place of each */
+    struct bytes of_number, of_text; /* struct class_place of each */
 };
 
-static void note(struct bytes *places, uint32_t number, uint32_t fold) {
-    if (number == places->length / sizeof(struct place))
-        *(struct place *)bytes_extend(places, sizeof(struct place)) = (struct place){.fold = fold};
-    struct place *place = (struct place *)(void *)places->data + number;
+static void count_in_fold(struct bytes *places, uint32_t number, uint32_t fold) {
+    if (number == places->length / sizeof(struct class_place))
+        *(struct class_place *)bytes_extend(places, sizeof(struct class_place)) =
+            (struct class_place){.fold = fold};
+    struct class_place *place = (struct class_place *)(void *)places->data + number;
     place->rows++;
     if (place->fold != fold)
         place->fold = 0;
 }
 
-static int look_at(void *context, const struct source_rows *rows) {
-    struct looking *looking = context;
+static int look_at_rows(void *context, const struct source_rows *rows) {
+    struct fold_search *search = context;
     for (uint32_t row = 0; row < rows->count; row++) {
         uint64_t hash = holdout_hash(rows, row);
         const char *text = rows->label_text ? rows->label_text[row] : NULL;
-        if (holdout_has(looking->pick->share, hash) || (!text && isnan(rows->label[row])))
+        if (holdout_has(search->pick->share, hash) || (!text && isnan(rows->label[row])))
             continue;
-        uint32_t fold = holdout_fold(hash, looking->pick->seed, looking->pick->folds);
+        uint32_t fold = holdout_fold(hash, search->pick->seed, search->pick->folds);
         if (text)
-            note(&looking->of_text, text_dictionary_add(&looking->texts, text), fold);
+            count_in_fold(&search->of_text, text_dictionary_add(&search->texts, text), fold);
         else
-            note(&looking->of_number, dictionary_add(&looking->numbers, bits_of(rows->label[row])),
-                 fold);
+            count_in_fold(&search->of_number,
+                          dictionary_add(&search->numbers, bits_of(rows->label[row])), fold);
     }
     return 0;
 }
 
-static int refuse(const struct holdout_pick *pick, const struct place *place, const char *class) {
+static int fold_error(const struct holdout_pick *pick, const struct class_place *place,
+                      const char *class) {
     return error_set(
         ERROR_DATA,
         "`folds`: all rows of class \"%.100s\", %llu, are in fold %u of %u, so the rest "
@@ -120,18 +122,19 @@ static int refuse(const struct holdout_pick *pick, const struct place *place, co
 #define NAMES_MOST 5
 
 /* Gathers the classes that one fold has alone. */
-struct lone {
+struct lone_classes {
     const struct holdout_pick *pick;
     bool two_classes;
     uint32_t count;
     char *names; /* of the first; owned */
 };
 
-static int look_at_class(struct lone *lone, const struct place *place, const char *class) {
+static int look_at_class(struct lone_classes *lone, const struct class_place *place,
+                         const char *class) {
     if (!place->fold)
         return 0;
     if (lone->two_classes)
-        return refuse(lone->pick, place, class);
+        return fold_error(lone->pick, place, class);
     if (lone->count++ < NAMES_MOST) {
         char *before = lone->names;
         lone->names = memory_format("%s%s\"%.100s\" in fold %u", before ? before : "",
@@ -141,44 +144,44 @@ static int look_at_class(struct lone *lone, const struct place *place, const cha
     return 0;
 }
 
-static int look_at_classes(const struct looking *looking, struct lone *lone) {
-    const struct place *of_number = (const void *)looking->of_number.data;
-    const struct place *of_text = (const void *)looking->of_text.data;
+static int look_at_classes(const struct fold_search *search, struct lone_classes *lone) {
+    const struct class_place *of_number = (const void *)search->of_number.data;
+    const struct class_place *of_text = (const void *)search->of_text.data;
     int code = 0;
-    for (uint32_t i = 0; i < looking->numbers.count && !code; i++) {
+    for (uint32_t i = 0; i < search->numbers.count && !code; i++) {
         char digits[NUMBER_TEXT];
         double number;
-        memcpy(&number, &looking->numbers.id[i], sizeof number);
+        memcpy(&number, &search->numbers.id[i], sizeof number);
         number_format(number, digits);
         code = look_at_class(lone, &of_number[i], digits);
     }
-    for (uint32_t i = 0; i < looking->texts.count && !code; i++)
-        code = look_at_class(lone, &of_text[i], text_dictionary_get(&looking->texts, i));
+    for (uint32_t i = 0; i < search->texts.count && !code; i++)
+        code = look_at_class(lone, &of_text[i], text_dictionary_get(&search->texts, i));
     return code;
 }
 
 int folds_check(struct pack *const *packs, uint32_t count, const struct holdout_pick *pick,
                 bool two_classes) {
-    struct looking looking = {.pick = pick};
-    struct lone lone = {.pick = pick, .two_classes = two_classes};
-    dictionary_init(&looking.numbers);
-    text_dictionary_init(&looking.texts);
-    bytes_init(&looking.of_number);
-    bytes_init(&looking.of_text);
+    struct fold_search search = {.pick = pick};
+    struct lone_classes lone = {.pick = pick, .two_classes = two_classes};
+    dictionary_init(&search.numbers);
+    text_dictionary_init(&search.texts);
+    bytes_init(&search.of_number);
+    bytes_init(&search.of_text);
     int code = 0;
     for (uint32_t i = 0; i < count && !code; i++)
-        code = pack_read(packs[i], look_at, &looking);
+        code = pack_read(packs[i], look_at_rows, &search);
     if (!code)
-        code = look_at_classes(&looking, &lone);
+        code = look_at_classes(&search, &lone);
     if (!code && lone.count)
         log_warning("`folds`: %u class%s all rows in one fold: %s%s; the model without it never "
                     "sees them: there they count as wrong, and not in the loss",
                     lone.count, lone.count == 1 ? " has" : "es have", lone.names,
                     lone.count > NAMES_MOST ? ", ..." : "");
     free(lone.names);
-    bytes_release(&looking.of_number);
-    bytes_release(&looking.of_text);
-    dictionary_release(&looking.numbers);
-    text_dictionary_release(&looking.texts);
+    bytes_release(&search.of_number);
+    bytes_release(&search.of_text);
+    dictionary_release(&search.numbers);
+    text_dictionary_release(&search.texts);
     return code;
 }

@@ -76,7 +76,7 @@ static char *command_for(const char *command, const char *path) {
     return text;
 }
 
-static int refuse(const char *path, const struct foreign *format) {
+static int foreign_error(const char *path, const struct foreign *format) {
     char *command = command_for(format->command, path);
     error_set(ERROR_DATA,
               "%s is %s, which is not read: give CSV, LIBSVM, IDX or .npy, plain or as .gz or "
@@ -90,7 +90,7 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (length >= formats[i].length && !memcmp(bytes, formats[i].bytes, formats[i].length) &&
             !is_text(bytes, length))
-            return refuse(path, &formats[i]);
+            return foreign_error(path, &formats[i]);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 #include "data/number.h"
 
 /* A distinct label of the data: a number or a text. */
-struct seen {
+struct distinct_label {
     char *name; /* owned until it becomes a class name */
     double number;
     uint32_t index; /* in `numbers` or `texts` */
@@ -110,16 +110,16 @@ static const char *fitting_objective(const struct pack *pack) {
 }
 
 /* Whether `text` is the label of that name, or the same number written in another way. */
-static bool means(const char *name, bool is_text, const char *text) {
+static bool same_label(const char *name, bool is_text, const char *text) {
     double number, other;
     return !strcmp(name, text) || (!is_text && number_of_text(text, &number) &&
                                    number_of_text(name, &other) && number == other);
 }
 
 /* The place of a label in the given order, or how many are listed there. */
-static uint32_t rank_of(const struct labels *labels, const char *name, bool is_text) {
+static uint32_t order_of(const struct labels *labels, const char *name, bool is_text) {
     uint32_t rank = 0;
-    while (labels->order && labels->order[rank] && !means(name, is_text, labels->order[rank]))
+    while (labels->order && labels->order[rank] && !same_label(name, is_text, labels->order[rank]))
         rank++;
     return rank;
 }
@@ -134,7 +134,7 @@ static int check_order(const struct labels *labels, const struct pack *pack, uin
                          "%s: row %llu: the label \"%s\" is a text, and texts have no order; list "
                          "the labels from low to high as `ordinal.order`",
                          pack_source(pack), (unsigned long long)row + 1, name);
-    if (!labels->order[rank_of(labels, name, is_text)])
+    if (!labels->order[order_of(labels, name, is_text)])
         return error_set(ERROR_DATA,
                          "%s: row %llu: the label \"%s\" is not listed in `ordinal.order`",
                          pack_source(pack), (unsigned long long)row + 1, name);
@@ -142,25 +142,26 @@ static int check_order(const struct labels *labels, const struct pack *pack, uin
 }
 
 static int compare_numbers(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
+    const struct distinct_label *x = a, *y = b;
     return (x->number > y->number) - (x->number < y->number);
 }
 
 static int compare_names(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
+    const struct distinct_label *x = a, *y = b;
     return strcmp(x->name, y->name);
 }
 
 static int compare_ranks(const void *a, const void *b) {
-    const struct seen *x = a, *y = b;
+    const struct distinct_label *x = a, *y = b;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static struct seen *list_seen(const struct labels *labels, uint32_t count) {
-    struct seen *seen = memory_new(count, sizeof *seen);
+static struct distinct_label *list_seen(const struct labels *labels, uint32_t count) {
+    struct distinct_label *seen = memory_new(count, sizeof *seen);
     uint32_t numbers = labels->numbers.count;
     for (uint32_t i = 0; i < count; i++) {
-        seen[i] = (struct seen){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
+        seen[i] =
+            (struct distinct_label){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
         if (seen[i].text) {
             seen[i].name = memory_copy_string(text_dictionary_get(&labels->texts, seen[i].index));
         } else {
@@ -169,7 +170,7 @@ static struct seen *list_seen(const struct labels *labels, uint32_t count) {
             number_format(seen[i].number, name);
             seen[i].name = memory_copy_string(name);
         }
-        seen[i].rank = rank_of(labels, seen[i].name, seen[i].text);
+        seen[i].rank = order_of(labels, seen[i].name, seen[i].text);
     }
     qsort(seen, count, sizeof *seen,
           labels->order         ? compare_ranks
@@ -180,9 +181,9 @@ static struct seen *list_seen(const struct labels *labels, uint32_t count) {
 
 /* Refuses the label that was met last. A header line that was taken for a row is one of the three.
  */
-static int refuse_third(const struct labels *labels, const struct pack *pack, uint64_t row,
-                        const char *name) {
-    struct seen *seen = list_seen(labels, 3);
+static int third_label_error(const struct labels *labels, const struct pack *pack, uint64_t row,
+                             const char *name) {
+    struct distinct_label *seen = list_seen(labels, 3);
     bool first_is_it = strcmp(seen[0].name, name) == 0,
          last_is_it = strcmp(seen[2].name, name) == 0;
     bool maybe_header =
@@ -210,7 +211,7 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
     labels->distinct = distinct;
     const char *name = label_name(labels, text, number, digits);
     if (labels->kind == LABEL_BINARY && distinct > 2)
-        return refuse_third(labels, pack, row, name);
+        return third_label_error(labels, pack, row, name);
     if (distinct > CLASSES_MAX)
         return error_set(ERROR_DATA,
                          "%s: row %llu: more than %u different labels; for numbers to be "
@@ -298,19 +299,19 @@ static void find_other_texts(struct labels *labels, const struct split *split) {
 
 bool label_means(const struct labels *labels, uint32_t class, const char *text) {
     const char *name = labels->class_name[class];
-    return means(name, text_dictionary_find(&labels->texts, name) != DICTIONARY_NONE, text);
+    return same_label(name, text_dictionary_find(&labels->texts, name) != DICTIONARY_NONE, text);
 }
 
 /* Puts the positive one of two classes last. */
-static int order_binary(struct seen *seen, const char *positive) {
-    if (!positive || means(seen[1].name, seen[1].text, positive))
+static int order_binary(struct distinct_label *seen, const char *positive) {
+    if (!positive || same_label(seen[1].name, seen[1].text, positive))
         return 0;
-    if (!means(seen[0].name, seen[0].text, positive))
+    if (!same_label(seen[0].name, seen[0].text, positive))
         return error_set(ERROR_DATA,
                          "no row has the positive label \"%s\": the labels are \"%s\" "
                          "and \"%s\"",
                          positive, seen[0].name, seen[1].name);
-    struct seen first = seen[0];
+    struct distinct_label first = seen[0];
     seen[0] = seen[1];
     seen[1] = first;
     return 0;
@@ -318,7 +319,7 @@ static int order_binary(struct seen *seen, const char *positive) {
 
 static int make_classes(struct labels *labels, const struct pack *first, const char *positive) {
     uint32_t count = labels->classes = labels->numbers.count + labels->texts.count;
-    struct seen *seen = list_seen(labels, count);
+    struct distinct_label *seen = list_seen(labels, count);
     int code = 0;
     if (!count)
         code = error_set(ERROR_DATA, "%s: no row has a label: two classes at least are needed",
@@ -412,7 +413,7 @@ static void find_other_lists(struct labels *labels, const struct split *split, s
         }
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_classes(const void *a, const void *b) {
     const uint32_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
@@ -420,7 +421,7 @@ static int compare(const void *a, const void *b) {
 /* Sorts classes[first … count) and takes out repeated ones; how many there are then. */
 static uint32_t sort_list(uint32_t *classes, uint32_t first, uint32_t count) {
     uint32_t kept = first;
-    qsort(classes + first, count - first, sizeof *classes, compare);
+    qsort(classes + first, count - first, sizeof *classes, compare_classes);
     for (uint32_t i = first; i < count; i++)
         if (i == first || classes[i] != classes[i - 1])
             classes[kept++] = classes[i];
@@ -452,7 +453,7 @@ void labels_find_lists(struct labels *labels, const struct split *split) {
 /* A full sample drops every other target, and takes half as many from then on. */
 #define SAMPLE_MAX 65536
 
-static void take(struct targets *targets, double target) {
+static void sample_target(struct targets *targets, double target) {
     if (!targets->sample) {
         targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
         targets->stride = 1;
@@ -474,10 +475,10 @@ void targets_add(struct targets *targets, double target, double weight) {
         targets->least = target;
     targets->sum += weight * target;
     targets->weights += weight;
-    take(targets, target);
+    sample_target(targets, target);
 }
 
-static int targets_compare(const void *a, const void *b) {
+static int compare_targets(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -486,7 +487,7 @@ void targets_finish(struct targets *targets, struct label_summary *summary) {
     *summary = (struct label_summary){0};
     if (!targets->sampled)
         return;
-    qsort(targets->sample, targets->sampled, sizeof *targets->sample, targets_compare);
+    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_targets);
     summary->least = targets->least;
     summary->mean = targets->sum / targets->weights;
     for (uint64_t k = 0; k < LABEL_QUANTILES; k++)

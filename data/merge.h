@@ -58,18 +58,19 @@ struct columns {
     struct table *table;                   /* CSV: with what the rows teach; owned. Else NULL */
     uint32_t *number_column, *rare_column; /* of each column of the table, or DICTIONARY_NONE: that
                                               of its number, and of its rare values */
-    uint32_t **bin_column;      /* of each column of the table: those of its bins, or NULL */
-    uint32_t *missing_column;   /* of each column of the table that some pack lacks: the column that
-                                   says so, or DICTIONARY_NONE */
-    struct deriving **deriving; /* for each pack: of each of its features; NULL if it has none */
-    struct absent *absent;      /* for each pack */
-    char **made_name;           /* names that no pack has; owned; `made_names` of them */
+    uint32_t **bin_column;    /* of each column of the table: those of its bins, or NULL */
+    uint32_t *missing_column; /* of each column of the table that some pack lacks: the column that
+                                 says so, or DICTIONARY_NONE */
+    struct derivation *
+        *derivation;       /* for each pack: of each of its features; NULL if it has none */
+    struct absent *absent; /* for each pack */
+    char **made_name;      /* names that no pack has; owned; `made_names` of them */
     uint32_t made_names;
 };
 
 /* What the value of a feature brings with it: the mean of the number that it says is missing, or
  * the bin that it is in. */
-struct deriving {
+struct derivation {
     const struct table_column *column; /* of the table; NULL: nothing */
     const uint32_t *bin_column;        /* of each of the bins; NULL: the mean */
     const uint32_t *number_column;     /* the number's */
@@ -88,16 +89,16 @@ struct absent {
 
 /* Whether a feature brings something with it. */
 static inline bool columns_derive(const struct columns *columns, uint32_t pack, uint32_t feature) {
-    return columns->deriving[pack] && columns->deriving[pack][feature].column;
+    return columns->derivation[pack] && columns->derivation[pack][feature].column;
 }
 
 /* What its value brings. */
 static inline struct derived columns_derived(const struct columns *columns, uint32_t pack,
                                              uint32_t feature, double value) {
-    const struct deriving *deriving = &columns->deriving[pack][feature];
-    if (deriving->bin_column)
-        return (struct derived){deriving->bin_column[table_bin(deriving->column, value)], 1};
-    return (struct derived){*deriving->number_column, deriving->column->mean};
+    const struct derivation *derivation = &columns->derivation[pack][feature];
+    if (derivation->bin_column)
+        return (struct derived){derivation->bin_column[table_bin(derivation->column, value)], 1};
+    return (struct derived){*derivation->number_column, derivation->column->mean};
 }
 
 int columns_find(struct columns *columns, const struct split *split,
@@ -107,11 +108,12 @@ void columns_release(struct columns *columns);
 /* Finds the means of the numbers over the training rows, to the 24 digits of a float, and with
  * `bins` the quantiles that part them into so many. Neither depends on how rows are ordered or
  * spread. */
-void numbers_learn(struct table *table, const struct split *split, uint32_t bins, unsigned threads);
+void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
+                       unsigned threads);
 
 /* Columns while they are found, for the files that do so. What is found is numbered by first
  * appearance; `columns` holds such numbers until they are ordered by frequency. */
-struct collecting {
+struct column_builder {
     const struct split *split;
     struct dictionary dictionary; /* by first appearance */
     uint64_t *id;                 /* what is numbered so; owned */
@@ -124,16 +126,16 @@ struct collecting {
 /* Prepares the columns of a table as its training rows say: makes bins, finds what values bring
  * with them, and puts the rare values of categories together. ERROR_DATA for a category in which
  * nearly every row differs. */
-int columns_prepare(struct columns *columns, struct collecting *collecting,
+int columns_prepare(struct columns *columns, struct column_builder *builder,
                     const struct set_options *options);
 
 /* Adds a column behind those that are there. */
-void collecting_add(struct columns *columns, struct collecting *collecting, uint64_t id,
-                    uint64_t values);
+void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
+                        uint64_t values);
 
 /* Counts what the training rows of packs have for columns that their files lack: what says that a
  * number or a category is missing, which may be a column of its own, and the number's mean. */
-void columns_find_absent(struct columns *columns, struct collecting *collecting);
+void columns_find_absent(struct columns *columns, struct column_builder *builder);
 
 /* Lists it for each pack, when columns have their final numbers. */
 void columns_list_absent(struct columns *columns, const struct split *split);
@@ -201,7 +203,7 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split);
 
 /* The weights of rows as the set stores them: that of the row, times that of its class, times
  * 2^exponent. */
-struct weighing {
+struct row_weights {
     bool weighted;    /* some weight is not 1; else the rest is not used */
     double *of_class; /* or NULL: all 1 */
     int exponent;
@@ -209,16 +211,16 @@ struct weighing {
 };
 
 /* Looks at the rows that are trained on, and at those that are held out. */
-int weighing_find(struct weighing *weighing, const struct split *split, const struct labels *labels,
-                  const char *const *class_weight);
-void weighing_release(struct weighing *weighing);
+int row_weights_find(struct row_weights *row_weights, const struct split *split,
+                     const struct labels *labels, const char *const *class_weight);
+void row_weights_release(struct row_weights *row_weights);
 
 /* The weight of a row whose label the set stores as `label`. Safe from many threads. */
-static inline double weighing_of_row(const struct weighing *weighing, const struct pack_rows *rows,
-                                     uint32_t row, double label) {
+static inline double row_weight_of(const struct row_weights *row_weights,
+                                   const struct pack_rows *rows, uint32_t row, double label) {
     double weight = rows->weight ? rows->weight[row] : 1;
-    return ldexp(weighing->of_class ? weight * weighing->of_class[(uint32_t)label] : weight,
-                 weighing->exponent);
+    return ldexp(row_weights->of_class ? weight * row_weights->of_class[(uint32_t)label] : weight,
+                 row_weights->exponent);
 }
 
 /* Whether a text of a label means that class. */
@@ -317,7 +319,7 @@ struct chunk_source {
     const struct split *split;
     const struct columns *columns;
     const struct labels *labels;
-    const struct weighing *weighing;
+    const struct row_weights *row_weights;
     const struct chunk_plan *plan;
 };
 

@@ -15,7 +15,7 @@
 #define GROUPS 16
 #define COLUMNS_OF_GROUPS (1u << 17)
 
-struct group {
+struct chunk_group {
     uint32_t first, end; /* chunks */
     double *sum;         /* Σ w·x, then Σ w·(x − mean) of stored values */
     double *square;      /* Σ w·(x − mean)² of stored values */
@@ -24,11 +24,11 @@ struct group {
     uint64_t rows;       /* whose weight is not 0 */
 };
 
-struct pass {
+struct moments_pass {
     struct set *set;
     uint32_t columns;
     const double *mean; /* NULL: the first pass */
-    struct group groups[GROUPS];
+    struct chunk_group groups[GROUPS];
     uint32_t count;
 
     pthread_mutex_t mutex; /* guards what follows */
@@ -39,8 +39,8 @@ struct pass {
 
 /* ---- one group ---- */
 
-static inline void add_value(const struct pass *pass, struct group *group, uint32_t column,
-                             double value, double weight) {
+static inline void add_value(const struct moments_pass *pass, struct chunk_group *group,
+                             uint32_t column, double value, double weight) {
     if (!pass->mean) {
         group->sum[column] += weight * value;
         group->stored[column] += weight;
@@ -52,7 +52,8 @@ static inline void add_value(const struct pass *pass, struct group *group, uint3
     group->square[column] += weight * (difference * difference);
 }
 
-static void add_rows(const struct pass *pass, struct group *group, const struct rows *rows) {
+static void add_chunk_rows(const struct moments_pass *pass, struct chunk_group *group,
+                           const struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) {
         double weight = rows->weight ? rows->weight[row] : 1;
         if (weight == 0) /* whatever it holds: 0 times what overflows is not a number */
@@ -66,30 +67,30 @@ static void add_rows(const struct pass *pass, struct group *group, const struct 
     }
 }
 
-static int add_group(const struct pass *pass, struct group *group) {
+static int add_group(const struct moments_pass *pass, struct chunk_group *group) {
     int code = 0;
     for (uint32_t chunk = group->first; chunk < group->end && !code; chunk++) {
         struct rows rows;
         code = set_chunk(pass->set, chunk, &rows);
         if (!code)
-            add_rows(pass, group, &rows);
+            add_chunk_rows(pass, group, &rows);
     }
     return code;
 }
 
 /* ---- all groups ---- */
 
-static struct group *take_group(struct pass *pass) {
+static struct chunk_group *take_group(struct moments_pass *pass) {
     pthread_mutex_lock(&pass->mutex);
-    struct group *group =
+    struct chunk_group *group =
         pass->next < pass->count && !pass->code ? &pass->groups[pass->next++] : NULL;
     pthread_mutex_unlock(&pass->mutex);
     return group;
 }
 
 static void *add_groups(void *argument) {
-    struct pass *pass = argument;
-    for (struct group *group; (group = take_group(pass));) {
+    struct moments_pass *pass = argument;
+    for (struct chunk_group *group; (group = take_group(pass));) {
         int code = add_group(pass, group);
         if (!code)
             continue;
@@ -104,16 +105,16 @@ static void *add_groups(void *argument) {
     return NULL;
 }
 
-static int run_pass(struct pass *pass, unsigned threads) {
+static int run_pass(struct moments_pass *pass, unsigned threads) {
     pass->next = 0;
     threads_run(threads < pass->count ? threads : pass->count, add_groups, pass);
     return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
 }
 
-static void make_groups(struct pass *pass, uint32_t chunks) {
+static void make_groups(struct moments_pass *pass, uint32_t chunks) {
     pass->count = pass->columns > COLUMNS_OF_GROUPS ? 1 : GROUPS;
     for (uint32_t i = 0; i < pass->count; i++) {
-        struct group *group = &pass->groups[i];
+        struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
         group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
         group->sum = memory_new(pass->columns, sizeof *group->sum);
@@ -123,7 +124,7 @@ static void make_groups(struct pass *pass, uint32_t chunks) {
     }
 }
 
-static void release_groups(struct pass *pass) {
+static void release_groups(struct moments_pass *pass) {
     for (uint32_t i = 0; i < pass->count; i++) {
         free(pass->groups[i].sum);
         free(pass->groups[i].square);
@@ -135,7 +136,7 @@ static void release_groups(struct pass *pass) {
 
 /* ---- what they come to ---- */
 
-static void find_means(struct pass *pass, double weights, struct moments *moments) {
+static void finish_means(struct moments_pass *pass, double weights, struct moments *moments) {
     for (uint32_t i = 0; i < pass->count; i++)
         moments->rows += pass->groups[i].rows;
     for (uint32_t j = 0; j < pass->columns; j++) {
@@ -166,8 +167,8 @@ static double zeros_of(const struct set_info *info, double stored) {
     return info->weighted && rounding ? 0 : zeros;
 }
 
-static void find_variances(const struct pass *pass, const struct set_info *info,
-                           struct moments *moments) {
+static void finish_variances(const struct moments_pass *pass, const struct set_info *info,
+                             struct moments *moments) {
     for (uint32_t j = 0; j < pass->columns; j++) {
         double sum = 0, square = 0, mean = moments->mean[j], stored = 0;
         for (uint32_t i = 0; i < pass->count; i++) {
@@ -183,19 +184,20 @@ static void find_variances(const struct pass *pass, const struct set_info *info,
 
 int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     const struct set_info *info = set_info(set);
-    struct pass pass = {.set = set, .columns = info->features, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct moments_pass pass = {
+        .set = set, .columns = info->features, .mutex = PTHREAD_MUTEX_INITIALIZER};
     *moments = (struct moments){.mean = memory_new(info->features, sizeof *moments->mean),
                                 .variance = memory_new(info->features, sizeof *moments->variance),
                                 .nonzero = memory_new(info->features, sizeof *moments->nonzero)};
     make_groups(&pass, info->chunks - info->holdout_chunks);
     int code = run_pass(&pass, threads);
     if (!code) {
-        find_means(&pass, info->weight_sum, moments);
+        finish_means(&pass, info->weight_sum, moments);
         pass.mean = moments->mean;
         code = run_pass(&pass, threads);
     }
     if (!code)
-        find_variances(&pass, info, moments);
+        finish_variances(&pass, info, moments);
     release_groups(&pass);
     return code;
 }

@@ -153,7 +153,7 @@ void number_format(double value, char text[NUMBER_TEXT]) {
     }
 }
 
-static bool is_blank(char c) {
+static bool is_space(char c) {
     return c == ' ' || c == '\t';
 }
 
@@ -162,9 +162,9 @@ bool list_next(const char **at, char separator, struct bytes *part) {
     while (**at) {
         const char *first = *at, *end = first + strcspn(first, separators);
         *at = *end ? end + 1 : end;
-        while (first < end && is_blank(*first))
+        while (first < end && is_space(*first))
             first++;
-        while (end > first && is_blank(end[-1]))
+        while (end > first && is_space(end[-1]))
             end--;
         if (first == end)
             continue;

@@ -16,27 +16,27 @@
 #include "data/input.h"
 #include "data/pack_file.h"
 
-static void add_text(struct hash_stream *stream, const char *text) {
+static void hash_text(struct hash_stream *stream, const char *text) {
     const char *there = text ? text : "\1";
     hash_stream_add(stream, there, strlen(there) + 1);
 }
 
-static void add_texts(struct hash_stream *stream, const char *const *text) {
+static void hash_texts(struct hash_stream *stream, const char *const *text) {
     for (; text && *text; text++)
-        add_text(stream, *text);
-    add_text(stream, NULL);
+        hash_text(stream, *text);
+    hash_text(stream, NULL);
 }
 
-static void add_table(struct hash_stream *stream, const struct table *table) {
+static void hash_table(struct hash_stream *stream, const struct table *table) {
     char *text = table ? table_text(table) : NULL;
-    add_text(stream, text);
+    hash_text(stream, text);
     free(text);
 }
 
 /* Only what an order says: its kinds and means do not count. */
-static void add_order(struct hash_stream *stream, const struct table *order) {
+static void hash_order(struct hash_stream *stream, const struct table *order) {
     for (uint32_t i = 0; i < order->columns; i++)
-        add_text(stream, order->column[i].name);
+        hash_text(stream, order->column[i].name);
 }
 
 /* Every option that shapes what a pack holds. */
@@ -54,21 +54,21 @@ static uint64_t hash_options(const struct source_options *options) {
                           options->labels != NULL,
                           options->table && options->adds_columns};
     hash_stream_add(stream, numbers, sizeof numbers);
-    add_text(stream, options->label);
-    add_text(stream, options->weight);
-    add_texts(stream, options->skip);
-    add_texts(stream, options->numbers);
-    add_texts(stream, options->categories);
-    add_texts(stream, options->missing);
-    add_table(stream, options->table);
+    hash_text(stream, options->label);
+    hash_text(stream, options->weight);
+    hash_texts(stream, options->skip);
+    hash_texts(stream, options->numbers);
+    hash_texts(stream, options->categories);
+    hash_texts(stream, options->missing);
+    hash_table(stream, options->table);
     if (options->delimiter || options->decimal) {
-        add_text(stream, options->delimiter);
-        add_text(stream, options->decimal);
+        hash_text(stream, options->delimiter);
+        hash_text(stream, options->decimal);
     }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     if (options->order && !options->table)
-        add_order(stream, options->order);
+        hash_order(stream, options->order);
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);
@@ -80,9 +80,9 @@ void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_ha
     struct hash_stream *stream = hash_stream_new();
     uint64_t numbers[] = {PACK_VERSION, options_hash};
     hash_stream_add(stream, numbers, sizeof numbers);
-    add_text(stream, hashes->source);
-    add_text(stream, hashes->weights);
-    add_text(stream, hashes->labels);
+    hash_text(stream, hashes->source);
+    hash_text(stream, hashes->weights);
+    hash_text(stream, hashes->labels);
     hash_stream_text(stream, text);
     hash_stream_free(stream);
 }
@@ -106,8 +106,8 @@ static int look_at_file(const char *path, struct source_stamp *stamp, uint64_t *
 }
 
 /* The facts about a source that need no reading of its contents. */
-static int look_at(const char *source, const struct source_options *options,
-                   struct pack_facts *known) {
+static int look_at_source(const char *source, const struct source_options *options,
+                          struct pack_facts *known) {
     *known = (struct pack_facts){
         .options_hash = hash_options(options), .label_least = INFINITY, .label_most = -INFINITY};
     int code = 0;
@@ -127,7 +127,8 @@ enum likeness { UNLIKE, MAYBE, SAME };
 /* SAME: not touched since it was packed. MAYBE: only reading the file can tell. Size and
  * modification time alone are not enough: rsync and `touch -r` set that time back, but they cannot
  * set back the change time. The device is not compared: its number may differ after each boot. */
-static enum likeness compare(const struct source_stamp *then, const struct source_stamp *now) {
+static enum likeness compare_stamps(const struct source_stamp *then,
+                                    const struct source_stamp *now) {
     if (then->bytes != now->bytes)
         return UNLIKE;
     bool untouched = then->modified_ns == now->modified_ns && then->changed_ns == now->changed_ns &&
@@ -138,9 +139,9 @@ static enum likeness compare(const struct source_stamp *then, const struct sourc
 static enum likeness compare_packs(const struct pack_facts *pack, const struct pack_facts *known) {
     if (pack->options_hash != known->options_hash)
         return UNLIKE;
-    enum likeness files[] = {compare(&pack->stamp, &known->stamp),
-                             compare(&pack->weights_stamp, &known->weights_stamp),
-                             compare(&pack->labels_stamp, &known->labels_stamp)};
+    enum likeness files[] = {compare_stamps(&pack->stamp, &known->stamp),
+                             compare_stamps(&pack->weights_stamp, &known->weights_stamp),
+                             compare_stamps(&pack->labels_stamp, &known->labels_stamp)};
     enum likeness less = files[0];
     for (int i = 1; i < 3; i++)
         less = files[i] < less ? files[i] : less;
@@ -282,7 +283,7 @@ static bool lacks_columns(const struct pack *pack, const struct source_options *
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
-    int code = look_at(source, options, &known);
+    int code = look_at_source(source, options, &known);
     if (!code)
         code = folder_make(packs, 0755);
     if (!code)

@@ -122,13 +122,13 @@ static void put_label_texts(struct pack_writer *writer, const struct source_rows
 /* What one of prepare_rows(), take_rows() and finish_rows() leaves for the next in the rows'
  * scratch. Behind it stand, as u32, the numbers of the features [values, or of one row if they are
  * alike] and of the label texts [rows]; then room for the block. */
-struct pending {
+struct pending_block {
     struct pack_block block;
     uint32_t number;
     bool alike;
 };
 
-static uint32_t *pending_features(struct pending *pending) {
+static uint32_t *pending_features(struct pending_block *pending) {
     return (uint32_t *)(void *)(pending + 1);
 }
 
@@ -136,7 +136,7 @@ static uint64_t features_numbered(const struct source_rows *rows, bool alike) {
     return rows->start[alike ? 1 : rows->count];
 }
 
-static uint32_t *pending_texts(struct pending *pending, const struct source_rows *rows) {
+static uint32_t *pending_texts(struct pending_block *pending, const struct source_rows *rows) {
     return pending_features(pending) + features_numbered(rows, pending->alike);
 }
 
@@ -150,7 +150,7 @@ static void note_labels(struct pack_facts *facts, const struct source_rows *rows
     }
 }
 
-static void add_block(struct pack_writer *writer, struct pending *pending) {
+static void append_block(struct pack_writer *writer, struct pending_block *pending) {
     struct pack_block *block = &pending->block;
     block->bytes = pack_block_layout(block).bytes;
     block->offset = container_reserve(&writer->container, block->bytes);
@@ -171,14 +171,14 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
     uint64_t numbers = features_numbered(rows, alike) + rows->count;
     uint64_t values = rows->start[rows->count];
     bytes_clear(rows->scratch);
-    struct pending *pending =
+    struct pending_block *pending =
         bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
-    *pending = (struct pending){.block = {.rows = rows->count,
-                                          .values = (uint32_t)values,
-                                          .type = (uint8_t)pack_block_type(rows),
-                                          .texts = rows->label_text != NULL,
-                                          .positions = rows->position != NULL},
-                                .alike = alike};
+    *pending = (struct pending_block){.block = {.rows = rows->count,
+                                                .values = (uint32_t)values,
+                                                .type = (uint8_t)pack_block_type(rows),
+                                                .texts = rows->label_text != NULL,
+                                                .positions = rows->position != NULL},
+                                      .alike = alike};
     return 0;
 }
 
@@ -198,9 +198,9 @@ static bool note_origins(struct pack_writer *writer, const struct source_rows *r
 /* source_read_in_parts() calls this in the order of the file and by one thread at a time, though
  * not always by the same one. So the writer needs no lock, and numbers do not depend on the number
  * of threads. What does not need the order is done before or after. */
-static int take_rows(void *context, const struct source_rows *rows) {
+static int number_and_place_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
-    struct pending *pending = (void *)rows->scratch->data;
+    struct pending_block *pending = (void *)rows->scratch->data;
     uint32_t *local = pending_features(pending);
     bool alike = pending->alike;
     if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
@@ -222,16 +222,16 @@ static int take_rows(void *context, const struct source_rows *rows) {
                          "column the right one?",
                          writer->source, CLASSES_MAX);
     note_labels(&writer->facts, rows);
-    add_block(writer, pending);
+    append_block(writer, pending);
     return 0;
 }
 
 /* By many threads at once. */
 static int finish_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
-    uint64_t bytes = ((struct pending *)(void *)rows->scratch->data)->block.bytes;
+    uint64_t bytes = ((struct pending_block *)(void *)rows->scratch->data)->block.bytes;
     uint8_t *data = bytes_extend(rows->scratch, bytes);
-    struct pending *pending = (void *)rows->scratch->data; /* the room may have moved it */
+    struct pending_block *pending = (void *)rows->scratch->data; /* the room may have moved it */
     const struct pack_block_content content = {rows, pending->alike, pending_features(pending),
                                                pending_texts(pending, rows)};
     pack_block_fill(&pending->block, &content, data);
@@ -271,7 +271,7 @@ static int write_origins(struct pack_writer *writer, const struct table *table) 
     return code;
 }
 
-static int write_sections(struct pack_writer *writer, const struct source_report *report) {
+static int write_pack_sections(struct pack_writer *writer, const struct source_report *report) {
     struct container_writer *container = &writer->container;
     struct pack_facts *facts = &writer->facts;
     char *const *reasons = report->rejected_reasons;
@@ -329,12 +329,12 @@ static int read_and_write(struct pack_writer *writer, const char *packs, const c
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
     writer->report = &report;
-    const struct source_parts parts = {prepare_rows, take_rows, finish_rows};
+    const struct source_parts parts = {prepare_rows, number_and_place_rows, finish_rows};
     int code = source_read_in_parts(source, options, threads, &parts, writer, &report);
     if (code)
         return code;
     note_report(&writer->facts, &report);
-    code = write_sections(writer, &report);
+    code = write_pack_sections(writer, &report);
     source_report_release(&report);
     if (code)
         return code;

@@ -50,7 +50,7 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
                       const struct columns *columns, uint32_t p) {
     const uint32_t *column = columns->of_pack[p];
     uint64_t first, end = pack_row(rows, row, &first);
-    if (columns->deriving[p])
+    if (columns->derivation[p])
         count_derived(part, rows, row, columns, p);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
@@ -66,7 +66,7 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
 }
 
 /* Counts a block whose rows are all training rows: its facts say everything. */
-static void count_block(struct plan_part *part, const struct pack_block *block) {
+static void count_whole_block(struct plan_part *part, const struct pack_block *block) {
     part->rows += block->rows;
     part->values += block->values;
     if (block->type > part->type)
@@ -83,9 +83,9 @@ static void count_absent(struct plan_part *part, const struct absent *absent, ui
 
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns) {
-    if (!split->side[p] && !columns->deriving[p]) {
+    if (!split->side[p] && !columns->derivation[p]) {
         if (part->side == ROW_TRAINED)
-            count_block(part, &split->packs[p]->block[b]);
+            count_whole_block(part, &split->packs[p]->block[b]);
         return;
     }
     struct pack_rows rows = pack_rows(split->packs[p], b);
@@ -131,7 +131,7 @@ static uint64_t aimed_bytes(const struct chunk_plan *plan) {
 }
 
 /* Cuts a part into chunks as its rows are shown in order. */
-struct cutting {
+struct chunk_cutter {
     struct chunk_plan *plan;
     const struct plan_part *part;
     const struct columns *columns;
@@ -141,14 +141,14 @@ struct cutting {
     bool open; /* a chunk that takes more rows */
 };
 
-static void add_chunk(struct cutting *cutting) {
-    struct chunk_plan *plan = cutting->plan;
-    MEMORY_ROOM(plan->chunk, plan->chunks, cutting->capacity);
-    plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutting->next_row,
-                                                     .type = (uint8_t)cutting->part->type,
-                                                     .weighted = cutting->weighted};
-    cutting->filled = 0;
-    cutting->open = true;
+static void add_chunk(struct chunk_cutter *cutter) {
+    struct chunk_plan *plan = cutter->plan;
+    MEMORY_ROOM(plan->chunk, plan->chunks, cutter->capacity);
+    plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutter->next_row,
+                                                     .type = (uint8_t)cutter->part->type,
+                                                     .weighted = cutter->weighted};
+    cutter->filled = 0;
+    cutter->open = true;
 }
 
 uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
@@ -158,7 +158,7 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
         return columns->count;
     uint64_t first, end = pack_row(rows, row, &first);
     uint64_t values = end - first + columns->absent[p].count;
-    if (split->side[p] || columns->deriving[p])
+    if (split->side[p] || columns->derivation[p])
         for (uint64_t i = first; i < end; i++) {
             uint32_t feature = pack_feature(rows, first, i);
             values -= columns->of_pack[p][feature] == DICTIONARY_NONE;
@@ -168,29 +168,29 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
 }
 
 /* A chunk ends before the row that would make it too large. */
-static void cut_row(struct cutting *cutting, uint64_t values) {
-    uint64_t bytes = row_bytes(cutting->plan->dense, cutting->part->type, values);
-    if (!cutting->open || cutting->filled + bytes > cutting->aim)
-        add_chunk(cutting);
-    struct set_chunk *chunk = &cutting->plan->chunk[cutting->plan->chunks - 1];
+static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
+    uint64_t bytes = row_bytes(cutter->plan->dense, cutter->part->type, values);
+    if (!cutter->open || cutter->filled + bytes > cutter->aim)
+        add_chunk(cutter);
+    struct set_chunk *chunk = &cutter->plan->chunk[cutter->plan->chunks - 1];
     chunk->rows++;
     chunk->values += values;
-    cutting->filled += bytes;
-    cutting->next_row++;
+    cutter->filled += bytes;
+    cutter->next_row++;
 }
 
-static void cut_part(struct cutting *cutting, const struct plan_part *part,
+static void cut_part(struct chunk_cutter *cutter, const struct plan_part *part,
                      const struct split *split) {
-    cutting->part = part;
-    cutting->next_row = 0;
-    cutting->open = false;
+    cutter->part = part;
+    cutter->next_row = 0;
+    cutter->open = false;
     for (uint32_t i = 0; i < part->blocks; i++) {
         const struct merge_block *block = &part->block[i];
         struct pack_rows rows = pack_rows(split->packs[block->pack], block->block);
         for (uint32_t row = 0; row < rows.rows; row++)
             if (split_side(split, block->pack, block->block, row) == part->side)
-                cut_row(cutting, chunk_plan_values(cutting->plan, cutting->columns, split,
-                                                   block->pack, &rows, row));
+                cut_row(cutter, chunk_plan_values(cutter->plan, cutter->columns, split, block->pack,
+                                                  &rows, row));
     }
 }
 
@@ -256,16 +256,16 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;
         plan->held.type = plan->held.type == VALUE_ONES ? VALUE_FLOAT : plan->held.type;
     }
-    struct cutting cutting = {
+    struct chunk_cutter cutter = {
         .plan = plan, .columns = columns, .aim = aimed_bytes(plan), .weighted = weighted};
     int code = 0;
     if (plan->shuffled)
         code = lay_blocks(plan, columns, split, weighted);
     else
-        cut_part(&cutting, &plan->trained, split);
-    uint32_t trained_chunks = cutting.capacity = plan->chunks;
+        cut_part(&cutter, &plan->trained, split);
+    uint32_t trained_chunks = cutter.capacity = plan->chunks;
     if (!code)
-        cut_part(&cutting, &plan->held, split);
+        cut_part(&cutter, &plan->held, split);
     plan->held_chunks = plan->chunks - trained_chunks;
     return code;
 }

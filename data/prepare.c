@@ -11,18 +11,17 @@
 #define ROWS_TELLING 100
 #define DIFFERING_SHARE 0.9
 
-void collecting_add(struct columns *columns, struct collecting *collecting, uint64_t id,
-                    uint64_t values) {
+void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
+                        uint64_t values) {
     uint32_t number = columns->count++;
-    collecting->id = memory_resize(collecting->id, columns->count, sizeof *collecting->id);
-    collecting->values =
-        memory_resize(collecting->values, columns->count, sizeof *collecting->values);
-    collecting->id[number] = id;
-    collecting->values[number] = values;
+    builder->id = memory_resize(builder->id, columns->count, sizeof *builder->id);
+    builder->values = memory_resize(builder->values, columns->count, sizeof *builder->values);
+    builder->id[number] = id;
+    builder->values[number] = values;
 }
 
 /* Adds the columns of the bins behind those that the text has. */
-static void add_bins(struct columns *columns, struct collecting *collecting) {
+static void add_bins(struct columns *columns, struct column_builder *builder) {
     struct table *table = columns->table;
     columns->bin_column = memory_new(table->columns, sizeof *columns->bin_column);
     for (uint32_t i = 0; i < table->columns; i++) {
@@ -32,8 +31,8 @@ static void add_bins(struct columns *columns, struct collecting *collecting) {
         columns->bin_column[i] = memory_new(column->edges + (size_t)1, sizeof(uint32_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++) {
             columns->bin_column[i][bin] = columns->count;
-            collecting_add(columns, collecting, table_bin_feature(table->ids, i, bin),
-                           column->in_bin[bin]);
+            column_builder_add(columns, builder, table_bin_feature(table->ids, i, bin),
+                               column->in_bin[bin]);
         }
     }
 }
@@ -45,12 +44,12 @@ static uint32_t *no_columns(uint32_t count) {
     return column;
 }
 
-static void find_numbers(struct columns *columns, const struct collecting *collecting) {
+static void find_numbers(struct columns *columns, const struct column_builder *builder) {
     uint32_t width = columns->table->columns;
     columns->number_column = no_columns(width);
     for (uint32_t i = 0; i < columns->count; i++)
-        if (collecting->id[i] && collecting->id[i] <= width)
-            columns->number_column[collecting->id[i] - 1] = i;
+        if (builder->id[i] && builder->id[i] <= width)
+            columns->number_column[builder->id[i] - 1] = i;
 }
 
 static uint64_t missing_feature(const struct pack *pack, uint32_t column) {
@@ -58,17 +57,18 @@ static uint64_t missing_feature(const struct pack *pack, uint32_t column) {
 }
 
 /* What a feature of a pack brings with it. */
-static struct deriving derive(const struct columns *columns, const struct pack *pack,
-                              uint32_t feature) {
+static struct derivation derive(const struct columns *columns, const struct pack *pack,
+                                uint32_t feature) {
     uint32_t column = pack->column[feature];
     const struct table_column *here = &columns->table->column[column];
-    struct deriving deriving = {.column = here, .number_column = &columns->number_column[column]};
+    struct derivation derivation = {.column = here,
+                                    .number_column = &columns->number_column[column]};
     if (pack->id[feature] == (uint64_t)column + 1)
-        deriving.bin_column = columns->bin_column[column];
+        derivation.bin_column = columns->bin_column[column];
     bool missing = here->kind == COLUMN_NUMBER &&
                    pack->id[feature] == missing_feature(pack, column) &&
-                   *deriving.number_column != DICTIONARY_NONE;
-    return deriving.bin_column || missing ? deriving : (struct deriving){0};
+                   *derivation.number_column != DICTIONARY_NONE;
+    return derivation.bin_column || missing ? derivation : (struct derivation){0};
 }
 
 static void find_deriving(struct columns *columns, const struct split *split) {
@@ -77,29 +77,28 @@ static void find_deriving(struct columns *columns, const struct split *split) {
         uint32_t features = pack->facts->features, some = 0;
         if (!pack->table)
             continue;
-        struct deriving *deriving = memory_new(features, sizeof *deriving);
+        struct derivation *derivation = memory_new(features, sizeof *derivation);
         for (uint32_t i = 0; i < features; i++) {
-            deriving[i] = derive(columns, pack, i);
-            some += deriving[i].column != NULL;
+            derivation[i] = derive(columns, pack, i);
+            some += derivation[i].column != NULL;
         }
-        columns->deriving[p] = some ? deriving : NULL;
+        columns->derivation[p] = some ? derivation : NULL;
         if (!some)
-            free(deriving);
+            free(derivation);
     }
 }
 
 /* Missing numbers take a mean, which is a value of their column. */
-static void count_missing(const struct columns *columns, struct collecting *collecting) {
+static void count_missing(const struct columns *columns, struct column_builder *builder) {
     bool *counted = memory_new(columns->count, sizeof *counted);
     for (uint32_t p = 0; p < columns->packs; p++)
-        for (uint32_t i = 0; i < collecting->split->packs[p]->facts->features; i++) {
+        for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++) {
             uint32_t number = columns->of_pack[p][i];
             if (number == DICTIONARY_NONE || counted[number] || !columns_derive(columns, p, i) ||
-                columns->deriving[p][i].bin_column)
+                columns->derivation[p][i].bin_column)
                 continue;
             counted[number] = true;
-            collecting->values[*columns->deriving[p][i].number_column] +=
-                collecting->values[number];
+            builder->values[*columns->derivation[p][i].number_column] += builder->values[number];
         }
     free(counted);
 }
@@ -123,8 +122,8 @@ static uint32_t *find_texts(const struct columns *columns, const struct split *s
 }
 
 /* Refuses a category that was found out, and is none: names, numbers of customers. */
-static int check_texts(const struct columns *columns, const struct collecting *collecting,
-                       const uint32_t *of) {
+static int check_category_texts(const struct columns *columns, const struct column_builder *builder,
+                                const uint32_t *of) {
     uint32_t width = columns->table->columns;
     uint64_t *texts = memory_new(width, sizeof *texts), *values = memory_new(width, sizeof *values);
     char name[COLUMN_TEXT];
@@ -132,7 +131,7 @@ static int check_texts(const struct columns *columns, const struct collecting *c
     for (uint32_t i = 0; i < columns->count; i++)
         if (of[i] != DICTIONARY_NONE) {
             texts[of[i]]++;
-            values[of[i]] += collecting->values[i];
+            values[of[i]] += builder->values[i];
         }
     for (uint32_t c = 0; c < width && !code; c++)
         if (columns->table->column[c].found && values[c] >= ROWS_TELLING &&
@@ -141,7 +140,7 @@ static int check_texts(const struct columns *columns, const struct collecting *c
                              "%s: %s holds %llu different texts in %llu rows, which is no category "
                              "to learn from; leave it out with csv.skip, hash all categories with "
                              "csv.hash, or list it in csv.categories if it is meant",
-                             pack_source(collecting->split->packs[0]),
+                             pack_source(builder->split->packs[0]),
                              table_describe(columns->table, c, name), (unsigned long long)texts[c],
                              (unsigned long long)values[c]);
     free(texts);
@@ -160,25 +159,25 @@ static int compare_ids(const void *a, const void *b) {
 }
 
 /* Puts the rare texts of a column together: the first to appear stands for all. */
-static void merge_rare(struct columns *columns, struct collecting *collecting, const uint32_t *of,
+static void merge_rare(struct columns *columns, struct column_builder *builder, const uint32_t *of,
                        uint32_t least) {
     struct table *table = columns->table;
     uint32_t *to = memory_new(columns->count, sizeof *to), next = 0;
     for (uint32_t i = 0; i < columns->count; i++) {
         uint32_t column = of[i];
-        uint64_t id = collecting->id[i], values = collecting->values[i];
+        uint64_t id = builder->id[i], values = builder->values[i];
         bool rare = column != DICTIONARY_NONE && values < least;
         if (rare)
             note_rare(&table->column[column], id);
         if (rare && columns->rare_column[column] != DICTIONARY_NONE) {
             to[i] = columns->rare_column[column];
-            collecting->values[to[i]] += values;
+            builder->values[to[i]] += values;
             continue;
         }
         if (rare)
             columns->rare_column[column] = next;
-        collecting->id[next] = rare ? table_feature(table->ids, column, ROLE_RARE, NULL, 0) : id;
-        collecting->values[next] = values;
+        builder->id[next] = rare ? table_feature(table->ids, column, ROLE_RARE, NULL, 0) : id;
+        builder->values[next] = values;
         to[i] = next++;
     }
     for (uint32_t c = 0; c < table->columns; c++)
@@ -186,7 +185,7 @@ static void merge_rare(struct columns *columns, struct collecting *collecting, c
             qsort(table->column[c].rare, table->column[c].rares, sizeof(uint64_t), compare_ids);
     uint32_t *rare_column = columns->rare_column;
     columns->rare_column = no_columns(table->columns); /* it has new numbers already */
-    columns_renumber(columns, collecting->split, to);
+    columns_renumber(columns, builder->split, to);
     free(columns->rare_column);
     columns->rare_column = rare_column;
     columns->count = next;
@@ -204,27 +203,27 @@ static void unite_tables(struct columns *columns, const struct split *split) {
     }
 }
 
-int columns_prepare(struct columns *columns, struct collecting *collecting,
+int columns_prepare(struct columns *columns, struct column_builder *builder,
                     const struct set_options *options) {
-    const struct split *split = collecting->split;
+    const struct split *split = builder->split;
     unite_tables(columns, split);
     if (!columns->table)
         return 0;
     uint32_t *of = find_texts(columns, split);
-    int code = check_texts(columns, collecting, of);
+    int code = check_category_texts(columns, builder, of);
     columns->rare_column = no_columns(columns->table->columns);
     columns->missing_column = no_columns(columns->table->columns);
     if (!code && options->category_least > 1)
-        merge_rare(columns, collecting, of, options->category_least);
+        merge_rare(columns, builder, of, options->category_least);
     free(of);
     if (code)
         return code;
-    numbers_learn(columns->table, split, options->bins, options->threads);
-    add_bins(columns, collecting);
-    find_numbers(columns, collecting);
+    column_stats_find(columns->table, split, options->bins, options->threads);
+    add_bins(columns, builder);
+    find_numbers(columns, builder);
     find_deriving(columns, split);
-    count_missing(columns, collecting);
-    columns_find_absent(columns, collecting);
+    count_missing(columns, builder);
+    columns_find_absent(columns, builder);
     return 0;
 }
 
@@ -257,35 +256,35 @@ static uint64_t *count_lacking(const struct columns *columns, const struct split
 }
 
 /* Finds the features that say of the columns that they are missing, or adds them. */
-static void find_features(struct columns *columns, struct collecting *collecting,
+static void find_features(struct columns *columns, struct column_builder *builder,
                           const uint64_t *rows) {
     uint32_t width = columns->table->columns, count = columns->count;
     for (uint32_t c = 0; c < width; c++) {
         uint64_t id = table_feature(columns->table->ids, c, ROLE_MISSING, NULL, 0);
         uint32_t *number = &columns->missing_column[c];
         for (uint32_t i = 0; i < count && rows[c] && *number == DICTIONARY_NONE; i++)
-            if (collecting->id[i] == id)
+            if (builder->id[i] == id)
                 *number = i;
         if (rows[c] && *number == DICTIONARY_NONE) {
             *number = columns->count;
-            collecting_add(columns, collecting, id, 0);
+            column_builder_add(columns, builder, id, 0);
         }
     }
 }
 
-void columns_find_absent(struct columns *columns, struct collecting *collecting) {
-    uint64_t *rows = count_lacking(columns, collecting->split);
-    find_features(columns, collecting, rows);
+void columns_find_absent(struct columns *columns, struct column_builder *builder) {
+    uint64_t *rows = count_lacking(columns, builder->split);
+    find_features(columns, builder, rows);
     for (uint32_t c = 0; c < columns->table->columns; c++) {
         if (columns->missing_column[c] != DICTIONARY_NONE)
-            collecting->values[columns->missing_column[c]] += rows[c];
+            builder->values[columns->missing_column[c]] += rows[c];
         if (columns->number_column[c] != DICTIONARY_NONE)
-            collecting->values[columns->number_column[c]] += rows[c];
+            builder->values[columns->number_column[c]] += rows[c];
     }
     free(rows);
 }
 
-static void add(struct absent *absent, uint32_t column, double value) {
+static void add_absent(struct absent *absent, uint32_t column, double value) {
     if (column == DICTIONARY_NONE)
         return;
     absent->values =
@@ -299,9 +298,10 @@ void columns_list_absent(struct columns *columns, const struct split *split) {
         for (uint32_t c = 0; c < columns->table->columns; c++) {
             if (!pack_lacks(columns, split->packs[p], c))
                 continue;
-            add(&columns->absent[p], columns->missing_column[c], 1);
+            add_absent(&columns->absent[p], columns->missing_column[c], 1);
             if (columns->table->column[c].kind == COLUMN_NUMBER)
-                add(&columns->absent[p], columns->number_column[c], columns->table->column[c].mean);
+                add_absent(&columns->absent[p], columns->number_column[c],
+                           columns->table->column[c].mean);
         }
 }
 

@@ -12,7 +12,7 @@
 
 #define ENOUGH 1 /* as an answer of take_rows(): errors are negative */
 
-struct sampling {
+struct sampler {
     struct set *set;
     const struct sample_options *options;
     struct sample *sample;
@@ -37,29 +37,29 @@ void sample_release(struct sample *sample) {
 /* ---- as the set has them ---- */
 
 /* The chunk of training row `number`, in the order of files, and its place in there. */
-static int find_stored(struct sampling *sampling, uint64_t number, struct rows *rows,
+static int find_stored(struct sampler *sampler, uint64_t number, struct rows *rows,
                        uint32_t *place) {
-    const struct set_info *info = set_info(sampling->set);
+    const struct set_info *info = set_info(sampler->set);
     if (info->block_rows) {
-        uint64_t key = permutation_key(sampling->options->shuffle_seed, 0);
+        uint64_t key = permutation_key(sampler->options->shuffle_seed, 0);
         uint64_t at = permutation_inverse(number, info->rows, key);
         *place = (uint32_t)(at % info->block_rows);
-        return set_chunk(sampling->set, (uint32_t)(at / info->block_rows), rows);
+        return set_chunk(sampler->set, (uint32_t)(at / info->block_rows), rows);
     }
-    int code = set_chunk(sampling->set, sampling->chunk, rows);
-    while (!code && number - sampling->first >= rows->count) {
-        sampling->first += rows->count;
-        code = set_chunk(sampling->set, ++sampling->chunk, rows);
+    int code = set_chunk(sampler->set, sampler->chunk, rows);
+    while (!code && number - sampler->first >= rows->count) {
+        sampler->first += rows->count;
+        code = set_chunk(sampler->set, ++sampler->chunk, rows);
     }
-    *place = (uint32_t)(number - sampling->first);
+    *place = (uint32_t)(number - sampler->first);
     return code;
 }
 
-static int add_stored(struct sampling *sampling) {
-    struct sample *sample = sampling->sample;
+static int add_stored(struct sampler *sampler) {
+    struct sample *sample = sampler->sample;
     struct rows rows;
     uint32_t place;
-    int code = find_stored(sampling, sample->count, &rows, &place);
+    int code = find_stored(sampler, sample->count, &rows, &place);
     if (code)
         return code;
     uint64_t begin = rows.dense ? (uint64_t)place * rows.features : rows.start[place];
@@ -72,7 +72,7 @@ static int add_stored(struct sampling *sampling) {
         uint32_t column = rows.dense ? (uint32_t)(i - begin) : rows.feature[i];
         double value = value_at(rows.type, rows.value, i);
         sample->column[at] = column;
-        sample->column_id[at] = set_info(sampling->set)->feature_id[column];
+        sample->column_id[at] = set_info(sampler->set)->feature_id[column];
         sample->stored[at] = value;
         at += value != 0;
     }
@@ -82,17 +82,17 @@ static int add_stored(struct sampling *sampling) {
 
 /* ---- as the file has them ---- */
 
-static bool is_trained_on(const struct sampling *sampling, const struct source_rows *rows,
+static bool is_trained_on(const struct sampler *sampler, const struct source_rows *rows,
                           uint32_t row) {
-    const struct set_info *info = set_info(sampling->set);
-    const struct sample_options *options = sampling->options;
+    const struct set_info *info = set_info(sampler->set);
+    const struct sample_options *options = sampler->options;
     uint64_t hash = holdout_hash(rows, row);
     bool weighs = !rows->weight || rows->weight[row] > 0;
     return weighs && !holdout_has(info->holdout, hash) &&
            !(info->fold && holdout_fold(hash, options->fold_seed, options->folds) == info->fold);
 }
 
-static void add_row(struct sample *sample, const struct source_rows *rows, uint32_t row) {
+static void add_source_row(struct sample *sample, const struct source_rows *rows, uint32_t row) {
     uint64_t at = sample->start[sample->count], values = rows->start[row + 1] - rows->start[row];
     sample->id = memory_resize(sample->id, at + values, sizeof *sample->id);
     sample->value = memory_resize(sample->value, at + values, sizeof *sample->value);
@@ -104,14 +104,14 @@ static void add_row(struct sample *sample, const struct source_rows *rows, uint3
     sample->start[sample->count + 1] = at + values;
 }
 
-static int take_rows(void *context, const struct source_rows *rows) {
-    struct sampling *sampling = context;
-    struct sample *sample = sampling->sample;
+static int sample_rows(void *context, const struct source_rows *rows) {
+    struct sampler *sampler = context;
+    struct sample *sample = sampler->sample;
     for (uint32_t row = 0; row < rows->count && sample->count < SAMPLE_ROWS; row++) {
-        if (!is_trained_on(sampling, rows, row))
+        if (!is_trained_on(sampler, rows, row))
             continue;
-        add_row(sample, rows, row);
-        int code = add_stored(sampling);
+        add_source_row(sample, rows, row);
+        int code = add_stored(sampler);
         if (code)
             return code;
         sample->count++;
@@ -123,7 +123,7 @@ static int take_rows(void *context, const struct source_rows *rows) {
 
 int sample_take(struct set *set, const char *packs, const struct sample_options *options,
                 struct sample *sample) {
-    struct sampling sampling = {.set = set, .options = options, .sample = sample};
+    struct sampler sampler = {.set = set, .options = options, .sample = sample};
     struct pack *pack = NULL;
     *sample = (struct sample){
         .row = memory_new(SAMPLE_ROWS, sizeof *sample->row),
@@ -135,7 +135,7 @@ int sample_take(struct set *set, const char *packs, const struct sample_options 
     if (!code) {
         sample->file = memory_copy_string(pack_source(pack));
         sample->table = pack->table ? table_copy(pack->table) : NULL;
-        code = pack_read(pack, take_rows, &sampling);
+        code = pack_read(pack, sample_rows, &sampler);
     }
     pack_close(pack);
     free(path);

@@ -29,8 +29,8 @@ struct set {
     const char *first_pack;
     struct table *table;
     struct label_lists lists;
-    atomic_uchar *verified;  /* of each chunk: enum verified */
-    struct scratch *scratch; /* or NULL */
+    atomic_uchar *verified;    /* of each chunk: enum verified */
+    struct chunk_cache *cache; /* or NULL */
 };
 
 /* Where a chunk was found sound. */
@@ -194,13 +194,13 @@ void set_close(struct set *set) {
     free(set->name);
     table_free(set->table);
     free(set->verified);
-    scratch_close(set->scratch);
+    chunk_cache_close(set->cache);
     container_close(&set->container);
     free(set);
 }
 
 int set_copy_to(struct set *set, const char *folder) {
-    return scratch_open(folder, set->info.fingerprint, set->container.length, &set->scratch);
+    return chunk_cache_open(folder, set->info.fingerprint, set->container.length, &set->cache);
 }
 
 const char *set_first_pack(const struct set *set) {
@@ -227,19 +227,19 @@ const struct set_info *set_info(const struct set *set) {
     return &set->info;
 }
 
-static bool is_sound(const struct set_chunk *chunk, const uint8_t *at) {
+static bool chunk_is_valid(const struct set_chunk *chunk, const uint8_t *at) {
     return hash64(at, chunk->bytes) == chunk->checksum;
 }
 
 static enum verified find_chunk(struct set *set, const struct set_chunk *chunk) {
-    if (set->scratch && is_sound(chunk, scratch_at(set->scratch, chunk->offset)))
+    if (set->cache && chunk_is_valid(chunk, chunk_cache_at(set->cache, chunk->offset)))
         return VERIFIED_COPY;
-    if (!is_sound(chunk, set->container.data + chunk->offset))
+    if (!chunk_is_valid(chunk, set->container.data + chunk->offset))
         return VERIFIED_NOT;
-    if (!set->scratch)
+    if (!set->cache)
         return VERIFIED_SET;
-    scratch_put(set->scratch, chunk->offset, set->container.data + chunk->offset, chunk->bytes);
-    bool copied = is_sound(chunk, scratch_at(set->scratch, chunk->offset));
+    chunk_cache_put(set->cache, chunk->offset, set->container.data + chunk->offset, chunk->bytes);
+    bool copied = chunk_is_valid(chunk, chunk_cache_at(set->cache, chunk->offset));
     return copied ? VERIFIED_COPY : VERIFIED_SET;
 }
 
@@ -255,7 +255,7 @@ static const uint8_t *verify_chunk(struct set *set, uint32_t number) {
                               memory_order_relaxed);
     }
     if (verified)
-        return verified == VERIFIED_COPY ? scratch_at(set->scratch, chunk->offset)
+        return verified == VERIFIED_COPY ? chunk_cache_at(set->cache, chunk->offset)
                                          : set->container.data + chunk->offset;
     error_set(ERROR_DATA,
               "%s: the checksum of chunk %u is wrong: delete the file to have it made again",
@@ -289,7 +289,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
 }
 
 /* Sets of packs with weights are of version 2: rows of weight 0 are left out. */
-static void add_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {
+static void hash_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {
     const uint64_t weighted_version = 2;
     for (uint32_t i = 0; i < count; i++) {
         hash_stream_add(stream, pack_fingerprint(packs[i]), HASH128_TEXT);
@@ -326,8 +326,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         hash_stream_add(stream, *label, strlen(*label) + 1);
     for (const char *const *weight = options->class_weight; weight && *weight; weight++)
         hash_stream_add(stream, *weight, strlen(*weight) + 1);
-    add_packs(stream, packs, count);
-    add_packs(stream, options->holdout_packs, options->holdout_count);
+    hash_packs(stream, packs, count);
+    hash_packs(stream, options->holdout_packs, options->holdout_count);
     char key[HASH128_TEXT];
     hash_stream_text(stream, key);
     hash_stream_free(stream);

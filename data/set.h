@@ -116,7 +116,7 @@ int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
 int set_open(const char *path, struct set **set);
 
 /* From now on chunks that are read are copied to a file in `folder`, and read from there if it has
- * them (data/set_file.h). Before the first chunk is read. As scratch_open(); after an error the
+ * them (data/set_file.h). Before the first chunk is read. As chunk_cache_open(); after an error the
  * set is as it was. */
 int set_copy_to(struct set *set, const char *folder);
 void set_close(struct set *set);

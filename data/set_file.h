@@ -81,21 +81,21 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
  * meanwhile, or what the disk made of it; and the replicas of one host share the file, which any of
  * them may write to at any time. */
 
-struct scratch; /* opaque */
+struct chunk_cache; /* opaque */
 
 /* Opens or makes FOLDER/dml-FINGERPRINT.scratch for a set of `bytes`, and the folder. Removes the
  * copies of other sets that no process has open. ERROR_CREATE, ERROR_IO, ERROR_PERMISSION. */
-int scratch_open(const char *folder, const char *fingerprint, uint64_t bytes,
-                 struct scratch **scratch);
+int chunk_cache_open(const char *folder, const char *fingerprint, uint64_t bytes,
+                     struct chunk_cache **cache);
 
 /* Leaves the file for the next run. Harmless on NULL. */
-void scratch_close(struct scratch *scratch);
+void chunk_cache_close(struct chunk_cache *cache);
 
 /* What the file has at this place: `length` bytes that may be anything. From any thread. */
-const uint8_t *scratch_at(const struct scratch *scratch, uint64_t offset);
+const uint8_t *chunk_cache_at(const struct chunk_cache *cache, uint64_t offset);
 
 /* Puts a chunk into the file. After the first failure (a full disk) nothing is written any more;
  * the log has one line. From any thread. */
-void scratch_put(struct scratch *scratch, uint64_t offset, const void *data, size_t length);
+void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length);
 
 #endif

@@ -19,7 +19,7 @@ struct set_writer {
     struct split split;
     struct columns columns;
     struct labels labels;
-    struct weighing weighing;
+    struct row_weights row_weights;
     struct chunk_plan plan;
     struct chunk_source source; /* of all these */
     struct chunk_window window; /* of a shuffled set: chunks that are filled */
@@ -66,30 +66,33 @@ static uint32_t window_end(const struct chunk_plan *plan, uint32_t first, uint64
 }
 
 /* A stage of the work: all threads take items until there are no more. */
-struct stage {
+struct window_stage {
     const struct chunk_source *source;
     const struct chunk_window *window;
-    void (*work)(struct stage *stage, struct chunk_buffer *buffer, uint32_t item);
+    void (*work)(struct window_stage *stage, struct chunk_buffer *buffer, uint32_t item);
     uint32_t end;
     _Atomic uint32_t next;
 };
 
-static void count_block(struct stage *stage, struct chunk_buffer *buffer, uint32_t block) {
+static void count_window_block(struct window_stage *stage, struct chunk_buffer *buffer,
+                               uint32_t block) {
     (void)buffer;
     chunk_window_count(stage->source, stage->window, block);
 }
 
-static void start_chunk(struct stage *stage, struct chunk_buffer *buffer, uint32_t chunk) {
+static void start_window_chunk(struct window_stage *stage, struct chunk_buffer *buffer,
+                               uint32_t chunk) {
     (void)buffer;
     chunk_window_start(stage->source, stage->window, chunk);
 }
 
-static void fill_block(struct stage *stage, struct chunk_buffer *buffer, uint32_t block) {
+static void fill_window_block(struct window_stage *stage, struct chunk_buffer *buffer,
+                              uint32_t block) {
     chunk_window_fill(buffer, stage->source, stage->window, block);
 }
 
 static void *take_part(void *context) {
-    struct stage *stage = context;
+    struct window_stage *stage = context;
     struct chunk_buffer buffer;
     chunk_buffer_init(&buffer);
     uint32_t item;
@@ -103,9 +106,9 @@ static void *take_part(void *context) {
 static void window_fill(const struct chunk_source *source, const struct chunk_window *window,
                         unsigned threads) {
     uint32_t blocks = source->plan->trained.blocks;
-    struct stage count = {source, window, count_block, blocks, 0},
-                 start = {source, window, start_chunk, window->end, window->first},
-                 fill = {source, window, fill_block, blocks, 0};
+    struct window_stage count = {source, window, count_window_block, blocks, 0},
+                        start = {source, window, start_window_chunk, window->end, window->first},
+                        fill = {source, window, fill_window_block, blocks, 0};
     if (!source->plan->dense) {
         threads_run(threads, take_part, &count);
         threads_run(threads, take_part, &start);
@@ -286,7 +289,7 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
 /* What the sums of unweighted rows need no look at the values for. */
 static void complete_sums(struct set_writer *writer, const uint64_t *count) {
     uint32_t columns = writer->columns.count;
-    if (writer->weighing.weighted)
+    if (writer->row_weights.weighted)
         return;
     writer->absolute_sum[columns] = (double)writer->plan.trained.rows;
     for (uint32_t i = 0; i < columns && writer->plan.trained.type == VALUE_ONES; i++)
@@ -295,7 +298,7 @@ static void complete_sums(struct set_writer *writer, const uint64_t *count) {
 
 /* Without weights, sums out of range still tell how large derivatives can get. */
 static int check_range(const struct set_writer *writer, uint32_t column) {
-    if (!writer->weighing.weighted || isfinite(writer->absolute_sum[column]))
+    if (!writer->row_weights.weighted || isfinite(writer->absolute_sum[column]))
         return 0;
     return error_set(ERROR_DATA,
                      "column %llu: its values times the rows' weights leave the range of numbers; "
@@ -326,9 +329,10 @@ static int find_exponents(struct set_writer *writer) {
 /* ---- the file ---- */
 
 static struct set_weights weights_of(const struct set_writer *writer) {
-    const struct weighing *weighing = &writer->weighing;
-    return (struct set_weights){
-        .sum = weighing->sum, .holdout_sum = weighing->held_sum, .exponent = weighing->exponent};
+    const struct row_weights *row_weights = &writer->row_weights;
+    return (struct set_weights){.sum = row_weights->sum,
+                                .holdout_sum = row_weights->held_sum,
+                                .exponent = row_weights->exponent};
 }
 
 static size_t lists_bytes(const struct labels *labels) {
@@ -345,7 +349,7 @@ static void make_fingerprint(struct set_writer *writer) {
     struct set_facts facts = writer->facts;
     facts.rejected = facts.sources = 0;
     hash_stream_add(stream, &facts, sizeof facts);
-    if (writer->weighing.weighted) {
+    if (writer->row_weights.weighted) {
         struct set_weights weights = weights_of(writer);
         hash_stream_add(stream, &weights, sizeof weights);
     }
@@ -399,7 +403,7 @@ static int write_sources(struct set_writer *writer) {
     return code;
 }
 
-static int write_sections(struct set_writer *writer) {
+static int write_set_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
     const struct set_weights weights = weights_of(writer);
@@ -413,7 +417,7 @@ static int write_sections(struct set_writer *writer) {
         {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
         {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
-        {SET_WEIGHTS, &weights, writer->weighing.weighted ? sizeof weights : 0},
+        {SET_WEIGHTS, &weights, writer->row_weights.weighted ? sizeof weights : 0},
         {SET_TARGETS, &summary, targets ? sizeof summary : 0},
         {SET_LISTS, writer->labels.list_start, lists_bytes(&writer->labels)},
         {SET_LISTED, writer->labels.list_class, listed_bytes(&writer->labels)},
@@ -442,7 +446,7 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
         code = find_exponents(writer);
     if (!code) {
         fill_facts(writer);
-        code = write_sections(writer);
+        code = write_set_sections(writer);
     }
     if (!code)
         code = container_publish(&writer->container, path);
@@ -452,13 +456,14 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
 
 int set_write(const char *path, struct pack *const *packs, uint32_t count,
               const struct set_options *options) {
-    struct set_writer writer = {
-        .facts.holdout = options->holdout,
-        .facts.fold = options->fold.fold,
-        .window_bytes = options->window_bytes ? options->window_bytes : window_bytes(),
-        .source = {&writer.split, &writer.columns, &writer.labels, &writer.weighing, &writer.plan},
-        .mutex = PTHREAD_MUTEX_INITIALIZER,
-        .turn = PTHREAD_COND_INITIALIZER};
+    struct set_writer writer = {.facts.holdout = options->holdout,
+                                .facts.fold = options->fold.fold,
+                                .window_bytes =
+                                    options->window_bytes ? options->window_bytes : window_bytes(),
+                                .source = {&writer.split, &writer.columns, &writer.labels,
+                                           &writer.row_weights, &writer.plan},
+                                .mutex = PTHREAD_MUTEX_INITIALIZER,
+                                .turn = PTHREAD_COND_INITIALIZER};
     int code = split_make(&writer.split, packs, count, options);
     if (!code)
         code = columns_find(&writer.columns, &writer.split, options);
@@ -466,15 +471,15 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
         code = labels_find(&writer.labels, &writer.split, options);
     if (!code) {
         writer.facts.holdout_unseen = labels_leave_out(&writer.labels, &writer.split);
-        code =
-            weighing_find(&writer.weighing, &writer.split, &writer.labels, options->class_weight);
+        code = row_weights_find(&writer.row_weights, &writer.split, &writer.labels,
+                                options->class_weight);
     }
     if (!code)
         code = chunk_plan_make(&writer.plan, &writer.split, &writer.columns,
-                               writer.weighing.weighted, options);
+                               writer.row_weights.weighted, options);
     if (!code)
         code = write_file(&writer, path, options->threads);
-    weighing_release(&writer.weighing);
+    row_weights_release(&writer.row_weights);
     chunk_plan_release(&writer.plan);
     labels_release(&writer.labels);
     columns_release(&writer.columns);

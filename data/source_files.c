@@ -139,7 +139,8 @@ const char *source_paths_shared(char *const *paths, char *const *others, const c
     return shared;
 }
 
-static int find_all(const char *folder, const char *const *patterns, bool repeated, char ***paths) {
+static int expand_all(const char *folder, const char *const *patterns, bool repeated,
+                      char ***paths) {
     struct path_list list = {.path = memory_new(1, sizeof *list.path)};
     int code = 0;
     for (; *patterns && !code; patterns++) {
@@ -165,11 +166,11 @@ static int find_all(const char *folder, const char *const *patterns, bool repeat
 }
 
 int source_paths(const char *folder, const char *const *patterns, char ***paths) {
-    return find_all(folder, patterns, false, paths);
+    return expand_all(folder, patterns, false, paths);
 }
 
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths) {
-    return find_all(folder, patterns, true, paths);
+    return expand_all(folder, patterns, true, paths);
 }
 
 void source_beside_release(struct source_beside *beside) {

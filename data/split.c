@@ -13,7 +13,7 @@
 #include "data/number.h"
 #include "numeric/exact.h"
 
-struct splitting {
+struct side_finder {
     double share;
     const struct holdout_pick *fold; /* NULL: none is left out */
     enum row_side held;              /* what a row that is held out becomes */
@@ -22,35 +22,35 @@ struct splitting {
     uint64_t held_out, of_fold;
 };
 
-static int take_rows(void *context, const struct source_rows *rows) {
-    struct splitting *splitting = context;
+static int find_sides(void *context, const struct source_rows *rows) {
+    struct side_finder *finder = context;
     for (uint32_t row = 0; row < rows->count; row++) {
         uint64_t hash = holdout_hash(rows, row);
-        bool held_out = holdout_has(splitting->share, hash);
-        bool of_fold = splitting->fold && holdout_picks(splitting->fold, hash);
-        splitting->side[splitting->row++] = held_out  ? (uint8_t)splitting->held
-                                            : of_fold ? ROW_LEFT_OUT
-                                                      : ROW_TRAINED;
-        splitting->held_out += held_out;
-        splitting->of_fold += of_fold;
+        bool held_out = holdout_has(finder->share, hash);
+        bool of_fold = finder->fold && holdout_picks(finder->fold, hash);
+        finder->side[finder->row++] = held_out  ? (uint8_t)finder->held
+                                      : of_fold ? ROW_LEFT_OUT
+                                                : ROW_TRAINED;
+        finder->held_out += held_out;
+        finder->of_fold += of_fold;
     }
     return 0;
 }
 
 static void split_packs(struct split *split, uint32_t count, const struct set_options *options) {
-    struct splitting splitting = {.share = options->holdout,
-                                  .fold = options->fold.folds ? &options->fold : NULL,
-                                  .held = options->keep_holdout ? ROW_HELD : ROW_LEFT_OUT};
+    struct side_finder finder = {.share = options->holdout,
+                                 .fold = options->fold.folds ? &options->fold : NULL,
+                                 .held = options->keep_holdout ? ROW_HELD : ROW_LEFT_OUT};
     for (uint32_t p = 0; p < count; p++) {
-        splitting.side = split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
-        splitting.row = 0;
-        pack_read(split->packs[p], take_rows, &splitting);
+        finder.side = split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
+        finder.row = 0;
+        pack_read(split->packs[p], find_sides, &finder);
     }
-    split->held_out = splitting.held_out;
-    split->of_fold = splitting.of_fold;
+    split->held_out = finder.held_out;
+    split->of_fold = finder.of_fold;
 }
 
-static void leave_out(struct split *split, uint32_t pack, uint64_t row) {
+static void leave_out_row(struct split *split, uint32_t pack, uint64_t row) {
     if (!split->side[pack])
         split->side[pack] = memory_new(split->packs[pack]->facts->rows, 1); /* all ROW_TRAINED */
     split->side[pack][row] = ROW_LEFT_OUT;
@@ -64,7 +64,7 @@ static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
         enum row_side side = split_side(split, p, b, row);
         double weight = rows.weight[row];
         if (side == ROW_TRAINED && weight == 0)
-            leave_out(split, p, split->packs[p]->block[b].first_row + row);
+            leave_out_row(split, p, split->packs[p]->block[b].first_row + row);
         else if (side != ROW_LEFT_OUT && weight != 1) {
             split->weighted = true;
             split->trained_weighted |= side == ROW_TRAINED;
@@ -146,7 +146,7 @@ bool class_weight_parse(const char *text, size_t *label_length, double *weight) 
     while (end > text && end[-1] == ' ')
         end--;
     *label_length = (size_t)(end - text);
-    return *label_length && number_of_text(number, weight) && weight_is_sound(*weight);
+    return *label_length && number_of_text(number, weight) && weight_is_valid(*weight);
 }
 
 /* The first classes of the data, for a message. Free it. */
@@ -173,7 +173,7 @@ static int no_such_class(const struct labels *labels, const char *label) {
 }
 
 /* Takes one LABEL = WEIGHT. `given` marks the classes that have theirs. */
-static int take_class_weight(struct weighing *weighing, const struct labels *labels,
+static int take_class_weight(struct row_weights *row_weights, const struct labels *labels,
                              const char *text, bool *given) {
     size_t length = 0;
     double weight = 1;
@@ -190,19 +190,19 @@ static int take_class_weight(struct weighing *weighing, const struct labels *lab
         code = error_set(ERROR_DATA, "class_weight has two weights for the label \"%s\"",
                          labels->class_name[i]);
     if (!code) {
-        weighing->of_class[i] = weight;
+        row_weights->of_class[i] = weight;
         given[i] = true;
     }
     free(label);
     return code;
 }
 
-static int take_class_weights(struct weighing *weighing, const struct labels *labels,
+static int take_class_weights(struct row_weights *row_weights, const struct labels *labels,
                               const char *const *class_weight) {
     bool *given = memory_new(labels->classes, sizeof *given);
     int code = 0;
     for (; *class_weight && !code; class_weight++)
-        code = take_class_weight(weighing, labels, *class_weight, given);
+        code = take_class_weight(row_weights, labels, *class_weight, given);
     free(given);
     return code;
 }
@@ -210,21 +210,22 @@ static int take_class_weights(struct weighing *weighing, const struct labels *la
 /* ---- sums over rows ---- */
 
 /* Sums of weights before they are scaled; exact, so that no order of rows matters. */
-struct sums {
+struct weight_sums {
     struct exact all, held;
     struct exact *of_class; /* of training rows; or NULL */
     uint64_t rows;          /* trained on */
 };
 
-static void add_block(const struct weighing *weighing, const struct split *split,
-                      const struct labels *labels, uint32_t p, uint32_t b, struct sums *sums) {
+static void add_block_weights(const struct row_weights *row_weights, const struct split *split,
+                              const struct labels *labels, uint32_t p, uint32_t b,
+                              struct weight_sums *sums) {
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; row < rows.rows; row++) {
         enum row_side side = split_side(split, p, b, row);
         if (side == ROW_LEFT_OUT)
             continue;
         double label = label_of_row(labels, p, &rows, row);
-        double weight = weighing_of_row(weighing, &rows, row, label);
+        double weight = row_weight_of(row_weights, &rows, row, label);
         exact_add(side == ROW_HELD ? &sums->held : &sums->all, weight);
         if (side == ROW_TRAINED && sums->of_class)
             exact_add(&sums->of_class[(uint32_t)label], weight);
@@ -232,8 +233,8 @@ static void add_block(const struct weighing *weighing, const struct split *split
     }
 }
 
-static void add_rows(const struct weighing *weighing, const struct split *split,
-                     const struct labels *labels, struct sums *sums) {
+static void add_weights(const struct row_weights *row_weights, const struct split *split,
+                        const struct labels *labels, struct weight_sums *sums) {
     exact_init(&sums->all);
     exact_init(&sums->held);
     sums->rows = 0;
@@ -241,19 +242,19 @@ static void add_rows(const struct weighing *weighing, const struct split *split,
         exact_init(&sums->of_class[i]);
     for (uint32_t p = 0; p < split->count; p++)
         for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
-            add_block(weighing, split, labels, p, b, sums);
+            add_block_weights(row_weights, split, labels, p, b, sums);
 }
 
-static int balance(struct weighing *weighing, const struct split *split,
+static int balance(struct row_weights *row_weights, const struct split *split,
                    const struct labels *labels) {
-    struct sums sums = {.of_class = memory_new(labels->classes, sizeof *sums.of_class)};
+    struct weight_sums sums = {.of_class = memory_new(labels->classes, sizeof *sums.of_class)};
     int code = 0;
-    add_rows(weighing, split, labels, &sums);
+    add_weights(row_weights, split, labels, &sums);
     double all = exact_value(&sums.all);
     for (uint32_t i = 0; i < labels->classes && !code; i++) {
         double own = exact_value(&sums.of_class[i]);
-        weighing->of_class[i] = all / (labels->classes * own);
-        if (!weight_is_sound(weighing->of_class[i]))
+        row_weights->of_class[i] = all / (labels->classes * own);
+        if (!weight_is_valid(row_weights->of_class[i]))
             code =
                 error_set(ERROR_DATA,
                           "class_weight = %s: the rows of the label \"%s\" weigh %g of %g: there "
@@ -266,56 +267,56 @@ static int balance(struct weighing *weighing, const struct split *split,
 
 /* ---- both ---- */
 
-static int weigh_classes(struct weighing *weighing, const struct split *split,
+static int weigh_classes(struct row_weights *row_weights, const struct split *split,
                          const struct labels *labels, const char *const *class_weight) {
-    weighing->of_class = memory_new(labels->classes, sizeof *weighing->of_class);
+    row_weights->of_class = memory_new(labels->classes, sizeof *row_weights->of_class);
     for (uint32_t i = 0; i < labels->classes; i++)
-        weighing->of_class[i] = 1;
+        row_weights->of_class[i] = 1;
     if (!strcmp(class_weight[0], CLASS_WEIGHT_BALANCED))
-        return balance(weighing, split, labels);
-    return take_class_weights(weighing, labels, class_weight);
+        return balance(row_weights, split, labels);
+    return take_class_weights(row_weights, labels, class_weight);
 }
 
 /* Whether some class or row still weighs something else than the others. */
-static bool makes_a_difference(const struct weighing *weighing, const struct split *split,
+static bool makes_a_difference(const struct row_weights *row_weights, const struct split *split,
                                const struct labels *labels) {
     bool differ = split->weighted;
-    for (uint32_t i = 0; weighing->of_class && i < labels->classes; i++)
-        differ |= weighing->of_class[i] != weighing->of_class[0];
+    for (uint32_t i = 0; row_weights->of_class && i < labels->classes; i++)
+        differ |= row_weights->of_class[i] != row_weights->of_class[0];
     return differ;
 }
 
 /* Scales weights to a mean from 1 to 2 by a power of two, so that sums are as large beside the
  * values as they are without weights. */
-static int scale(struct weighing *weighing, const struct split *split,
+static int scale(struct row_weights *row_weights, const struct split *split,
                  const struct labels *labels) {
-    struct sums sums = {0};
-    add_rows(weighing, split, labels, &sums);
+    struct weight_sums sums = {0};
+    add_weights(row_weights, split, labels, &sums);
     double all = exact_value(&sums.all);
     if (!(all > 0))
         return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
                          pack_source(split->packs[0]));
-    weighing->exponent = -ilogb(fmax(all / (double)sums.rows, DBL_MIN));
-    add_rows(weighing, split, labels, &sums);
-    weighing->sum = exact_value(&sums.all);
-    weighing->held_sum = exact_value(&sums.held);
+    row_weights->exponent = -ilogb(fmax(all / (double)sums.rows, DBL_MIN));
+    add_weights(row_weights, split, labels, &sums);
+    row_weights->sum = exact_value(&sums.all);
+    row_weights->held_sum = exact_value(&sums.held);
     return 0;
 }
 
-int weighing_find(struct weighing *weighing, const struct split *split, const struct labels *labels,
-                  const char *const *class_weight) {
-    *weighing = (struct weighing){0};
+int row_weights_find(struct row_weights *row_weights, const struct split *split,
+                     const struct labels *labels, const char *const *class_weight) {
+    *row_weights = (struct row_weights){0};
     bool of_class = class_weight && *class_weight && labels->classes;
     if (!of_class && !split->weighted)
         return 0;
-    int code = of_class ? weigh_classes(weighing, split, labels, class_weight) : 0;
+    int code = of_class ? weigh_classes(row_weights, split, labels, class_weight) : 0;
     if (!code)
-        code = scale(weighing, split, labels);
-    weighing->weighted = !code && makes_a_difference(weighing, split, labels);
+        code = scale(row_weights, split, labels);
+    row_weights->weighted = !code && makes_a_difference(row_weights, split, labels);
     return code;
 }
 
-void weighing_release(struct weighing *weighing) {
-    free(weighing->of_class);
-    *weighing = (struct weighing){0};
+void row_weights_release(struct row_weights *row_weights) {
+    free(row_weights->of_class);
+    *row_weights = (struct row_weights){0};
 }

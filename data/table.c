@@ -261,7 +261,7 @@ static bool read_missing(const json_t *list, struct table *table) {
     return sound;
 }
 
-static bool read_table(const json_t *object, struct table *table) {
+static bool read_columns(const json_t *object, struct table *table) {
     const json_t *columns = json_object_get(object, "columns");
     bool named = json_object_get(json_array_get(columns, 0), "name");
     for (uint32_t i = 0; i < table->columns; i++)
@@ -280,7 +280,7 @@ static bool read_table(const json_t *object, struct table *table) {
 int table_of_json(const json_t *object, const char *where, struct table **result) {
     size_t columns = json_array_size(json_object_get(object, "columns"));
     struct table *table = table_new(columns <= UINT32_MAX ? (uint32_t)columns : 0);
-    if (table->columns && read_table(object, table)) {
+    if (table->columns && read_columns(object, table)) {
         *result = table;
         return 0;
     }

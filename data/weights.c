@@ -19,7 +19,7 @@ struct weights {
     uint64_t taken;
 };
 
-bool weight_is_sound(double weight) {
+bool weight_is_valid(double weight) {
     return weight >= 0 && weight <= WEIGHT_MAX;
 }
 
@@ -52,22 +52,22 @@ static bool has_text(const struct weights *weights) {
     return weights->at && weights->at < weights->text.text + weights->text.text_length;
 }
 
-static int next_block(struct weights *weights) {
+static int next_weights_block(struct weights *weights) {
     int code = blocks_next(&weights->blocks, &weights->text);
     weights->at = weights->text.text;
     weights->line = weights->text.first_line;
     return code;
 }
 
-static bool is_space(char c) {
+static bool is_line_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
 /* The next line that is not blank, without blanks around it and ended with a 0; NULL behind the
  * last. */
-static int next_line(struct weights *weights, char **line) {
+static int next_weight_line(struct weights *weights, char **line) {
     for (*line = NULL; !*line;) {
-        int code = has_text(weights) ? 0 : next_block(weights);
+        int code = has_text(weights) ? 0 : next_weights_block(weights);
         if (code || !has_text(weights))
             return code;
         char *end = weights->text.text + weights->text.text_length;
@@ -75,9 +75,9 @@ static int next_line(struct weights *weights, char **line) {
         char *from = weights->at, *last = break_ ? break_ : end;
         weights->at = break_ ? break_ + 1 : end;
         weights->line++;
-        while (from < last && is_space(*from))
+        while (from < last && is_line_blank(*from))
             from++;
-        while (last > from && is_space(last[-1]))
+        while (last > from && is_line_blank(last[-1]))
             last--;
         *last = '\0';
         *line = last > from ? from : NULL;
@@ -92,15 +92,15 @@ static int too_few(const struct weights *weights) {
                      weights->path, (unsigned long long)weights->taken, weights->data);
 }
 
-static int take_weight(struct weights *weights, double *weight) {
+static int next_weight(struct weights *weights, double *weight) {
     char *line;
-    int code = next_line(weights, &line);
+    int code = next_weight_line(weights, &line);
     if (code)
         return code;
     if (!line)
         return too_few(weights);
     weights->taken++;
-    if (number_of_text(line, weight) && weight_is_sound(*weight))
+    if (number_of_text(line, weight) && weight_is_valid(*weight))
         return 0;
     return error_set(ERROR_DATA, "%s:%llu: \"%.40s\" is no weight: allowed: a number from 0 to %g",
                      weights->path, (unsigned long long)weights->line - 1, line, WEIGHT_MAX);
@@ -112,9 +112,9 @@ int weights_take(struct weights *weights, struct batch *batch) {
     for (uint32_t row = 0; row <= batch->row_count; row++) {
         int code = 0;
         for (; !code && bad < batch->bad_count && batch->bad[bad].row <= row; bad++)
-            code = take_weight(weights, &ignored);
+            code = next_weight(weights, &ignored);
         if (!code && row < batch->row_count)
-            code = take_weight(weights, &weight);
+            code = next_weight(weights, &weight);
         if (code)
             return code;
         if (row < batch->row_count)
@@ -129,7 +129,7 @@ static int too_many(struct weights *weights) {
     int code;
     do
         weights->taken++;
-    while (!(code = next_line(weights, &line)) && line);
+    while (!(code = next_weight_line(weights, &line)) && line);
     return code ? code
                 : error_set(ERROR_DATA, "%s has %llu weights, but %s has %llu rows", weights->path,
                             (unsigned long long)weights->taken, weights->data,
@@ -138,7 +138,7 @@ static int too_many(struct weights *weights) {
 
 int weights_end(struct weights *weights, struct source_report *report) {
     char *line;
-    int code = next_line(weights, &line);
+    int code = next_weight_line(weights, &line);
     if (!code && line)
         code = too_many(weights);
     if (!code)

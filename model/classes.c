@@ -54,29 +54,29 @@ void weight_sum_release(struct weight_sum *sum) {
 
 /* ---- which class a label means ---- */
 
-struct number {
+struct named_number {
     double value;
     uint32_t class;
 };
 
-struct text {
+struct named_text {
     const char *value;
     uint32_t class;
 };
 
 struct class_table {
-    struct number *numbers; /* names that are numbers, sorted */
-    struct text *texts;     /* the others, sorted */
+    struct named_number *numbers; /* names that are numbers, sorted */
+    struct named_text *texts;     /* the others, sorted */
     uint32_t number_count, text_count;
 };
 
-static int compare_numbers(const void *a, const void *b) {
-    double x = ((const struct number *)a)->value, y = ((const struct number *)b)->value;
+static int compare_named_numbers(const void *a, const void *b) {
+    double x = ((const struct named_number *)a)->value, y = ((const struct named_number *)b)->value;
     return (x > y) - (x < y);
 }
 
-static int compare_texts(const void *a, const void *b) {
-    return strcmp(((const struct text *)a)->value, ((const struct text *)b)->value);
+static int compare_named_texts(const void *a, const void *b) {
+    return strcmp(((const struct named_text *)a)->value, ((const struct named_text *)b)->value);
 }
 
 struct class_table *class_table_new(const struct model_layout *layout) {
@@ -87,12 +87,12 @@ struct class_table *class_table_new(const struct model_layout *layout) {
         const char *name = layout->class_names[i];
         double value;
         if (number_of_text(name, &value))
-            table->numbers[table->number_count++] = (struct number){value, i};
+            table->numbers[table->number_count++] = (struct named_number){value, i};
         else
-            table->texts[table->text_count++] = (struct text){name, i};
+            table->texts[table->text_count++] = (struct named_text){name, i};
     }
-    qsort(table->numbers, table->number_count, sizeof *table->numbers, compare_numbers);
-    qsort(table->texts, table->text_count, sizeof *table->texts, compare_texts);
+    qsort(table->numbers, table->number_count, sizeof *table->numbers, compare_named_numbers);
+    qsort(table->texts, table->text_count, sizeof *table->texts, compare_named_texts);
     return table;
 }
 
@@ -104,19 +104,19 @@ void class_table_free(struct class_table *table) {
     free(table);
 }
 
-static const struct text *find_text(const struct class_table *table, const char *text) {
-    struct text key = {.value = text};
-    return bsearch(&key, table->texts, table->text_count, sizeof key, compare_texts);
+static const struct named_text *find_text(const struct class_table *table, const char *text) {
+    struct named_text key = {.value = text};
+    return bsearch(&key, table->texts, table->text_count, sizeof key, compare_named_texts);
 }
 
 uint32_t class_table_find(const struct class_table *table, double number, const char *text) {
     if (!text) {
-        struct number key = {.value = number};
-        const struct number *found =
-            bsearch(&key, table->numbers, table->number_count, sizeof key, compare_numbers);
+        struct named_number key = {.value = number};
+        const struct named_number *found =
+            bsearch(&key, table->numbers, table->number_count, sizeof key, compare_named_numbers);
         return found ? found->class : LABEL_UNSEEN;
     }
-    const struct text *found = find_text(table, text);
+    const struct named_text *found = find_text(table, text);
     if (!found) {
         json_t *stored = text_to_json(text); /* the form that names have in model.json */
         found = find_text(table, json_string_value(stored));
@@ -134,11 +134,11 @@ uint32_t class_table_find_name(const struct class_table *table, const char *name
 /* ---- which classes are predicted for which ---- */
 
 /* Of one class. */
-struct counts {
+struct class_counts {
     struct weight_sum examples, predicted, hits;
 };
 
-static void counts_release(struct counts *counts) {
+static void counts_release(struct class_counts *counts) {
     weight_sum_release(&counts->examples);
     weight_sum_release(&counts->predicted);
     weight_sum_release(&counts->hits);
@@ -147,7 +147,7 @@ static void counts_release(struct counts *counts) {
 struct confusion {
     uint32_t classes;
     struct weight_sum unseen;
-    struct counts *of;
+    struct class_counts *of;
     struct weight_sum *cell; /* classes × classes, or NULL */
 };
 
@@ -196,7 +196,7 @@ static double share(double part, double all) {
     return all > 0 ? part / all : NAN;
 }
 
-static struct quality quality_of(const struct counts *counts) {
+static struct quality quality_of(const struct class_counts *counts) {
     double hits = weight_sum_value(&counts->hits);
     struct quality quality = {.examples = weight_sum_value(&counts->examples),
                               .predicted = weight_sum_value(&counts->predicted)};
@@ -259,7 +259,7 @@ static json_t *amount(const struct weight_sum *sum) {
 }
 
 json_t *confusion_class_json(const struct confusion *confusion, uint32_t class, const char *name) {
-    const struct counts *counts = &confusion->of[class];
+    const struct class_counts *counts = &confusion->of[class];
     struct quality quality = quality_of(counts);
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "class", text_to_json(name), "examples",
                      amount(&counts->examples), "precision", number_json(quality.precision),
@@ -330,7 +330,7 @@ void listed_add(struct listed *listed, const double *margins, bool unseen, doubl
     bool right = !unseen;
     for (uint32_t k = 0; k < listed->layout->classes; k++) {
         bool has = listed->has[k] != 0, predicted = margins[k] > 0;
-        struct counts *counts = &listed->confusion->of[k];
+        struct class_counts *counts = &listed->confusion->of[k];
         if (has)
             weight_sum_add(&counts->examples, weight);
         if (predicted)
@@ -347,7 +347,7 @@ void listed_add(struct listed *listed, const double *margins, bool unseen, doubl
 void listed_finish(const struct listed *listed, struct score_figures *result) {
     const struct confusion *confusion = listed->confusion;
     double weights = weight_sum_value(&listed->all);
-    struct counts all = {0};
+    struct class_counts all = {0};
     for (uint32_t k = 0; k < confusion->classes; k++) {
         weight_sum_merge(&all.examples, &confusion->of[k].examples);
         weight_sum_merge(&all.predicted, &confusion->of[k].predicted);

@@ -91,7 +91,7 @@ static void put_json(json_t *value, FILE *file) {
     json_decref(value);
 }
 
-static void put_numbers(const double *values, uint32_t count, uint64_t stride, FILE *file) {
+static void put_weights(const double *values, uint32_t count, uint64_t stride, FILE *file) {
     for (uint32_t k = 0; k < count; k++)
         fprintf(file, "%c%.17g", k ? ',' : '[', values[k * stride]);
     putc(']', file);
@@ -112,7 +112,7 @@ static void put_head(const struct model *model, FILE *file) {
     put_json(hash ? json_incref(hash) : json_null(), file);
     if (model->bias) {
         fputs(",\n\"intercepts\":", file);
-        put_numbers(model->bias, layout->outputs, 1, file);
+        put_weights(model->bias, layout->outputs, 1, file);
     }
 }
 
@@ -129,7 +129,7 @@ static void write_json(const struct model *model, const double *deviation, FILE 
             putc(',', file);
         }
         fputs("\"weights\":", file);
-        put_numbers(model->weight + j, model_rows(layout), layout->features, file);
+        put_weights(model->weight + j, model_rows(layout), layout->features, file);
         if (deviation && isfinite(deviation[j]))
             fprintf(file, ",\"deviation\":%.17g", deviation[j]);
         putc('}', file);
@@ -152,7 +152,7 @@ static void write_json(const struct model *model, const double *deviation, FILE 
 #define NUMBER_BYTES_MAX 25 /* what "%.17g " may write */
 
 /* Weights a line. */
-static uint32_t columns_of(const struct model_layout *layout) {
+static uint32_t liblinear_columns(const struct model_layout *layout) {
     return layout->outputs > 2 ? layout->outputs : 1;
 }
 
@@ -161,7 +161,7 @@ static uint64_t lines_of(const struct model_layout *layout) {
 }
 
 static int check_indices(const struct model_layout *layout) {
-    uint64_t lines = lines_of(layout), columns = columns_of(layout);
+    uint64_t lines = lines_of(layout), columns = liblinear_columns(layout);
     if (layout->features && layout->feature_id[0] == 0)
         return error_set(ERROR_DATA, "the model has a feature 0, but LIBLINEAR's features count "
                                      "from 1; --format tsv and json have it");
@@ -211,7 +211,7 @@ static int label_of(const struct model_layout *layout, bool integers, uint32_t c
 /* The solver that predicts as the objective does; NULL if LIBLINEAR has none. */
 static const char *solver_of(const struct model_layout *layout) {
     const struct objective *objective = objective_find(layout->objective);
-    return columns_of(layout) > 1 ? objective->liblinear_classes : objective->liblinear;
+    return liblinear_columns(layout) > 1 ? objective->liblinear_classes : objective->liblinear;
 }
 
 static int check_liblinear(const struct model *model) {
@@ -228,7 +228,7 @@ static int check_liblinear(const struct model *model) {
         for (uint32_t k = 0; k < layout->classes; k++)
             log_warning("LIBLINEAR's labels are integers: %u stands for \"%s\"", k,
                         layout->class_names[k]);
-    if (columns_of(layout) > 1)
+    if (liblinear_columns(layout) > 1)
         log_info("with more than two classes LIBLINEAR's file predicts the class, but gives no "
                  "probabilities");
     return 0;
@@ -268,8 +268,8 @@ static void write_liblinear(const struct model *model, FILE *file) {
     put_liblinear_head(model, file);
     for (uint64_t j = 0; j < layout->features; j++, next++) {
         for (; next < layout->feature_id[j]; next++)
-            for (uint32_t k = 0; k < columns_of(layout); k++)
-                fputs(k + 1 < columns_of(layout) ? "0 " : "0\n", file);
+            for (uint32_t k = 0; k < liblinear_columns(layout); k++)
+                fputs(k + 1 < liblinear_columns(layout) ? "0 " : "0\n", file);
         put_line(layout, model->weight + j, layout->features, file);
     }
     if (model->bias)
@@ -305,13 +305,13 @@ void export_write(const struct model *model, enum export_format format, const do
 
 /* ---- the heaviest weights ---- */
 
-struct heavy {
+struct heavy_weight {
     double size, weight; /* size: |weight| */
     uint64_t feature;
 };
 
-static int compare(const void *a, const void *b) {
-    const struct heavy *x = a, *y = b;
+static int compare_heavy(const void *a, const void *b) {
+    const struct heavy_weight *x = a, *y = b;
     if (x->size != y->size)
         return x->size < y->size ? 1 : -1;
     return (x->feature > y->feature) - (x->feature < y->feature);
@@ -320,7 +320,7 @@ static int compare(const void *a, const void *b) {
 /* Lists up to `count` weights of an output that are not 0, the heaviest first; free *heavy. Each
  * time that twice as many are listed, the lighter half goes. Returns how many there are. */
 static size_t find_heavy(const struct model *model, uint32_t output, size_t count,
-                         struct heavy **heavy) {
+                         struct heavy_weight **heavy) {
     uint64_t features = model->layout.features;
     const double *weight = model->weight + output * features;
     size_t found = 0, most = features < count ? (size_t)features : count;
@@ -328,13 +328,13 @@ static size_t find_heavy(const struct model *model, uint32_t output, size_t coun
     for (uint64_t j = 0; j < features; j++) {
         if (weight[j] == 0)
             continue;
-        (*heavy)[found++] = (struct heavy){.size = fabs(weight[j]), .weight = weight[j], j};
+        (*heavy)[found++] = (struct heavy_weight){.size = fabs(weight[j]), .weight = weight[j], j};
         if (found < 2 * most)
             continue;
-        qsort(*heavy, found, sizeof **heavy, compare);
+        qsort(*heavy, found, sizeof **heavy, compare_heavy);
         found = most;
     }
-    qsort(*heavy, found, sizeof **heavy, compare);
+    qsort(*heavy, found, sizeof **heavy, compare_heavy);
     return found < most ? found : most;
 }
 
@@ -361,7 +361,7 @@ static void put_heading(const struct model_layout *layout, uint32_t output, FILE
     }
 }
 
-static void put_weight(const struct heavy *heavy, const double *deviation, FILE *file) {
+static void put_weight(const struct heavy_weight *heavy, const double *deviation, FILE *file) {
     fprintf(file, "%14.6g  ", heavy->weight);
     if (deviation && isfinite(deviation[heavy->feature]))
         fprintf(file, "%12.4g  ", heavy->weight * deviation[heavy->feature]);
@@ -388,7 +388,7 @@ void export_write_top(const struct model *model, size_t count, const double *dev
     if (deviation)
         fputs("        weight  of deviation  feature\n", file);
     for (uint32_t k = 0; k < model_rows(layout); k++) {
-        struct heavy *heavy;
+        struct heavy_weight *heavy;
         size_t found = find_heavy(model, k, count, &heavy);
         put_heading(layout, k, file);
         for (size_t i = 0; i < found; i++) {
@@ -413,7 +413,7 @@ static json_t *class_json(const struct model_layout *layout, uint32_t output) {
 }
 
 static json_t *weights_json(const struct model *model, uint32_t output, size_t count) {
-    struct heavy *heavy;
+    struct heavy_weight *heavy;
     size_t found = find_heavy(model, output, count, &heavy);
     json_t *weights = json_array();
     for (size_t i = 0; i < found; i++)

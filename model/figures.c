@@ -46,14 +46,14 @@ static void residuals_free(struct residuals *residuals) {
 #define EQUAL 1e-30
 
 /* a·b as two doubles whose sum it is. */
-static void split(double a, double b, double *high, double *low) {
+static void split_product(double a, double b, double *high, double *low) {
     *high = a * b;
     *low = fma(a, b, -*high);
 }
 
 static void add_product(struct exact *sum, double a, double b) {
     double high, low;
-    split(a, b, &high, &low);
+    split_product(a, b, &high, &low);
     exact_add(sum, high);
     exact_add(sum, low);
 }
@@ -66,7 +66,7 @@ static void residuals_add(struct residuals *residuals, double prediction, double
         weight_sum_add(&residuals->covered, weight);
     exact_add(&residuals->half_squares, weight * (0.5 * residual * residual));
     exact_add(residual > 0 ? &residuals->above : &residuals->below, weight * fabs(residual));
-    split(weight, target, &high, &low);
+    split_product(weight, target, &high, &low);
     exact_add(&residuals->targets, high);
     exact_add(&residuals->targets, low);
     add_product(&residuals->target_squares, high, target);
@@ -82,7 +82,7 @@ static double spread(const struct residuals *residuals) {
     exact_add(&rest, -sum);
     add_product(&total, -2 * mean, sum);
     add_product(&total, -2 * mean, exact_value(&rest));
-    split(mean, mean, &high, &low);
+    split_product(mean, mean, &high, &low);
     add_product(&total, high, weights);
     add_product(&total, low, weights);
     add_product(&total, high, weights_low);
@@ -185,7 +185,7 @@ static const double *predict(struct figures *figures, const double *margins) {
     return figures->prediction;
 }
 
-static void count(struct figures *figures, const double *margins, double label, double weight) {
+static void add_loss(struct figures *figures, const double *margins, double label, double weight) {
     size_t outputs = figures->layout->outputs;
     weight_sum_add(&figures->all, weight);
     if (weight > 0) /* else the label may be one that the loss does not allow */
@@ -230,7 +230,7 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
     if (class == LABEL_UNSEEN)
         return;
     const double *prediction = predict(figures, margins);
-    count(figures, margins, class, weight);
+    add_loss(figures, margins, class, weight);
     if (figures->objective->figures & FIGURE_LOG_LOSS)
         exact_add(&figures->brier, weight * brier(outputs, prediction, class));
     exact_add(&figures->rank_error, weight * fabs((double)answer - (double)class));
@@ -240,7 +240,7 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
 
 static void count_target(struct figures *figures, const double *margins, double target,
                          double weight) {
-    count(figures, margins, target, weight);
+    add_loss(figures, margins, target, weight);
     residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
 }
 

@@ -9,7 +9,7 @@
 
 /* A score with the weight of its example: positive in the class that is looked at, else negative.
  */
-struct entry {
+struct ranked_score {
     double score, weight;
 };
 
@@ -17,7 +17,7 @@ struct ranking {
     uint32_t outputs;
     uint64_t count;
     bool overflowed;
-    struct entry *entry; /* one output */
+    struct ranked_score *entry; /* one output */
     uint64_t capacity;
     double *score; /* several: `outputs` an example */
     uint32_t *class;
@@ -58,7 +58,7 @@ static void overflow(struct ranking *ranking) {
 
 static void add_entry(struct ranking *ranking, double score, double weight) {
     MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
-    ranking->entry[ranking->count++] = (struct entry){score, weight};
+    ranking->entry[ranking->count++] = (struct ranked_score){score, weight};
 }
 
 static void add_scores(struct ranking *ranking, const double *scores, double weight) {
@@ -101,7 +101,7 @@ void ranking_add_listed(struct ranking *ranking, const double *scores, const dou
 
 void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight) {
     uint64_t each = ranking->outputs == 1
-                        ? sizeof(struct entry)
+                        ? sizeof(struct ranked_score)
                         : (ranking->outputs + 1) * sizeof(double) + sizeof(uint32_t);
     if (!has_room(ranking, each, weight))
         return;
@@ -115,8 +115,8 @@ void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, 
 
 /* From the highest score down; the weights decide between equal scores, so that sums over them have
  * one order. */
-static int compare(const void *a, const void *b) {
-    const struct entry *x = a, *y = b;
+static int compare_scores(const void *a, const void *b) {
+    const struct ranked_score *x = a, *y = b;
     if (x->score != y->score)
         return x->score < y->score ? 1 : -1;
     return (x->weight > y->weight) - (x->weight < y->weight);
@@ -138,12 +138,13 @@ static double twofold_value(const struct twofold *sum) {
 }
 
 /* The weights of the positives and negatives with scores down to some threshold. */
-struct weights {
+struct weight_pair {
     struct twofold positive, negative;
 };
 
 /* Adds all entries with the score of the first. Returns how many there are. */
-static uint64_t add_equals(struct weights *weights, const struct entry *first, uint64_t count) {
+static uint64_t add_equals(struct weight_pair *weights, const struct ranked_score *first,
+                           uint64_t count) {
     uint64_t i = 0;
     for (; i < count && first[i].score == first->score; i++)
         if (first[i].weight > 0)
@@ -155,12 +156,12 @@ static uint64_t add_equals(struct weights *weights, const struct entry *first, u
 
 /* A step in positives of d, between negatives a before it and b after it, wins against all
  * negatives below and half of those between: d·(2·all − a − b) halves. */
-static struct ranked rank(struct entry *entries, uint64_t count) {
-    struct weights all = {0}, now = {0};
+static struct ranked rank(struct ranked_score *entries, uint64_t count) {
+    struct weight_pair all = {0}, now = {0};
     struct exact halves, precision;
     exact_init(&halves);
     exact_init(&precision);
-    qsort(entries, count, sizeof *entries, compare);
+    qsort(entries, count, sizeof *entries, compare_scores);
     for (uint64_t i = 0; i < count;)
         i += add_equals(&all, entries + i, count - i);
     double positives = twofold_value(&all.positive), negatives = twofold_value(&all.negative);
@@ -179,17 +180,18 @@ static struct ranked rank(struct entry *entries, uint64_t count) {
         .average_precision = any ? exact_value(&precision) / positives : NAN};
 }
 
-static void copy_entries(const struct ranking *ranking, uint32_t class, struct entry *entries) {
+static void copy_entries(const struct ranking *ranking, uint32_t class,
+                         struct ranked_score *entries) {
     for (uint64_t i = 0; i < ranking->count; i++) {
         double weight = ranking->weight[i];
         uint64_t at = i * ranking->outputs + class;
         bool own = ranking->has ? ranking->has[at] : ranking->class[i] == class;
-        entries[i] = (struct entry){ranking->score[at], own ? weight : -weight};
+        entries[i] = (struct ranked_score){ranking->score[at], own ? weight : -weight};
     }
 }
 
 struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
-    struct entry *entries = memory_new(ranking->count, sizeof *entries);
+    struct ranked_score *entries = memory_new(ranking->count, sizeof *entries);
     if (ranking->outputs > 1)
         copy_entries(ranking, class, entries);
     else if (ranking->count)

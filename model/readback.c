@@ -35,7 +35,7 @@ struct readback {
 
 /* ---- what is noted of the run ---- */
 
-static int compare_numbers(const void *a, const void *b) {
+static int compare_ids(const void *a, const void *b) {
     const uint64_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
@@ -51,7 +51,7 @@ static void list_features(struct readback *readback) {
     for (uint64_t i = 0; i < count; i++)
         feature[i] =
             layout->plugin ? rank_from(layout, 0, sample->column_id[i]) : sample->column[i];
-    qsort(feature, count, sizeof *feature, compare_numbers);
+    qsort(feature, count, sizeof *feature, compare_ids);
     for (uint64_t i = 0; i < count; i++)
         if (!i || feature[i] != feature[i - 1])
             feature[differ++] = feature[i];
@@ -59,7 +59,7 @@ static void list_features(struct readback *readback) {
     readback->features = differ;
 }
 
-static void note(struct readback *readback, uint32_t tensor, uint64_t row) {
+static void note_value(struct readback *readback, uint32_t tensor, uint64_t row) {
     const struct layout_tensor *of = &readback->vector.tensor[tensor];
     for (uint64_t column = 0; column < of->columns; column++) {
         MEMORY_ROOM(readback->noted, readback->count, readback->capacity);
@@ -79,7 +79,7 @@ static void note_tensor(struct readback *readback, uint32_t tensor) {
     uint64_t most = (by_feature ? BY_FEATURE_MOST : OTHERS_MOST) / (of->columns ? of->columns : 1);
     uint64_t rows = by_feature ? readback->features : of->rows;
     for (uint64_t i = 0; i < rows && i <= most; i++)
-        note(readback, tensor, by_feature ? readback->feature[i] : i);
+        note_value(readback, tensor, by_feature ? readback->feature[i] : i);
 }
 
 struct readback *readback_new(const struct model_layout *layout, const struct sample *sample) {
@@ -165,7 +165,7 @@ static int refuse_parameter(const struct readback *readback, const struct noted 
                      noted->value, found);
 }
 
-static int check_parameters(const struct readback *readback, const struct model *model) {
+static int compare_parameters(const struct readback *readback, const struct model *model) {
     struct layout vector = model_tensors(&model->layout);
     if (vector.count != readback->vector.count)
         return error_set(ERROR_INTERNAL, "it has %u tensors, and the run had %u", vector.count,
@@ -188,34 +188,34 @@ static int check_parameters(const struct readback *readback, const struct model 
 /* ---- the rows ---- */
 
 /* A feature by its original id, and its value in a row. */
-struct part {
+struct stored_part {
     uint64_t id;
     double value;
 };
 
 static int compare_parts(const void *a, const void *b) {
-    const struct part *x = a, *y = b;
+    const struct stored_part *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct part *parts_of_set(const struct sample *sample, uint32_t row, size_t *count) {
+static struct stored_part *parts_of_set(const struct sample *sample, uint32_t row, size_t *count) {
     uint64_t first = sample->stored_start[row];
     *count = sample->stored_start[row + 1] - first;
-    struct part *parts = memory_new(*count, sizeof *parts);
+    struct stored_part *parts = memory_new(*count, sizeof *parts);
     for (size_t i = 0; i < *count; i++)
-        parts[i] = (struct part){sample->column_id[first + i], sample->stored[first + i]};
+        parts[i] = (struct stored_part){sample->column_id[first + i], sample->stored[first + i]};
     qsort(parts, *count, sizeof *parts, compare_parts);
     return parts;
 }
 
-static struct part *parts_of_terms(const struct model_layout *layout, const struct terms *terms,
-                                   size_t *count) {
-    struct part *parts = memory_new(terms->count, sizeof *parts);
+static struct stored_part *parts_of_terms(const struct model_layout *layout,
+                                          const struct terms *terms, size_t *count) {
+    struct stored_part *parts = memory_new(terms->count, sizeof *parts);
     *count = 0;
     for (size_t i = 0; i < terms->count; i++)
         if (terms->value[i] != 0)
             parts[(*count)++] =
-                (struct part){layout->feature_id[terms->feature[i]], terms->value[i]};
+                (struct stored_part){layout->feature_id[terms->feature[i]], terms->value[i]};
     qsort(parts, *count, sizeof *parts, compare_parts);
     return parts;
 }
@@ -227,8 +227,9 @@ static const char *name_of_id(const struct model_layout *model, uint64_t id, cha
     return name_of(id, known ? model->feature_names[rank] : NULL, text);
 }
 
-static int compare_row(const struct model_layout *model, uint64_t row, const struct part *set,
-                       size_t in_set, const struct part *file, size_t in_file) {
+static int compare_row(const struct model_layout *model, uint64_t row,
+                       const struct stored_part *set, size_t in_set, const struct stored_part *file,
+                       size_t in_file) {
     char name[NAME_TEXT];
     for (size_t i = 0; i < in_set || i < in_file; i++) {
         bool here = i < in_set, there = i < in_file;
@@ -245,11 +246,11 @@ static int compare_row(const struct model_layout *model, uint64_t row, const str
     return 0;
 }
 
-static int check_row(const struct readback *readback, const struct model *model, uint32_t row,
-                     const struct terms *terms) {
+static int check_sample_row(const struct readback *readback, const struct model *model,
+                            uint32_t row, const struct terms *terms) {
     size_t in_set, in_file;
-    struct part *set = parts_of_set(readback->sample, row, &in_set);
-    struct part *file = parts_of_terms(&model->layout, terms, &in_file);
+    struct stored_part *set = parts_of_set(readback->sample, row, &in_set);
+    struct stored_part *file = parts_of_terms(&model->layout, terms, &in_file);
     int code = compare_row(&model->layout, readback->sample->row[row], set, in_set, file, in_file);
     free(set);
     free(file);
@@ -272,7 +273,7 @@ static int check_rows(const struct readback *readback, const struct model *model
     for (uint32_t row = 0; row < sample->count && !code; row++) {
         terms.count = 0;
         term_mapper_row(&mapper, &rows, row, &terms);
-        code = check_row(readback, model, row, &terms);
+        code = check_sample_row(readback, model, row, &terms);
         terms_append(margins_terms(margins), &terms);
         margins_end_row(margins);
         if (!code && margins_full(margins))
@@ -293,7 +294,7 @@ int readback_check(const struct readback *readback, const char *folder, const ch
         code = error_set(ERROR_DATA, "%s has the hash %s, and was written with %s", folder,
                          model->sha256, sha256);
     if (!code)
-        code = check_parameters(readback, model);
+        code = compare_parameters(readback, model);
     if (!code)
         code = check_rows(readback, model);
     model_close(model);

@@ -38,7 +38,7 @@ struct scorer {
 };
 
 /* Adds a row to the block. */
-static void gather(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
+static void add_row_terms(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     uint64_t known = term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
     margins_end_row(scorer->margins);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};
@@ -69,16 +69,16 @@ static uint64_t first_missing(const struct model_layout *layout, const struct so
 }
 
 /* Names the line of the file, or the row of a pack. */
-static int refuse(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
-                  const char *why) {
+static int row_error(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
+                     const char *why) {
     return error_set(ERROR_DATA, rows->line ? "%s:%llu: %s" : "%s: row %llu: %s", scorer->path,
                      (unsigned long long)source_row_line(rows, row), why);
 }
 
 /* A CSV row has a value for every column. A row that lacks one belongs to another table, or its
  * label is in another column than in training. */
-static int refuse_row(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
-                      uint64_t known) {
+static int missing_values_error(const struct scorer *scorer, const struct source_rows *rows,
+                                uint32_t row, uint64_t known) {
     const struct model_layout *layout = &scorer->model->layout;
     uint64_t missing = first_missing(layout, rows, row);
     char name[NAME_TEXT], why[NAME_TEXT + 256];
@@ -88,7 +88,7 @@ static int refuse_row(const struct scorer *scorer, const struct source_rows *row
              (unsigned long long)layout->feature_id[missing],
              name_in_brackets(layout, missing, name), (unsigned long long)known,
              (unsigned long long)layout->features);
-    return refuse(scorer, rows, row, why);
+    return row_error(scorer, rows, row, why);
 }
 
 /* The margin, or the number that is predicted from it. */
@@ -109,7 +109,7 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
     char why[256];
     snprintf(why, sizeof why, "the label is %g; a model for %s needs %s", label, objective->name,
              objective->label_allowed);
-    return refuse(scorer, rows, row, why);
+    return row_error(scorer, rows, row, why);
 }
 
 /* Whether every row of the format has a value for every column. */
@@ -131,14 +131,14 @@ static int check_reach(struct scorer *scorer, const struct source_rows *rows, ui
              margins[k]);
     return rows->line ? source_reject(&scorer->report, scorer->path, scorer->bad_lines_max,
                                       source_row_line(rows, row), why)
-                      : refuse(scorer, rows, row, why);
+                      : row_error(scorer, rows, row, why);
 }
 
 static int check_row(struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *row, const double *margins, bool *bad) {
     const struct model_layout *layout = &scorer->model->layout;
     if (is_complete(scorer->report.format) && !layout->table && row->known < layout->features)
-        return refuse_row(scorer, rows, row->number, row->known);
+        return missing_values_error(scorer, rows, row->number, row->known);
     int code = check_reach(scorer, rows, row->number, margins, bad);
     return code || *bad || !scorer->figures ? code : check_label(scorer, rows, row->number);
 }
@@ -227,14 +227,14 @@ static int score_block(struct scorer *scorer, const struct source_rows *rows, ui
     return code;
 }
 
-static int take_rows(void *context, const struct source_rows *rows) {
+static int score_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     uint64_t bad = 0;
     int code = scorer->names_checked ? 0 : check_columns(scorer);
     for (uint32_t row = 0; row < rows->count && !code; row++) {
         if (scorer->pick && !holdout_picks(scorer->pick, holdout_hash(rows, row)))
             continue;
-        gather(scorer, rows, row);
+        add_row_terms(scorer, rows, row);
         if (margins_full(scorer->margins))
             code = score_block(scorer, rows, &bad);
     }
@@ -265,7 +265,7 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
         if (beside)
             source_beside_name(beside, number, &reading);
         struct source_report *report = &scorer->report;
-        int code = source_read(*paths, &reading, threads, take_rows, scorer, report);
+        int code = source_read(*paths, &reading, threads, score_rows, scorer, report);
         if (!code)
             warn_rejected(scorer->path, report);
         source_report_release(report);
@@ -283,20 +283,20 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
         scorer->path = pack_source(packs[i]);
         scorer->names_checked = false;
         pack_report(packs[i], &scorer->report);
-        code = pack_read(packs[i], take_rows, scorer);
+        code = pack_read(packs[i], score_rows, scorer);
         source_report_release(&scorer->report);
     }
     return code;
 }
 
-static void begin(struct scorer *scorer, const struct model *model) {
+static void scorer_init(struct scorer *scorer, const struct model *model) {
     *scorer = (struct scorer){.model = model, .objective = objective_find(model->layout.objective)};
     scorer->margins = margins_new(model);
     term_mapper_init(&scorer->mapper, model);
 }
 
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
-static int finish(struct scorer *scorer, int code, struct score_figures *figures) {
+static int scorer_finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
         figures_finish(scorer->figures, figures);
         figures->unseen_features = scorer->mapper.unseen;
@@ -318,7 +318,7 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     int code = output ? score_check_output(&model->layout, output) : 0;
     if (code)
         return code;
-    begin(&scorer, model);
+    scorer_init(&scorer, model);
     if (figures)
         scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.output = output;
@@ -329,24 +329,24 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     struct source_options reading = *options;
     reading.ignores_weights = !figures;
     scorer.bad_lines_max = reading.bad_lines_max;
-    return finish(&scorer, read_files(&scorer, paths, beside, &reading, threads), figures);
+    return scorer_finish(&scorer, read_files(&scorer, paths, beside, &reading, threads), figures);
 }
 
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,
                 const struct holdout_pick *pick, struct score_figures *figures) {
     struct scorer scorer;
-    begin(&scorer, model);
+    scorer_init(&scorer, model);
     scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.pick = pick;
-    return finish(&scorer, read_packs(&scorer, packs, count), figures);
+    return scorer_finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 
 int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,
                  struct score_figures *figures) {
     struct scorer scorer;
-    begin(&scorer, model);
+    scorer_init(&scorer, model);
     scorer.figures = figures_new(&model->layout, FIGURES_LABELS);
-    return finish(&scorer, read_packs(&scorer, packs, count), figures);
+    return scorer_finish(&scorer, read_packs(&scorer, packs, count), figures);
 }
 
 #define CLASSES_LISTED 5

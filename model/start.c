@@ -105,7 +105,7 @@ static int check_plugin(const struct model_layout *old, const struct model_layou
 
 /* ---- features: both sides by rising original id ---- */
 
-struct walk {
+struct feature_walk {
     const struct model_layout *before, *after;
     uint64_t old, new; /* how many of each side were passed */
 };
@@ -113,7 +113,7 @@ struct walk {
 enum side { SIDE_NONE, SIDE_OLD, SIDE_NEW, SIDE_BOTH };
 
 /* Which side has the next feature, and its column on that side. */
-static enum side next_feature(struct walk *walk, uint64_t *before, uint64_t *after) {
+static enum side next_feature(struct feature_walk *walk, uint64_t *before, uint64_t *after) {
     bool old = walk->old < walk->before->features, new = walk->new < walk->after->features;
     if (!old && !new)
         return SIDE_NONE;
@@ -137,7 +137,7 @@ static bool same_text(const char *stored, const char *name) {
  * model's order may stand elsewhere. The id of a text says what it means. That of a bin says which
  * of its column it is, and the bins of other data have other names. */
 static int check_names(const struct model *model, const struct model_layout *layout) {
-    struct walk walk = {.before = &model->layout, .after = layout};
+    struct feature_walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column;
     enum side side;
     if (!model->layout.feature_names || !layout->feature_names)
@@ -154,7 +154,7 @@ static int check_names(const struct model *model, const struct model_layout *lay
 }
 
 /* Whether texts have other ids than in the run. */
-static int check_texts(const struct model_layout *old, const struct model_layout *layout) {
+static int check_text_ids(const struct model_layout *old, const struct model_layout *layout) {
     bool texts = old->features && old->feature_id[old->features - 1] >= FEATURE_HASHED;
     if (!texts || !old->table || !layout->table || old->table->ids == layout->table->ids)
         return 0;
@@ -176,7 +176,7 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
     if (!code)
         code = check_classes(old, layout);
     if (!code)
-        code = check_texts(old, layout);
+        code = check_text_ids(old, layout);
     return code ? code : check_names(model, layout);
 }
 
@@ -225,7 +225,7 @@ static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, u
 /* Of the first tensor, each row of which is a feature. */
 static void match_features(const uint32_t *classes, const struct model_layout *before,
                            const struct model_layout *after, uint64_t *place) {
-    struct walk walk = {.before = before, .after = after};
+    struct feature_walk walk = {.before = before, .after = after};
     uint64_t old, new, width = model_rows(before), columns = model_rows(after);
     enum side side;
     while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
@@ -250,7 +250,7 @@ static void match_plugin(const struct model_layout *before, const struct model_l
     for (uint32_t i = 0; i < tensors->layout.count; i++) {
         const struct layout_tensor *tensor = &tensors->layout.tensor[i];
         const struct layout_tensor *old_tensor = layout_find(old_vector, tensor->name);
-        struct walk walk = {.before = before, .after = after};
+        struct feature_walk walk = {.before = before, .after = after};
         uint64_t old, new, columns = tensor->columns;
         enum side side;
         if (!(tensors->by_feature >> i & 1)) {
@@ -307,7 +307,7 @@ void model_spread(const struct model *model, const struct model_layout *layout,
 
 uint64_t model_vanished(const struct model *model, const struct model_layout *layout,
                         uint64_t *ranks) {
-    struct walk walk = {.before = &model->layout, .after = layout};
+    struct feature_walk walk = {.before = &model->layout, .after = layout};
     uint64_t rank, column, count = 0;
     enum side side;
     while ((side = next_feature(&walk, &rank, &column)) != SIDE_NONE) {

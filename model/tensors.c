@@ -95,7 +95,7 @@ struct described {
     uint64_t begin, end; /* bytes from the end of the header */
 };
 
-static bool describe(const json_t *header, const char *name, struct described *tensor) {
+static bool describe_tensors(const json_t *header, const char *name, struct described *tensor) {
     json_int_t begin, end;
     json_t *shape;
     const json_t *entry = json_object_get(header, name);
@@ -168,8 +168,8 @@ static int place_linear(const char *path, const json_t *header, size_t data, siz
                         struct tensors *tensors) {
     struct described weight, bias;
     bool intercept = json_object_get(header, TENSOR_BIAS) != NULL;
-    if (!describe(header, TENSOR_WEIGHT, &weight) ||
-        (intercept && !describe(header, TENSOR_BIAS, &bias)))
+    if (!describe_tensors(header, TENSOR_WEIGHT, &weight) ||
+        (intercept && !describe_tensors(header, TENSOR_BIAS, &bias)))
         return error_set(ERROR_DATA, "%s lacks a well-formed weight or bias", path);
     int code = check_shapes(path, &weight, intercept ? &bias : NULL);
     if (code)
@@ -197,7 +197,7 @@ static bool read_tensor(const json_t *header, struct layout_tensor tensor, const
                         struct layout *network) {
     struct described found;
     bool matrix = is_matrix(&tensor);
-    if (!describe(header, tensor.name, &found) || found.dimensions != (matrix ? 2 : 1))
+    if (!describe_tensors(header, tensor.name, &found) || found.dimensions != (matrix ? 2 : 1))
         return false;
     tensor.rows = matrix ? found.dimension[0] : 1;
     tensor.columns = found.dimension[matrix];
@@ -234,7 +234,7 @@ static int place_layers(const char *path, const json_t *header, size_t data, siz
         const struct layout_tensor *tensor = &network->tensor[i];
         struct described found;
         size_t at = 0;
-        describe(header, tensor->name, &found);
+        describe_tensors(header, tensor->name, &found);
         int code = place(path, data, length, tensor->name, &found, "F64",
                          tensor->rows * tensor->columns, &at);
         if (code)
@@ -273,7 +273,7 @@ static bool read_own(const json_t *header, struct layout *own) {
         struct described found;
         if (strcmp(name, "__metadata__") == 0 || strcmp(name, FEATURE_ID) == 0)
             continue;
-        if (strlen(name) >= sizeof tensor.name || !describe(header, name, &found) ||
+        if (strlen(name) >= sizeof tensor.name || !describe_tensors(header, name, &found) ||
             found.dimensions != 2)
             return false;
         strcpy(tensor.name, name);
@@ -289,8 +289,8 @@ static int place_own(const char *path, const json_t *header, size_t data, size_t
                      struct tensors *tensors) {
     struct described feature_id;
     *tensors = (struct tensors){.bytes = length, .matrices = true};
-    if (!read_own(header, &tensors->network) || !describe(header, FEATURE_ID, &feature_id) ||
-        feature_id.dimensions != 1)
+    if (!read_own(header, &tensors->network) ||
+        !describe_tensors(header, FEATURE_ID, &feature_id) || feature_id.dimensions != 1)
         return error_set(ERROR_DATA,
                          "%s: the tensors of a plug-in must be matrices, and feature_id a vector",
                          path);
@@ -317,7 +317,7 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
                                      : place_linear)(path, header, data, length, tensors);
     if (code)
         return code;
-    if (!describe(header, "feature_id", &feature_id))
+    if (!describe_tensors(header, "feature_id", &feature_id))
         return error_set(ERROR_DATA, "%s lacks a well-formed feature_id", path);
     if (feature_id.dimensions != 1 || feature_id.dimension[0] != tensors->features)
         return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,

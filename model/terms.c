@@ -42,12 +42,12 @@ struct missing {
 #define NO_FEATURE UINT64_MAX
 
 /* The rank of a feature in the model, or NO_FEATURE. */
-static uint64_t rank_of(const struct model_layout *layout, uint64_t id) {
+static uint64_t find_rank(const struct model_layout *layout, uint64_t id) {
     uint64_t rank = rank_from(layout, 0, id);
     return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
 }
 
-static uint32_t columns_of(const struct model *model) {
+static uint32_t table_columns(const struct model *model) {
     return model->layout.table ? model->layout.table->columns : 0;
 }
 
@@ -63,14 +63,14 @@ static int compare_missing(const void *a, const void *b) {
 
 static struct missing missing_of(const struct model *model, uint32_t column) {
     double mean = model->layout.table->column[column].mean;
-    uint64_t rank = rank_of(&model->layout, feature_of(model, column, ROLE_NUMBER));
+    uint64_t rank = find_rank(&model->layout, feature_of(model, column, ROLE_NUMBER));
     return (struct missing){.id = feature_of(model, column, ROLE_MISSING),
                             .rank = isnan(mean) ? NO_FEATURE : rank,
                             .mean = mean};
 }
 
 void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
-    uint32_t columns = columns_of(model);
+    uint32_t columns = table_columns(model);
     *mapper = (struct term_mapper){.model = model};
     mapper->told = memory_new(columns, sizeof *mapper->told);
     mapper->missing = memory_new(columns, sizeof *mapper->missing);
@@ -84,13 +84,13 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
             continue;
         mapper->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++)
-            mapper->bins[i][bin] = rank_of(&model->layout, table_bin_feature(table->ids, i, bin));
+            mapper->bins[i][bin] = find_rank(&model->layout, table_bin_feature(table->ids, i, bin));
     }
     qsort(mapper->missing, mapper->missing_count, sizeof *mapper->missing, compare_missing);
 }
 
 void term_mapper_release(struct term_mapper *mapper) {
-    for (uint32_t i = 0; i < columns_of(mapper->model); i++)
+    for (uint32_t i = 0; i < table_columns(mapper->model); i++)
         free(mapper->bins[i]);
     free(mapper->bins);
     free(mapper->missing);
@@ -119,7 +119,7 @@ static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms
 static void add_bin(const struct term_mapper *mapper, uint64_t id, double value,
                     struct terms *terms) {
     const struct model *model = mapper->model;
-    if (!id || id > columns_of(model) || !mapper->bins[id - 1])
+    if (!id || id > table_columns(model) || !mapper->bins[id - 1])
         return;
     uint32_t bin = table_bin(&model->layout.table->column[id - 1], value);
     add_known_term(mapper->bins[id - 1][bin], 1, terms);
@@ -133,11 +133,11 @@ static int compare_ids(const void *a, const void *b) {
 /* What stands for a text that training has too rarely; false if the feature is no such text. */
 static bool add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
     const struct model *model = mapper->model;
-    for (uint32_t i = 0; i < columns_of(model); i++) {
+    for (uint32_t i = 0; i < table_columns(model); i++) {
         const struct table_column *column = &model->layout.table->column[i];
         if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
             continue;
-        add_known_term(rank_of(&model->layout, feature_of(model, i, ROLE_RARE)), 1, terms);
+        add_known_term(find_rank(&model->layout, feature_of(model, i, ROLE_RARE)), 1, terms);
         return true;
     }
     return false;
@@ -170,7 +170,7 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
         mapper->told[i] = true;
         uint64_t missing = feature_of(mapper->model, i, ROLE_MISSING);
         add_mean(mapper, missing, &mapper->absent);
-        add_known_term(rank_of(&mapper->model->layout, missing), 1, &mapper->absent);
+        add_known_term(find_rank(&mapper->model->layout, missing), 1, &mapper->absent);
     }
     return 0;
 }
