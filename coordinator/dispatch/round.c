@@ -48,7 +48,7 @@ void round_begin(struct round *round, const struct bytes *program) {
     scalars_prepare(round, program);
 }
 
-static bool merge(struct round *round, const struct blob *scalars) {
+static bool merge_scalars(struct round *round, const struct blob *scalars) {
     struct cursor cursor = cursor_over(scalars->data, scalars->length);
     for (uint32_t i = 0; i < round->scalars; i++) {
         if (round->is_max[i]) {
@@ -67,8 +67,9 @@ enum round_answer round_take(struct round *round, uint32_t shard, uint64_t numbe
                              const struct blob *scalars) {
     if (!round->running || number != round->number || round->has_answered[shard])
         return ROUND_IGNORED;
-    if (!merge(round, scalars))
+    if (!merge_scalars(round, scalars))
         return ROUND_BROKEN;
+    assert(shard < round->shards && round->answered < round->shards);
     round->has_answered[shard] = true;
     if (++round->answered < round->shards)
         return ROUND_WAIT;
@@ -77,6 +78,7 @@ enum round_answer round_take(struct round *round, uint32_t shard, uint64_t numbe
 }
 
 void round_scalars(const struct round *round, double *scalars) {
+    assert(!round->running && round->answered == round->shards);
     for (uint32_t i = 0; i < round->scalars; i++)
         scalars[i] = round->is_max[i] ? round->maxima[i] : exact_value(&round->sums[i]);
 }

@@ -1,5 +1,6 @@
 #include "coordinator/machine/hosts.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +20,12 @@
 
 /* A shard is started elsewhere if its start takes this long and another host has answered. Its own
  * host may only be slow, so that is no failure; but all others wait for a shard. */
-#define PATIENCE_NS (4 * NS_PER_S)
+#define SHARD_START_TIMEOUT_NS (4 * NS_PER_S)
 
 /* ---- life ---- */
 
 void hosts_add(struct hosts *hosts, const char *name, const char *address, uint32_t threads) {
+    assert(!hosts->workers && hosts_find(hosts, name) == HOSTS_NONE);
     hosts->items = memory_resize(hosts->items, hosts->count + 1, sizeof *hosts->items);
     hosts->items[hosts->count++] =
         (struct hosts_entry){.name = memory_copy_string(name),
@@ -60,12 +62,13 @@ static uint32_t workers_count(const struct hosts *hosts) {
 }
 
 /* Shards are spread over the hosts in order, and so are replicas. */
-static uint32_t home(const struct hosts *hosts, uint32_t worker) {
+static uint32_t home_host(const struct hosts *hosts, uint32_t worker) {
     return (is_shard(hosts, worker) ? worker : worker - hosts->shards) % hosts->count;
 }
 
 /* How many of the workers [first, end) are placed on a host. */
-static uint32_t placed(const struct hosts *hosts, uint32_t host, uint32_t first, uint32_t end) {
+static uint32_t count_placed(const struct hosts *hosts, uint32_t host, uint32_t first,
+                             uint32_t end) {
     uint32_t count = 0;
     for (uint32_t i = first; i < end; i++)
         count += hosts->workers[i].host == host;
@@ -73,7 +76,7 @@ static uint32_t placed(const struct hosts *hosts, uint32_t host, uint32_t first,
 }
 
 static uint32_t replicas_on(const struct hosts *hosts, uint32_t host) {
-    return placed(hosts, host, hosts->shards, workers_count(hosts));
+    return count_placed(hosts, host, hosts->shards, workers_count(hosts));
 }
 
 /* Replicas of one host share the threads that it gives. */
@@ -86,6 +89,7 @@ static void share_threads(struct hosts *hosts, uint32_t number) {
 }
 
 void hosts_begin(struct hosts *hosts, uint32_t shards, uint32_t replicas) {
+    assert(hosts->count > 0 && shards > 0 && replicas > 0 && !hosts->workers);
     hosts->shards = shards;
     hosts->replicas = replicas;
     hosts->workers = memory_new(shards + replicas, sizeof *hosts->workers);
@@ -94,13 +98,14 @@ void hosts_begin(struct hosts *hosts, uint32_t shards, uint32_t replicas) {
     hosts->lost_ns = INT64_MAX;
     for (uint32_t i = 0; i < shards + replicas; i++)
         hosts->workers[i] = (struct hosts_worker){
-            .host = home(hosts, i), .failures = hosts->failures + (size_t)i * hosts->count};
+            .host = home_host(hosts, i), .failures = hosts->failures + (size_t)i * hosts->count};
     for (uint32_t i = 0; i < hosts->count; i++)
         share_threads(hosts, i);
 }
 
 bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t now_ns) {
-    if (!is_shard(hosts, worker) && host != home(hosts, worker))
+    assert(worker < workers_count(hosts) && host < hosts->count);
+    if (!is_shard(hosts, worker) && host != home_host(hosts, worker))
         return false;
     hosts->workers[worker].host = host;
     hosts->workers[worker].since_ns = now_ns;
@@ -141,7 +146,7 @@ uint32_t hosts_changed(struct hosts *hosts) {
 /* ---- failures ---- */
 
 /* Counts anew what concerns the workers of a host. */
-static void recount(struct hosts *hosts, uint32_t number) {
+static void recount_host(struct hosts *hosts, uint32_t number) {
     struct hosts_entry *host = &hosts->items[number];
     uint32_t up = host->up, failures = host->failures;
     host->up = host->failures = 0;
@@ -167,46 +172,42 @@ static bool is_due(const struct hosts_entry *host, int64_t now_ns) {
     return now_ns >= host->retry_ns;
 }
 
-static bool all_aside(const struct hosts *hosts) {
-    for (uint32_t i = 0; i < hosts->count; i++)
-        if (!hosts->items[i].aside)
-            return false;
-    return true;
-}
-
 /* A host that fails all its workers at once has failed once: what fails there before it is due is
  * of the same outage. */
 static void set_aside(struct hosts *hosts, struct hosts_entry *host, int64_t now_ns) {
+    assert(!host->up && host->retries <= RETRY_DOUBLINGS_MAX);
     if (host->aside && !is_due(host, now_ns))
         return;
     host->aside = true;
     host->retry_ns = now_ns + (RETRY_NS << host->retries);
     host->retries += host->retries < RETRY_DOUBLINGS_MAX;
-    hosts->lost = all_aside(hosts);
+    hosts->lost = true;
+    for (uint32_t i = 0; i < hosts->count; i++)
+        hosts->lost &= hosts->items[i].aside;
     if (hosts->lost && hosts->lost_ns == INT64_MAX)
         hosts->lost_ns = now_ns;
 }
 
 /* That workers failed there was the fault of the host. */
-static void forgive_all(struct hosts *hosts, uint32_t number) {
+static void forgive_host(struct hosts *hosts, uint32_t number) {
     for (uint32_t i = 0; i < workers_count(hosts); i++) {
         struct hosts_worker *worker = &hosts->workers[i];
         worker->failures[number] = 0;
         if (worker->host == number)
             worker->tries = 0;
     }
-    recount(hosts, number);
+    recount_host(hosts, number);
 }
 
 /* It is back. If all hosts were lost, the others may be back as well. */
-static void readmit(struct hosts *hosts, uint32_t number, int64_t now_ns) {
+static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
     struct hosts_entry *host = &hosts->items[number];
     host->aside = false;
     host->changed = true;
     for (uint32_t i = 0; i < hosts->count; i++) {
         if (i != number && !hosts->lost)
             continue;
-        forgive_all(hosts, i);
+        forgive_host(hosts, i);
         hosts->items[i].retry_ns = now_ns;
         hosts->items[i].retries = 0;
     }
@@ -215,15 +216,16 @@ static void readmit(struct hosts *hosts, uint32_t number, int64_t now_ns) {
 
 /* ---- places ---- */
 
-static void move(struct hosts *hosts, uint32_t worker, uint32_t to) {
+static void move_worker(struct hosts *hosts, uint32_t worker, uint32_t to) {
     struct hosts_worker *at = &hosts->workers[worker];
     uint32_t from = at->host;
+    assert(to < hosts->count);
     if (from == to)
         return;
     at->host = to;
     at->up = false;
-    recount(hosts, from);
-    recount(hosts, to);
+    recount_host(hosts, from);
+    recount_host(hosts, to);
     share_threads(hosts, from);
     share_threads(hosts, to);
 }
@@ -251,7 +253,7 @@ static bool is_better(const struct hosts *hosts, uint32_t shard, uint32_t a, uin
         return other->aside;
     if (one->failures != other->failures)
         return one->failures < other->failures;
-    return placed(hosts, a, 0, hosts->shards) < placed(hosts, b, 0, hosts->shards);
+    return count_placed(hosts, a, 0, hosts->shards) < count_placed(hosts, b, 0, hosts->shards);
 }
 
 /* The best host for a shard, from the one behind its own on; itself last. Hosts that are set aside
@@ -292,23 +294,21 @@ static uint32_t next_host(const struct hosts *hosts, uint32_t worker, int64_t no
 
 /* ---- times ---- */
 
-/* Whether a replica that is not up may be soon. */
-static bool is_hopeful(const struct hosts *hosts, uint32_t replica) {
-    const struct hosts_worker *worker = &hosts->workers[replica];
-    return worker->up || (!hosts_of(hosts, replica)->aside && !avoids(worker, worker->host));
-}
-
-/* Whether the run cannot go on without this worker: a shard, or the last replica. */
+/* Whether the run cannot go on without this worker: a shard, or the last replica that is up or may
+ * be soon. */
 static bool is_needed(const struct hosts *hosts, uint32_t worker) {
     if (is_shard(hosts, worker))
         return true;
-    for (uint32_t i = hosts->shards; i < workers_count(hosts); i++)
-        if (i != worker && is_hopeful(hosts, i))
+    for (uint32_t i = hosts->shards; i < workers_count(hosts); i++) {
+        const struct hosts_worker *other = &hosts->workers[i];
+        bool hopeful = !hosts_of(hosts, i)->aside && !avoids(other, other->host);
+        if (i != worker && (other->up || hopeful))
             return false;
+    }
     return true;
 }
 
-static int64_t doubled(int64_t pause_ns, uint32_t times, uint32_t times_max) {
+static int64_t doubled_ns(int64_t pause_ns, uint32_t times, uint32_t times_max) {
     return pause_ns << (times < times_max ? times : times_max);
 }
 
@@ -316,7 +316,7 @@ static int64_t doubled(int64_t pause_ns, uint32_t times, uint32_t times_max) {
 static int64_t pause_ns(uint32_t failures) {
     if (failures < 2)
         return failures ? SOON_NS : 0;
-    return doubled(LATER_NS, failures < 3 ? 0 : failures - 3, LATER_DOUBLINGS_MAX);
+    return doubled_ns(LATER_NS, failures < 3 ? 0 : failures - 3, LATER_DOUBLINGS_MAX);
 }
 
 /* Whether it avoids its host, and failed too often there and where others live. */
@@ -335,6 +335,7 @@ static bool is_hopeless(const struct hosts *hosts, uint32_t worker, int64_t now_
         return !hosts->met || now_ns - hosts->lost_ns >= LOST_NS;
     uint32_t first = is_shard(hosts, worker) ? worker : hosts->shards;
     uint32_t end = is_shard(hosts, worker) ? worker + 1 : workers_count(hosts);
+    assert(first < end);
     while (first < end && is_exhausted(hosts, first))
         first++;
     return first == end;
@@ -342,7 +343,8 @@ static bool is_hopeless(const struct hosts *hosts, uint32_t worker, int64_t now_
 
 /* When the worker is started on its host, to which it may just have moved. Where others live, a
  * shard comes up at once. */
-static int64_t when(const struct hosts *hosts, uint32_t worker, bool moved, int64_t now_ns) {
+static int64_t next_start_ns(const struct hosts *hosts, uint32_t worker, bool moved,
+                             int64_t now_ns) {
     const struct hosts_worker *at = &hosts->workers[worker];
     const struct hosts_entry *host = hosts_of(hosts, worker);
     uint32_t failures = at->failures[at->host];
@@ -355,7 +357,7 @@ static int64_t when(const struct hosts *hosts, uint32_t worker, bool moved, int6
     if (host->aside)
         return host->retry_ns;
     if (avoids(at, at->host))
-        return now_ns + doubled(RETRY_NS, failures - HOSTS_FAILURES_MAX, RETRY_DOUBLINGS_MAX);
+        return now_ns + doubled_ns(RETRY_NS, failures - HOSTS_FAILURES_MAX, RETRY_DOUBLINGS_MAX);
     return now_ns + pause_ns(at->tries);
 }
 
@@ -370,7 +372,7 @@ void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
 void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     struct hosts_worker *at = &hosts->workers[worker];
     if (hosts->items[at->host].aside) {
-        readmit(hosts, at->host, now_ns);
+        readmit_host(hosts, at->host, now_ns);
         at->failures[at->host] = HOSTS_FAILURES_MAX - 1;
     }
     hosts->met = true;
@@ -378,12 +380,14 @@ void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
         at->since_ns = now_ns;
     at->up = true;
     at->tries = 0;
-    recount(hosts, at->host);
+    recount_host(hosts, at->host);
+    assert(hosts->items[at->host].up > 0 && !hosts->items[at->host].aside);
 }
 
 int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int64_t now_ns) {
     struct hosts_worker *at = &hosts->workers[worker];
     struct hosts_entry *host = &hosts->items[at->host];
+    assert(worker < workers_count(hosts));
     at->up = false;
     if (at->failures[at->host] < UINT8_MAX)
         at->failures[at->host]++;
@@ -391,28 +395,18 @@ int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int6
     host->failed++;
     host->changed = true;
     snprintf(host->why, sizeof host->why, "%s", why);
-    recount(hosts, at->host);
+    recount_host(hosts, at->host);
     if (host->aside || (!host->up && avoids(at, at->host)))
         set_aside(hosts, host, now_ns);
     uint32_t to = next_host(hosts, worker, now_ns);
     bool moved = to != at->host;
-    move(hosts, worker, to);
+    move_worker(hosts, worker, to);
     at->alone = !hosts->items[to].up;
-    at->since_ns = when(hosts, worker, moved, now_ns);
+    at->since_ns = next_start_ns(hosts, worker, moved, now_ns);
     return at->since_ns;
 }
 
 /* ---- time ---- */
-
-static void forgive(struct hosts *hosts, struct hosts_worker *worker) {
-    bool any = false;
-    for (uint32_t i = 0; i < hosts->count; i++) {
-        any |= worker->failures[i] > 0;
-        worker->failures[i] = 0;
-    }
-    if (any)
-        recount(hosts, worker->host);
-}
 
 void hosts_tick(struct hosts *hosts, int64_t now_ns) {
     for (uint32_t i = 0; i < workers_count(hosts); i++) {
@@ -420,15 +414,22 @@ void hosts_tick(struct hosts *hosts, int64_t now_ns) {
         if (!worker->up || now_ns - worker->since_ns < STEADY_NS)
             continue;
         hosts->lost_ns = INT64_MAX;
-        forgive(hosts, worker);
+        bool any = false;
+        for (uint32_t j = 0; j < hosts->count; j++) {
+            any |= worker->failures[j] > 0;
+            worker->failures[j] = 0;
+        }
+        if (any)
+            recount_host(hosts, worker->host);
     }
 }
 
 /* A shard that would be started, or is being started, where nobody lives. */
 static bool is_late_shard(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
+    assert(is_shard(hosts, shard) && !hosts->workers[shard].up);
     const struct hosts_worker *at = &hosts->workers[shard];
     bool starts = at->since_ns <= now_ns;
-    if (hosts_of(hosts, shard)->up || (starts && now_ns - at->since_ns < PATIENCE_NS))
+    if (hosts_of(hosts, shard)->up || (starts && now_ns - at->since_ns < SHARD_START_TIMEOUT_NS))
         return false;
     uint32_t best = best_host(hosts, shard, now_ns);
     return best != HOSTS_NONE && hosts->items[best].up && !avoids(at, best) && !mutant(HOST_KEPT);
@@ -450,8 +451,9 @@ uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
 }
 
 void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    assert(!hosts->workers[worker].up);
     if (is_shard(hosts, worker) && !hosts_of(hosts, worker)->up)
-        move(hosts, worker, best_host(hosts, worker, now_ns));
+        move_worker(hosts, worker, best_host(hosts, worker, now_ns));
     hosts->workers[worker].since_ns = now_ns;
 }
 
@@ -464,7 +466,7 @@ void hosts_again(struct hosts *hosts) {
 
 void hosts_left(struct hosts *hosts, uint32_t worker) {
     hosts->workers[worker].up = false;
-    recount(hosts, hosts->workers[worker].host);
+    recount_host(hosts, hosts->workers[worker].host);
 }
 
 int64_t hosts_due(const struct hosts *hosts, uint32_t worker) {
