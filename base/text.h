@@ -1,6 +1,7 @@
 /* Text from outside: UTF-8, escapes, and misspelt words. Job files and --set must be UTF-8, else
  * they are refused. Names of files and folders, labels and columns may be any bytes: they are kept
- * unchanged, and text_to_json() turns them into JSON. */
+ * unchanged, and text_to_json() turns them into JSON. And members of JSON objects, as they are read
+ * for printing. */
 #ifndef DML_BASE_TEXT_H
 #define DML_BASE_TEXT_H
 
@@ -18,6 +19,15 @@ json_t *text_to_json(const char *text);
 
 /* The number, or null if it is not finite. A new reference. */
 json_t *number_json(double number);
+
+/* A text member; "-" if there is none. */
+const char *member_text(const json_t *object, const char *member);
+
+/* A whole number; 0 if there is none. */
+long long member_count(const json_t *object, const char *member);
+
+/* A number; NaN if there is none. */
+double member_number(const json_t *object, const char *member);
 
 /* ---- escaped for messages and tables: it must not move the cursor, clear the screen, or look like
  * a separate line of a log ---- */

@@ -40,7 +40,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/report.c coordinator/status/report.h \
 	coordinator/status/live.c coordinator/status/live.h \
 	coordinator/status/control.c coordinator/status/control.h \
-	coordinator/status/figures.c coordinator/status/figures.h \
+	coordinator/status/figures.c coordinator/status/figures.h coordinator/status/figures.def \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/page.c coordinator/status/page.h \

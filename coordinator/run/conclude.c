@@ -92,9 +92,9 @@ static int make_result(struct training *run) {
     run->seconds.train += run->seconds_before;
     run->seconds.total = training_seconds(run);
     run->result =
-        result_json(run->coordinator, run->job->name, run->recorder.run, &run->seconds, &restarts);
+        result_json(run->coordinator, run->job, run->recorder.run, &run->seconds, &restarts);
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
-    json_object_set_new(run->result, "weights", result_weights_json(set_info(run->set), run->job));
+    json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
     if (run->gap.known)
         json_object_set_new(run->result, "gap_estimate", number_json(run->gap.estimate));

@@ -16,7 +16,7 @@
 /* Not every step is logged: there may be a thousand a second, all night long. */
 static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
     return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
-           now_ns - recorder->step_logged_ns >= pace_log_pause_ns(now_ns - recorder->first_step_ns);
+           now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns);
 }
 
 /* Logs the line in recorder->step_unlogged, unless the last one is too new. */

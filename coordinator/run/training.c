@@ -317,10 +317,10 @@ static int on_tick(void *context, const struct coordinator *coordinator) {
         return 0;
     double seconds = training_seconds(run);
     struct coordinator_view view = coordinator_view(coordinator);
-    pace_note(&run->pace, &view, seconds);
-    tally_note(&run->tally, &view);
-    progress_run(&view, pace_rate(&run->pace, &view, seconds),
-                 pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds));
+    eta_note(&run->eta, &view, seconds);
+    counters_note(&run->counters, &view);
+    progress_run(&view, eta_rate(&run->eta, &view, seconds),
+                 eta_seconds_left(&run->eta, &view, seconds, run->job->max_seconds));
     int code = recorder_hosts(&run->recorder);
     if (!code)
         code = store_run_progress(run->store, run->recorder.run, seconds);
@@ -345,7 +345,7 @@ static void make_cluster(struct training *run) {
         .context = run,
     };
     struct coordinator_view view = coordinator_view(run->coordinator);
-    tally_note(&run->tally, &view);
+    counters_note(&run->counters, &view);
     run->cluster = cluster_new(run->loop.base, run->coordinator, &options);
 }
 

@@ -18,6 +18,7 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/http.h"
 #include "coordinator/status/result.h"
+#include "data/sample.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */
@@ -86,8 +87,8 @@ struct training {
     struct coordinator *coordinator;
     struct cluster *cluster;
     bool cancelled; /* the training was stopped, or could not begin: there is no model */
-    struct pace pace;
-    struct tally tally;
+    struct eta eta;
+    struct counters counters;
     struct model_layout layout;
     struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "coordinator/status/api.h"
+#include "coordinator/status/report.h"
 
 /* Before, between and after trainings there is no coordinator. What is `awaited` must outlive the
  * answer. */
@@ -16,8 +17,8 @@ static struct live live_of(const struct training *run, const char *awaited) {
     double seconds = training_seconds(run), left = NAN, speed = NAN;
     if (run->coordinator && run->loop.stage == STAGE_TRAINING) {
         struct coordinator_view view = coordinator_view(run->coordinator);
-        left = pace_seconds_left(&run->pace, &view, seconds, run->job->max_seconds);
-        speed = pace_rate(&run->pace, &view, seconds);
+        left = eta_seconds_left(&run->eta, &view, seconds, run->job->max_seconds);
+        speed = eta_rate(&run->eta, &view, seconds);
     }
     return (struct live){
         .stage = run->loop.stage,
@@ -29,6 +30,8 @@ static struct live live_of(const struct training *run, const char *awaited) {
         .seconds = seconds,
         .seconds_left = left,
         .speed = speed,
+        .counters = &run->counters,
+        .durable_ms = run->recorder.durable_ms,
         .waiting = awaited,
         .http = run->http ? http_url(run->http) : NULL,
         .result = run->result,
@@ -45,7 +48,7 @@ static json_t *on_status(void *context) {
     const struct training *run = context;
     char *awaited = awaited_of(run);
     struct live live = live_of(run, awaited);
-    json_t *status = live_json(&live);
+    json_t *status = report_live_status(&live);
     free(awaited);
     return status;
 }
@@ -54,7 +57,7 @@ static json_t *on_runs(void *context) {
     struct training *run = context;
     struct live live = live_of(run, NULL);
     json_t *runs = NULL;
-    if (live_runs(&live, run->store, &runs)) {
+    if (report_live_runs(&live, run->store, &runs)) {
         runs = json_pack("{s:o}", "error", text_to_json(error_text()));
         error_clear(); /* a question that could not be answered does not end the run */
     }
@@ -79,11 +82,8 @@ static void on_request(void *context, const struct request *request, struct http
         run->told = run->loop.stage == STAGE_ENDED;
     }
     char *awaited = awaited_of(run);
-    struct api api = {.live = live_of(run, awaited),
-                      .store = run->store,
-                      .tally = &run->tally,
-                      .durable_ms = run->recorder.durable_ms,
-                      .counts = http_counts(run->http)};
+    struct api api = {
+        .live = live_of(run, awaited), .store = run->store, .counts = http_counts(run->http)};
     api_answer(&api, request, answer);
     free(awaited);
 }

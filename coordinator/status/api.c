@@ -10,6 +10,7 @@
 #include "coordinator/status/figures.h"
 #include "coordinator/status/metrics.h"
 #include "coordinator/status/page.h"
+#include "coordinator/status/report.h"
 
 #define STEPS_AT_ONCE 2000
 #define EVENTS_AT_ONCE 500
@@ -67,15 +68,8 @@ static int take_step(void *context, const struct store_step *step) {
     struct part *part = context;
     if (is_full(part))
         return 1;
-    json_array_append_new(
-        part->list,
-        json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:s, s:I, s:f}", "step",
-                  (json_int_t)step->step, "loss", number_json(step->loss), "gradient_max",
-                  number_json(step->gradient_max), "holdout_loss", number_json(step->holdout_loss),
-                  "holdout_accuracy", number_json(step->holdout_accuracy), "step_length",
-                  number_json(step->step_length), "trials", (int)step->trials, "history",
-                  (int)step->history, "note", step->note, "wall_ms", (json_int_t)step->wall_ms,
-                  "seconds", (double)(step->wall_ms - part->started_ms) / 1e3));
+    struct figure_source source = {.step = step, .started_ms = part->started_ms};
+    json_array_append_new(part->list, figures_json(IN_STEP, &source));
     part->next = (int64_t)step->step + 1;
     return 0;
 }
@@ -84,7 +78,8 @@ static int take_epoch(void *context, const struct store_epoch *epoch) {
     struct part *part = context;
     if (is_full(part))
         return 1;
-    json_array_append_new(part->list, epochs_row_json(epoch, part->started_ms));
+    struct figure_source source = {.epoch = epoch, .started_ms = part->started_ms};
+    json_array_append_new(part->list, figures_json(IN_EPOCH, &source));
     part->next = (int64_t)epoch->epoch + 1;
     return 0;
 }
@@ -185,7 +180,7 @@ static void answer_runs(const struct api *api, const struct request *request,
     (void)request;
     if (api->runs)
         give_json(answer, 200, json_deep_copy(api->runs));
-    else if (live_runs(&api->live, api->store, &runs))
+    else if (report_live_runs(&api->live, api->store, &runs))
         give_store_error(answer);
     else
         give_json(answer, 200, runs);
@@ -196,21 +191,18 @@ static void answer_runs(const struct api *api, const struct request *request,
 static void answer_status(const struct api *api, const struct request *request,
                           struct http_answer *answer) {
     (void)request;
-    give_json(answer, 200, api->status ? json_deep_copy(api->status) : live_json(&api->live));
+    give_json(answer, 200,
+              api->status ? json_deep_copy(api->status) : report_live_status(&api->live));
 }
 
 static void answer_metrics(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
-    if (!api->tally) {
+    if (!api->live.counters) {
         give_error(answer, 404, "no run is alive here");
         return;
     }
-    struct metrics metrics = {.live = &api->live,
-                              .tally = api->tally,
-                              .durable_ms = api->durable_ms,
-                              .http = api->counts};
-    char *text = metrics_text(&metrics, &answer->length);
+    char *text = metrics_text(&api->live, api->counts, &answer->length);
     answer->status = 200;
     answer->type = METRICS_TYPE;
     answer->body = answer->owned = text;

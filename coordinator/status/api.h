@@ -10,13 +10,11 @@
 
 /* What the answers are made from. Nothing is owned. */
 struct api {
-    struct live live;          /* without a live run: its number and when it started */
-    const json_t *status;      /* of a run that is not live (report_status()), else NULL */
-    const json_t *runs;        /* as another process tells them, or NULL: from the store */
-    const json_t *heaviest;    /* weights of its model (export_top_json()), or NULL */
-    struct store *store;       /* NULL after it was closed */
-    const struct tally *tally; /* NULL without a live run */
-    int64_t durable_ms;        /* wall clock of the last durable step, or 0 */
+    struct live live;       /* without a live run: its number and when it started */
+    const json_t *status;   /* of a run that is not live (report_status()), else NULL */
+    const json_t *runs;     /* as another process tells them, or NULL: from the store */
+    const json_t *heaviest; /* weights of its model (export_top_json()), or NULL */
+    struct store *store;    /* NULL after it was closed */
     const struct http_counts *counts;
 };
 

@@ -1,6 +1,7 @@
 #include "coordinator/status/eta.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 
@@ -21,16 +22,16 @@ static double evaluations_done(const struct coordinator_view *view) {
 
 /* If the run went back to a checkpoint, or from minibatches on to evaluations of all rows, the rate
  * is measured anew from there. */
-static void note_evaluations(struct pace *pace, bool pours, double done, double seconds) {
-    if (!pace->noted || pours != pace->pours || done < pace->newer.evaluations) {
-        pace->noted = true;
-        pace->pours = pours;
-        pace->older.seconds = pace->newer.seconds = seconds;
-        pace->older.evaluations = pace->newer.evaluations = done;
-    } else if (seconds - pace->newer.seconds > WINDOW_SECONDS) {
-        pace->older = pace->newer;
-        pace->newer.seconds = seconds;
-        pace->newer.evaluations = done;
+static void note_evaluations(struct eta *eta, bool pours, double done, double seconds) {
+    if (!eta->noted || pours != eta->pours || done < eta->newer.evaluations) {
+        eta->noted = true;
+        eta->pours = pours;
+        eta->older.seconds = eta->newer.seconds = seconds;
+        eta->older.evaluations = eta->newer.evaluations = done;
+    } else if (seconds - eta->newer.seconds > WINDOW_SECONDS) {
+        eta->older = eta->newer;
+        eta->newer.seconds = seconds;
+        eta->newer.evaluations = done;
     }
 }
 
@@ -41,12 +42,12 @@ static double epochs_done(const struct downpour_view *downpour) {
     return (double)downpour->epoch + part;
 }
 
-static void note_epochs(struct pace *pace, double done, double seconds) {
-    if (pace->poured && done >= pace->pouring_epochs)
+static void note_epochs(struct eta *eta, double done, double seconds) {
+    if (eta->poured && done >= eta->pouring_epochs)
         return;
-    pace->poured = true;
-    pace->pouring_seconds = seconds;
-    pace->pouring_epochs = done;
+    eta->poured = true;
+    eta->pouring_seconds = seconds;
+    eta->pouring_epochs = done;
 }
 
 /* What a checkpoint or a journal brings back was not done in these seconds. */
@@ -54,66 +55,86 @@ static bool is_taking_up(const struct coordinator_view *view) {
     return view->phase < PHASE_RUNNING;
 }
 
-void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds) {
+void eta_note(struct eta *eta, const struct coordinator_view *view, double seconds) {
     if (is_taking_up(view)) {
-        pace->noted = pace->poured = false;
+        eta->noted = eta->poured = false;
         return;
     }
-    note_evaluations(pace, view->downpour.running, evaluations_done(view), seconds);
+    note_evaluations(eta, view->downpour.running, evaluations_done(view), seconds);
     if (view->downpour.running)
-        note_epochs(pace, epochs_done(&view->downpour), seconds);
-    if (view->started && (!pace->begun || view->step < pace->step)) {
-        pace->begun = true;
-        pace->seconds = seconds;
-        pace->gradient_max = view->gradient_max;
-        pace->step = view->step;
+        note_epochs(eta, epochs_done(&view->downpour), seconds);
+    if (view->started && (!eta->begun || view->step < eta->step)) {
+        eta->begun = true;
+        eta->seconds = seconds;
+        eta->gradient_max = view->gradient_max;
+        eta->step = view->step;
     }
 }
 
-double pace_rate(const struct pace *pace, const struct coordinator_view *view, double seconds) {
-    double elapsed = seconds - pace->older.seconds;
-    if (!pace->noted || !(elapsed > 0))
+double eta_rate(const struct eta *eta, const struct coordinator_view *view, double seconds) {
+    double elapsed = seconds - eta->older.seconds;
+    if (!eta->noted || !(elapsed > 0))
         return NAN;
-    return (evaluations_done(view) - pace->older.evaluations) / elapsed;
+    return (evaluations_done(view) - eta->older.evaluations) / elapsed;
 }
 
 /* Assumes that the gradient falls by the same factor every second. NaN while it has not fallen. */
-static double until_tolerance(const struct pace *pace, const struct coordinator_view *view,
+static double until_tolerance(const struct eta *eta, const struct coordinator_view *view,
                               double elapsed) {
-    double fallen = log(pace->gradient_max / view->gradient_max);
+    double fallen = log(eta->gradient_max / view->gradient_max);
     double to_fall = log(view->gradient_max / view->gradient_tolerance);
     return fallen > 0 && isfinite(to_fall) ? elapsed * fmax(to_fall, 0) / fallen : NAN;
 }
 
-static double until_step_limit(const struct pace *pace, const struct coordinator_view *view,
+static double until_step_limit(const struct eta *eta, const struct coordinator_view *view,
                                double elapsed) {
     double left = (double)view->steps_max - (double)view->step;
-    return elapsed * fmax(left, 0) / (double)(view->step - pace->step);
+    return elapsed * fmax(left, 0) / (double)(view->step - eta->step);
 }
 
 /* As if each epoch took as long as those so far. */
-static double until_last_epoch(const struct pace *pace, const struct downpour_view *downpour,
+static double until_last_epoch(const struct eta *eta, const struct downpour_view *downpour,
                                double seconds) {
-    double done = epochs_done(downpour) - pace->pouring_epochs;
+    double done = epochs_done(downpour) - eta->pouring_epochs;
     double left = (double)downpour->epochs - epochs_done(downpour);
-    return pace->poured && done > 0 ? (seconds - pace->pouring_seconds) * left / done : NAN;
+    return eta->poured && done > 0 ? (seconds - eta->pouring_seconds) * left / done : NAN;
 }
 
-double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
-                         double seconds, double seconds_max) {
-    double elapsed = seconds - pace->seconds, left = NAN;
-    if (pace->begun && view->step >= pace->step + 2 && elapsed > 0)
-        left = fmin(until_tolerance(pace, view, elapsed), until_step_limit(pace, view, elapsed));
+double eta_seconds_left(const struct eta *eta, const struct coordinator_view *view, double seconds,
+                        double seconds_max) {
+    double elapsed = seconds - eta->seconds, left = NAN;
+    if (eta->begun && view->step >= eta->step + 2 && elapsed > 0)
+        left = fmin(until_tolerance(eta, view, elapsed), until_step_limit(eta, view, elapsed));
     if (view->downpour.running && view->downpour.alone)
-        left = until_last_epoch(pace, &view->downpour, seconds);
+        left = until_last_epoch(eta, &view->downpour, seconds);
     if (isfinite(seconds_max))
         left = fmin(left, fmax(seconds_max - seconds, 0));
     return left; /* fmin() ignores a NaN */
 }
 
-int64_t pace_log_pause_ns(int64_t so_far_ns) {
+int64_t eta_log_pause_ns(int64_t so_far_ns) {
     int64_t pause_ns = so_far_ns / LOG_PAUSE_SHARE;
     return pause_ns < LOG_PAUSE_LEAST_NS  ? LOG_PAUSE_LEAST_NS
            : pause_ns > LOG_PAUSE_MOST_NS ? LOG_PAUSE_MOST_NS
                                           : pause_ns;
+}
+
+/* ---- counters ---- */
+
+static void counter_add(uint64_t *total, uint64_t before, uint64_t now) {
+    *total += now > before ? now - before : 0;
+}
+
+void counters_note(struct counters *counters, const struct coordinator_view *view) {
+    if (counters->last.known) {
+        counter_add(&counters->evaluations, counters->last.evaluations, view->evaluations);
+        counter_add(&counters->minibatches, counters->last.minibatches, view->downpour.done);
+        for (unsigned i = 0; i < SAFEGUARDS; i++)
+            counter_add(&counters->safeguards[i], counters->last.safeguards[i],
+                        view->safeguards[i]);
+    }
+    counters->last.known = true;
+    counters->last.evaluations = view->evaluations;
+    counters->last.minibatches = view->downpour.done;
+    memcpy(counters->last.safeguards, view->safeguards, sizeof counters->last.safeguards);
 }

@@ -1,6 +1,5 @@
 /* How fast a run goes: recent evaluations or minibatches a second, and an estimate of the time
- * left. Reads no clock.
- */
+ * left. And what it counted since this process began. Reads no clock. */
 #ifndef DML_COORDINATOR_STATUS_ETA_H
 #define DML_COORDINATOR_STATUS_ETA_H
 
@@ -10,7 +9,7 @@
 #include "coordinator/machine/coordinator.h"
 
 /* Starts as zeros. */
-struct pace {
+struct eta {
     /* Two moments in the past, so that the rate is that of the last 5 to 10 s. */
     bool noted, pours; /* `pours`: minibatches are counted */
     struct {
@@ -27,21 +26,37 @@ struct pace {
 
 /* Notes the state of the run, `seconds` after it began. May be called at any time; while the run is
  * being taken up there is no rate. */
-void pace_note(struct pace *pace, const struct coordinator_view *view, double seconds);
+void eta_note(struct eta *eta, const struct coordinator_view *view, double seconds);
 
 /* Evaluations a second, the done part of the running one included; while Downpour runs, minibatches
  * a second. NaN while not known. */
-double pace_rate(const struct pace *pace, const struct coordinator_view *view, double seconds);
+double eta_rate(const struct eta *eta, const struct coordinator_view *view, double seconds);
 
 /* Seconds until the gradient reaches its tolerance, if its logarithm falls as fast as until now; or
  * until the limit on steps or seconds, if that is reached first; of a run that is Downpour alone,
  * until its last epoch is through. NaN if not known yet. */
-double pace_seconds_left(const struct pace *pace, const struct coordinator_view *view,
-                         double seconds, double seconds_max);
+double eta_seconds_left(const struct eta *eta, const struct coordinator_view *view, double seconds,
+                        double seconds_max);
 
 /* The pause between two logged steps: a tenth of the time since the first step, but at least 5 s
  * and at most 10 minutes. So a night has about a hundred lines. With --verbose all steps are
  * logged. */
-int64_t pace_log_pause_ns(int64_t so_far_ns);
+int64_t eta_log_pause_ns(int64_t so_far_ns);
+
+/* Counts since this process began, which never fall. The coordinator's counts fall when it goes
+ * back to a durable step; a monitoring system would take that for a restart of the process. Starts
+ * as zeros. */
+struct counters {
+    uint64_t evaluations, minibatches;
+    uint64_t safeguards[SAFEGUARDS];
+    struct {
+        bool known;
+        uint64_t evaluations, minibatches;
+        uint64_t safeguards[SAFEGUARDS];
+    } last;
+};
+
+/* Adds what was counted since the last call. Call it from time to time. */
+void counters_note(struct counters *counters, const struct coordinator_view *view);
 
 #endif

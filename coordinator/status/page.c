@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "coordinator/status/figures.h"
 
 /* The build makes page.inc from page.html: the bytes as numbers. */
 const unsigned char page_html[] = {

@@ -7,144 +7,22 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "coordinator/status/figures.h"
 #include "model/model.h"
 
-json_t *result_safeguards_json(const struct coordinator_view *view) {
-    json_t *all = json_object();
-    for (unsigned i = 0; i < SAFEGUARDS; i++)
-        if (view->safeguards[i])
-            json_object_set_new(all, safeguard_text(i),
-                                json_integer((json_int_t)view->safeguards[i]));
-    return all;
-}
-
-json_t *result_preconditioner_json(const struct coordinator *c,
-                                   const struct coordinator_view *view) {
-    const struct preconditioner *p = &view->preconditioner;
-    const struct coordinator_settings *settings = coordinator_settings(c);
-    bool block = settings->optimizer.preconditioner.form != PRECONDITION_NONE;
-    bool mixed = settings->factors != NULL;
-    const char *kind = block                ? "block"
-                       : settings->diagonal ? "diagonal"
-                       : mixed              ? "kronecker"
-                                            : "none";
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
-                     p->in_force || settings->diagonal || mixed, "refreshes",
-                     (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
-                     p->price_total, "rows", p->drawn.rows);
-}
-
-json_t *result_penalty_json(const struct coordinator_view *view,
-                            const struct optimizer_point *point) {
-    bool counts = view->l1 > 0 && view->started;
-    return json_pack("{s:f, s:f, s:o, s:o}", "l1", view->l1, "l2", view->l2, "nonzero",
-                     counts ? json_integer((json_int_t)point->nonzero) : json_null(), "gap_bound",
-                     number_json(counts ? point->gap_bound : NAN));
-}
-
-json_t *result_tensors_json(const struct coordinator *c, const struct tensor_norms *norms) {
-    const struct layout *layout = &coordinator_settings(c)->layout;
-    bool measured = coordinator_settings(c)->optimizer.tensors > 0;
-    json_t *tensors = json_array();
-    for (uint32_t i = 0; measured && i < layout->count; i++) {
-        const struct layout_tensor *tensor = &layout->tensor[i];
-        bool known = i < norms->count;
-        json_array_append_new(
-            tensors, json_pack("{s:s, s:I, s:I, s:o, s:o}", "name", tensor->name, "rows",
-                               (json_int_t)tensor->rows, "columns", (json_int_t)tensor->columns,
-                               "norm", number_json(known ? norms->point[i] : NAN), "gradient_norm",
-                               number_json(known ? norms->gradient[i] : NAN)));
-    }
-    return tensors;
-}
-
-json_t *result_network_json(const struct network *network) {
-    return network->layers ? model_network_json(network) : json_null();
-}
-
-static void add_texts(json_t *object, const char *name, char *const *texts) {
-    json_t *list = json_array();
-    for (; *texts; texts++)
-        json_array_append_new(list, text_to_json(*texts));
-    if (json_array_size(list))
-        json_object_set(object, name, list);
-    json_decref(list);
-}
-
-json_t *result_weights_json(const struct set_info *data, const struct job *job) {
-    if (!data->weighted)
-        return json_null();
-    json_t *object = json_pack("{s:f}", "sum", data->weight_total);
-    if (job->source.weight)
-        json_object_set_new(object, "column", text_to_json(job->source.weight));
-    add_texts(object, "files", job->weights);
-    add_texts(object, "classes", job->class_weight);
-    return object;
-}
-
-static json_t *early_stopping_json(const struct optimizer_point *best) {
-    return json_pack("{s:I, s:o, s:o}", "best_step", (json_int_t)best->step, "holdout_loss",
-                     number_json(best->holdout.loss), "holdout_accuracy",
-                     number_json(best->holdout.accuracy));
-}
-
-/* Counts a worker: devices[].shards or .replicas of what it computes on. */
-static void count_worker(json_t *devices, const struct worker_view *worker) {
-    const char *member = worker->role == ROLE_SHARD ? "shards" : "replicas";
-    size_t i;
-    json_t *device, *of_worker = NULL;
-    json_array_foreach(devices, i, device) if (!strcmp(member_text(device, "device"),
-                                                       worker->device)) of_worker = device;
-    if (!of_worker) {
-        of_worker = json_pack("{s:o, s:i, s:i}", "device", text_to_json(worker->device), "shards",
-                              0, "replicas", 0);
-        json_array_append_new(devices, of_worker);
-    }
-    json_object_set_new(of_worker, member, json_integer(member_count(of_worker, member) + 1));
-}
-
-/* What the workers compute on that are there. */
-static json_t *devices_json(const struct coordinator *c) {
-    json_t *devices = json_array();
-    for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        struct worker_view worker = coordinator_worker(c, i);
-        if (*worker.device)
-            count_worker(devices, &worker);
-    }
-    return devices;
-}
-
-json_t *result_json(const struct coordinator *c, const char *job, int64_t run,
+json_t *result_json(const struct coordinator *c, const struct job *job, int64_t run,
                     const struct result_seconds *seconds, const struct result_restarts *restarts) {
-    struct coordinator_view view = coordinator_view(c);
     const struct coordinator_settings *settings = coordinator_settings(c);
-    json_t *result = json_pack(
-        "{s:o, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:I, s:I, s:I, s:I, s:i, s:i, s:I,"
-        " s:{s:I, s:I, s:I}, s:{s:f, s:f, s:f}, s:o, s:o, s:o*, s:b, s:o}",
-        "job", text_to_json(job), "run", (json_int_t)run, "reason", reason_text(view.reason),
-        "objective", objective_name(settings->shape.kind), "loss",
-        number_json(view.started ? view.answer.loss : NAN), "gradient_max",
-        number_json(view.started ? view.answer.gradient_max : NAN), "steps", (json_int_t)view.step,
-        "evaluations", (json_int_t)view.evaluations, "shard_rounds", (json_int_t)view.rounds,
-        "history", (int)settings->optimizer.memory, "examples", (json_int_t)settings->data->rows,
-        "features", (json_int_t)settings->data->features, "values",
-        (json_int_t)settings->data->values, "parameters", (json_int_t)view.parameters, "replicas",
-        (int)settings->replicas, "shards", (int)settings->shards, "backup_copies",
-        (json_int_t)view.backup_copies, "restarts", "coordinator",
-        (json_int_t)restarts->coordinator, "shard", (json_int_t)restarts->shard, "replica",
-        (json_int_t)restarts->replica, "seconds", "total", seconds->total, "pack", seconds->pack,
-        "train", seconds->train, "safeguards", result_safeguards_json(&view), "preconditioner",
-        result_preconditioner_json(c, &view), "early_stopping",
-        settings->optimizer.patience ? early_stopping_json(&view.answer) : NULL, "converged",
-        reason_has_converged(view.reason), "network",
-        result_network_json(&settings->shape.network));
-    json_object_update_new(result, result_penalty_json(&view, &view.answer));
-    json_object_set_new(result, "tensors", result_tensors_json(c, &view.answer.norms));
-    json_object_set_new(result, "devices", devices_json(c));
-    if (view.downpour.epochs)
-        json_object_set_new(result, "downpour", epochs_status_json(&view.downpour, NAN));
-    return result;
+    struct figure_source source = {.job = job,
+                                   .run = run,
+                                   .objective = settings->shape.kind,
+                                   .network = settings->shape.network,
+                                   .coordinator = c,
+                                   .settings = settings,
+                                   .view = coordinator_view(c),
+                                   .seconds = seconds,
+                                   .restarts = restarts};
+    source.point = source.view.answer;
+    return figures_json(IN_RESULT, &source);
 }
 
 void result_add_start(json_t *result, const char *sha256, int64_t run) {
@@ -158,6 +36,44 @@ void result_add_model(json_t *result, const char *folder, const char *sha256) {
     json_object_set_new(result, "model", text_to_json(folder));
     json_object_set_new(result, "model_sha256", json_string(sha256));
 }
+
+/* ", loss 0.3": nothing if there is no such figure. */
+static void put_figure(const json_t *object, const char *member, const char *words, FILE *out) {
+    const json_t *value = json_object_get(object, member);
+    if (json_is_number(value))
+        fprintf(out, ", %s %.6g", words, json_number_value(value));
+}
+
+static void put_progress(const json_t *downpour, FILE *out) {
+    fprintf(out, "epoch %lld of %lld: %lld of %lld minibatches",
+            member_count(downpour, "epoch") + 1, member_count(downpour, "epochs"),
+            member_count(downpour, "minibatch"), member_count(downpour, "minibatches"));
+    if (json_is_number(json_object_get(downpour, "minibatches_per_second")))
+        fprintf(out, ", %.4g a second", member_number(downpour, "minibatches_per_second"));
+}
+
+char *epochs_line(const json_t *downpour) {
+    char *text = NULL;
+    size_t length;
+    long long through = member_count(downpour, "epoch");
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        abort(); /* it fails only without memory */
+    if (json_is_true(json_object_get(downpour, "running")))
+        put_progress(downpour, out);
+    else
+        fprintf(out, "%lld epoch%s, %lld minibatches", through, through == 1 ? "" : "s",
+                member_count(downpour, "done"));
+    put_figure(downpour, "loss", "loss", out);
+    put_figure(downpour, "holdout_loss", "holdout", out);
+    put_figure(downpour, "holdout_accuracy", "accuracy", out);
+    if (json_is_true(json_object_get(downpour, "stopped_early")))
+        fputs(", stopped early", out);
+    fclose(out);
+    return text;
+}
+
+/* ---- the table for people ---- */
 
 /* Prints a line with a text that may come from outside, such as a path. */
 static void print_text(const char *heading, const char *text) {
@@ -293,6 +209,61 @@ static void print_redone(const json_t *result) {
         printf("%-12s %lld copies of portions\n", "backups", member_count(result, "backup_copies"));
 }
 
+static void print_cell(const json_t *row, const char *member, const char *format)
+    __attribute__((format(printf, 3, 0)));
+
+static void print_cell(const json_t *row, const char *member, const char *format) {
+    const json_t *value = json_object_get(row, member);
+    char text[32] = "-";
+    if (json_is_number(value))
+        snprintf(text, sizeof text, format, json_number_value(value));
+    printf(" %11s", text);
+}
+
+static void print_path_head(bool penalties, bool folds) {
+    printf("\n%11s", "l2");
+    if (penalties)
+        printf(" %11s %11s", "l1", "nonzero");
+    printf(" %11s", "loss");
+    if (folds)
+        printf(" %11s %11s", "fold mean", "deviation");
+    else
+        printf(" %11s", "holdout");
+    printf(" %5s %6s  %s\n", "run", "evals", "ended");
+}
+
+static void print_path_row(const json_t *row, bool penalties, bool folds) {
+    const json_t *over = json_object_get(row, "folds");
+    printf("%11.4g", member_number(row, "l2"));
+    if (penalties) {
+        print_cell(row, "l1", "%.4g");
+        print_cell(row, "nonzero", "%.0f");
+    }
+    print_cell(row, "loss", "%.6g");
+    if (folds) {
+        print_cell(over, "mean", "%.6g");
+        print_cell(over, "deviation", "%.2g");
+    } else {
+        print_cell(row, "holdout_loss", "%.6g");
+    }
+    printf(" %5lld %6lld  %s%s\n", member_count(row, "run"), member_count(row, "evaluations"),
+           member_text(row, "reason"),
+           json_is_true(json_object_get(row, "chosen")) ? ", chosen" : "");
+}
+
+/* The table of a path of values, a line a value; nothing if there is none. */
+static void print_path(const json_t *result) {
+    const json_t *path = json_object_get(result, "path"), *first = json_array_get(path, 0);
+    bool penalties = false, folds = json_object_get(first, "folds");
+    size_t i;
+    json_t *row;
+    if (!first)
+        return;
+    json_array_foreach(path, i, row) penalties |= member_number(row, "l1") > 0;
+    print_path_head(penalties, folds);
+    json_array_foreach(path, i, row) print_path_row(row, penalties, folds);
+}
+
 static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
     printf("%-12s ", "job");
@@ -328,7 +299,7 @@ static void print_table(const json_t *result) {
         printf("%-12s %s\n", "sha256", member_text(result, "model_sha256"));
     }
     print_retraining(result);
-    path_table_print(result);
+    print_path(result);
 }
 
 void result_show(const json_t *result, bool json, bool cron) {
@@ -339,58 +310,4 @@ void result_show(const json_t *result, bool json, bool cron) {
         print_table(result);
     }
     fflush(stdout);
-}
-
-static void print_number(const json_t *row, const char *member, const char *format)
-    __attribute__((format(printf, 3, 0)));
-
-static void print_number(const json_t *row, const char *member, const char *format) {
-    const json_t *value = json_object_get(row, member);
-    char text[32] = "-";
-    if (json_is_number(value))
-        snprintf(text, sizeof text, format, json_number_value(value));
-    printf(" %11s", text);
-}
-
-static void print_head(bool penalties, bool folds) {
-    printf("\n%11s", "l2");
-    if (penalties)
-        printf(" %11s %11s", "l1", "nonzero");
-    printf(" %11s", "loss");
-    if (folds)
-        printf(" %11s %11s", "fold mean", "deviation");
-    else
-        printf(" %11s", "holdout");
-    printf(" %5s %6s  %s\n", "run", "evals", "ended");
-}
-
-static void print_row(const json_t *row, bool penalties, bool folds) {
-    const json_t *over = json_object_get(row, "folds");
-    printf("%11.4g", member_number(row, "l2"));
-    if (penalties) {
-        print_number(row, "l1", "%.4g");
-        print_number(row, "nonzero", "%.0f");
-    }
-    print_number(row, "loss", "%.6g");
-    if (folds) {
-        print_number(over, "mean", "%.6g");
-        print_number(over, "deviation", "%.2g");
-    } else {
-        print_number(row, "holdout_loss", "%.6g");
-    }
-    printf(" %5lld %6lld  %s%s\n", member_count(row, "run"), member_count(row, "evaluations"),
-           member_text(row, "reason"),
-           json_is_true(json_object_get(row, "chosen")) ? ", chosen" : "");
-}
-
-void path_table_print(const json_t *result) {
-    const json_t *path = json_object_get(result, "path"), *first = json_array_get(path, 0);
-    bool penalties = false, folds = json_object_get(first, "folds");
-    size_t i;
-    json_t *row;
-    if (!first)
-        return;
-    json_array_foreach(path, i, row) penalties |= member_number(row, "l1") > 0;
-    print_head(penalties, folds);
-    json_array_foreach(path, i, row) print_row(row, penalties, folds);
 }

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "optimizer/reason.h"
-#include "coordinator/status/figures.h"
 
 uint32_t sweep_members(const struct sweep_shape *shape) {
     return shape->values * (1 + shape->folds);

@@ -12,7 +12,6 @@
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/sets.h"
-#include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/plan.h"
 

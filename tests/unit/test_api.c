@@ -13,6 +13,8 @@
 #include "tests/unit/suites.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "coordinator/status/eta.h"
+#include "coordinator/status/figures.h"
 #include "coordinator/status/http_limits.h"
 #include "coordinator/status/api.h"
 #include "coordinator/status/live.h"
@@ -25,7 +27,7 @@ static struct fixture *bench;
 static struct job *job;
 static struct store *store;
 static struct http_counts counts;
-static struct tally tally;
+static struct counters counters;
 static struct api api;
 
 static int set_up(void **state) {
@@ -48,16 +50,16 @@ static int set_up(void **state) {
     bench_set_up(state);
     bench = *state;
     counts = (struct http_counts){.requests = 3};
-    tally = (struct tally){0};
+    counters = (struct counters){0};
     api = (struct api){.live = {.coordinator = bench->coordinator,
                                 .job = job,
                                 .run = run.run,
                                 .started_ms = 1000,
                                 .seconds = 2,
                                 .seconds_left = NAN,
+                                .counters = &counters,
                                 .http = "http://here:1/"},
                        .store = store,
-                       .tally = &tally,
                        .counts = &counts};
     return 0;
 }
@@ -342,9 +344,7 @@ static void the_status_says_how_the_training_ended(void **state) {
 
 static char *metrics(void) {
     size_t length;
-    struct metrics made_from = {
-        .live = &api.live, .tally = &tally, .durable_ms = api.durable_ms, .http = &counts};
-    char *text = metrics_text(&made_from, &length);
+    char *text = metrics_text(&api.live, &counts, &length);
     assert_int_equal(strlen(text), length);
     return text;
 }
@@ -361,7 +361,7 @@ static void metrics_are_those_of_the_coordinator(void **state) {
     (void)state;
     bench_finish_first(bench, 4, 1);
     counts.refused.counts[HTTP_SLOW] = 2;
-    api.durable_ms = 5500;
+    api.live.durable_ms = 5500;
     for (int i = 0; i < 9; i++) {
         struct message old = {.type = MESSAGE_PONG, .epoch = EPOCH - 1};
         coordinator_step(bench->coordinator, SHARD_0, &old, 0, &bench->out);
@@ -393,15 +393,15 @@ static void a_metric_that_is_not_known_is_left_out(void **state) {
 static void counters_do_not_fall_when_the_run_goes_back(void **state) {
     (void)state;
     struct coordinator_view view = {.evaluations = 100}; /* of processes before this one */
-    tally_note(&tally, &view);
+    counters_note(&counters, &view);
     view.evaluations = 105;
     view.safeguards[SAFEGUARD_PAIR_SKIPPED] = 1;
-    tally_note(&tally, &view);
+    counters_note(&counters, &view);
     view.evaluations = 102;
     view.safeguards[SAFEGUARD_PAIR_SKIPPED] = 0;
-    tally_note(&tally, &view);
+    counters_note(&counters, &view);
     view.evaluations = 103;
-    tally_note(&tally, &view);
+    counters_note(&counters, &view);
     char *text = metrics();
     expect_line(text, "dml_evaluations_total 6");
     expect_line(text, "dml_safeguards_total{safeguard=\"pair skipped: too little curvature\"} 1");

@@ -1,7 +1,7 @@
 #include <math.h>
 
 #include "optimizer/reason.h"
-#include "coordinator/status/figures.h"
+#include "base/text.h"
 #include "coordinator/sweep/plan.h"
 #include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"

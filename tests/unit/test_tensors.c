@@ -10,10 +10,11 @@
 #include <cmocka.h>
 
 #include "coordinator/machine/machine.h"
-#include "coordinator/status/figures.h"
+#include "base/text.h"
 #include "tests/unit/suites.h"
+#include "coordinator/status/eta.h"
 #include "coordinator/status/metrics.h"
-#include "coordinator/status/result.h"
+#include "coordinator/status/figures.h"
 #include "tests/unit/coordinator_bench.h"
 
 enum { TENSORS = 4 };
@@ -58,8 +59,10 @@ static void assert_norms(const struct tensor_norms *norms) {
 
 /* What the status has of the tensors; release it. */
 static json_t *told_of(const struct fixture *f) {
-    struct coordinator_view view = coordinator_view(f->coordinator);
-    return result_tensors_json(f->coordinator, &view.norms);
+    static struct job job = {.name = "job"};
+    const struct live live = {.coordinator = f->coordinator, .job = &job};
+    struct figure_source source = figures_of_live(&live);
+    return tensors_json(&source);
 }
 
 static void a_trial_that_is_accepted_leaves_its_norms(void **state) {
@@ -119,12 +122,12 @@ static void tensors_are_told_with_shape_and_norms(void **state) {
 
 static char *metrics_of(const struct fixture *f) {
     static struct job job = {.name = "job"};
-    static const struct tally tally;
+    static const struct counters counters;
     static const struct http_counts counts;
-    const struct live live = {.coordinator = f->coordinator, .job = &job, .seconds_left = NAN};
+    const struct live live = {
+        .coordinator = f->coordinator, .job = &job, .seconds_left = NAN, .counters = &counters};
     size_t length;
-    return metrics_text(&(struct metrics){.live = &live, .tally = &tally, .http = &counts},
-                        &length);
+    return metrics_text(&live, &counts, &length);
 }
 
 static void metrics_have_a_sample_a_tensor_once_there_is_a_point(void **state) {
