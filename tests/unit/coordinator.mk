@@ -6,7 +6,8 @@ tests_unit_coordinator_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_api.c tests/unit/test_authority.c tests/unit/test_awaiting.c \
 	tests/unit/test_coordinator.c tests/unit/test_device_failures.c tests/unit/test_diagonal.c \
 	tests/unit/test_downpour.c tests/unit/test_downpour_keys.c tests/unit/test_early_stopping.c \
-	tests/unit/test_epochs.c tests/unit/test_gap.c tests/unit/test_gate.c tests/unit/test_history.c \
+	tests/unit/test_epochs.c tests/unit/test_figure_table.c \
+	tests/unit/test_gap.c tests/unit/test_gate.c tests/unit/test_history.c \
 	tests/unit/test_host_list.c tests/unit/test_hosts.c tests/unit/test_hosts_again.c \
 	tests/unit/test_job.c tests/unit/test_job_text.c tests/unit/test_l1.c \
 	tests/unit/test_linesearch.c tests/unit/test_network_keys.c tests/unit/test_optimizer.c \
