@@ -21,7 +21,6 @@
 #include "coordinator/command/print.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/status/api.h"
-#include "base/text.h"
 #include "coordinator/status/page.h"
 #include "coordinator/status/report.h"
 #include "model/export.h"
