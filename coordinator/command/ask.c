@@ -22,7 +22,6 @@
 #include "coordinator/job/job.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
-#include "coordinator/run/lock.h"
 #include "base/text.h"
 #include "coordinator/status/report.h"
 

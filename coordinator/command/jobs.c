@@ -16,7 +16,6 @@
 #include "coordinator/publish/prune.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
-#include "coordinator/run/lock.h"
 #include "model/score.h"
 
 /* The figure of --sort, or NULL without it. */

@@ -14,8 +14,6 @@
 #include "base/resources.h"
 #include "base/text.h"
 #include "coordinator/status/figures.h"
-#include "base/memory_limit.h"
-#include "base/terminal.h"
 
 static int write_stream(FILE *stream, const char *path, output_write *write, void *context) {
     int code = write(context, stream);

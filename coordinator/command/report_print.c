@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
-#include "base/terminal.h"
 #include "coordinator/status/result.h"
 
 #define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */

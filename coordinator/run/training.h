@@ -18,7 +18,6 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/http.h"
 #include "coordinator/status/result.h"
-#include "data/sample.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "config.h"
-#include "coordinator/job/network.h"
+#include "coordinator/job/job.h"
 #include "optimizer/reason.h"
 #include "coordinator/status/eta.h"
 #include "model/model.h"
