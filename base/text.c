@@ -51,6 +51,7 @@ long long member_count(const json_t *object, const char *member) {
 double member_number(const json_t *object, const char *member) {
     const json_t *value = json_object_get(object, member);
     return json_is_number(value) ? json_number_value(value) : NAN;
+}
 
 /* ---- escapes ---- */
 

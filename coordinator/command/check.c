@@ -13,7 +13,6 @@
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/report.h"
-#include "coordinator/run/shape.h"
 #include "coordinator/sweep/sweep.h"
 
 static void print_count(const char *before, char *const *paths, const char *kind) {
