@@ -79,7 +79,7 @@ static void connect_pair(bool local, int ends[2]) {
             abort();
         return;
     }
-    if (address_listen("127.0.0.1:0", ADDRESS_PLAIN, &listener, &bound))
+    if (address_listen("127.0.0.1:0", &listener, &bound))
         abort();
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     int ends[2];
     uint64_t bytes = strtoull(argv[2], NULL, 10) << 20, times = strtoull(argv[3], NULL, 10);
     struct end end = {.elements = bytes / sizeof(double), .left = times + 1};
-    connect_pair(strcmp(way, "TCP") && strcmp(way, "TLS"), ends);
+    connect_pair(strcmp(way, "TLS"), ends);
     if (!fork()) {
         close(ends[1]);
         send_all(way, ends[0], &end);

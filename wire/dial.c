@@ -144,8 +144,7 @@ static int handshake_failed(const struct dial *dial) {
     const char *address = dial->address;
     if (!error)
         return error_set(ERROR_PERMISSION,
-                         "%s: closed during the handshake of TLS: was it started with --key?",
-                         address);
+                         "%s: closed during the handshake of TLS: is a worker there?", address);
     frame_error_counts[error]++;
     if (error == FRAME_TLS_OTHER_KEY)
         return error_set(ERROR_PERMISSION,
@@ -174,20 +173,10 @@ static void shake_hands(struct dial *dial) {
         await(dial, channel_descriptor(channel), what, on_ready, -1);
 }
 
-/* The socket is connected. Plain text never leaves this machine. */
 static void connected(struct dial *dial) {
-    bool here = endpoint_is_here(&dial->endpoints[dial->next]);
-    bool secure = endpoint_names_tls(dial->address) || !here;
-    if (secure && !dial->tls) {
-        finish(dial,
-               error_set(ERROR_PERMISSION,
-                         "%s: links to other hosts need a key: give this program --key FILE, with "
-                         "the key STATE/key of the job",
-                         dial->address));
-        return;
-    }
-    dial->channel =
-        secure ? channel_new_client(dial->descriptor, dial->tls) : channel_new(dial->descriptor);
+    dial->channel = address_is_unix(dial->address)
+                        ? channel_new(dial->descriptor)
+                        : channel_new_client(dial->descriptor, dial->tls);
     dial->descriptor = -1;
     shake_hands(dial);
 }
@@ -277,6 +266,11 @@ static int begin_inet(struct dial *dial) {
     int code = endpoint_split(dial->address, host, port);
     if (code)
         return code;
+    if (!dial->tls)
+        return error_set(ERROR_PERMISSION,
+                         "%s: links to other hosts need a key: give this program --key FILE, with "
+                         "the key STATE/key of the job",
+                         dial->address);
     if (getaddrinfo(host, port, &hints, &found) ==
         0) { /* a numeric address: no name server is asked */
         dial->endpoints[dial->count++] = endpoint_of_info(found);

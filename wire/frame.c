@@ -73,13 +73,6 @@ static enum frame_error check_flags(const struct frame_header *header) {
     return shared && !header->bulk_length ? FRAME_BAD_FLAGS : FRAME_FINE;
 }
 
-enum frame_error frame_stranger_magic(const uint8_t first[2]) {
-    enum { ALERT = 21, HANDSHAKE = 22, VERSION = 3 }; /* a record of TLS begins so */
-    if (first[1] != VERSION || (first[0] != HANDSHAKE && first[0] != ALERT))
-        return FRAME_BAD_MAGIC;
-    return first[0] == HANDSHAKE ? FRAME_SPEAKS_TLS : FRAME_WANTS_TLS;
-}
-
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                      struct frame_header *header) {
     struct layout layout;

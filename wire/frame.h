@@ -50,9 +50,6 @@ enum frame_flag {
     X(FRAME_STRANGER, "a message that strangers may not send")                                     \
     X(FRAME_SILENT, "no HELLO or GREET that was welcome, in time")                                 \
     X(FRAME_CROWDED, "too many connections")                                                       \
-    X(FRAME_SPEAKS_TLS, "TLS where plain text is spoken: start this worker with --key FILE")       \
-    X(FRAME_WANTS_TLS, "it speaks TLS only: write the address as tls:HOST:PORT")                   \
-    X(FRAME_TLS_PLAIN, "plain text where TLS is spoken: write the address as tls:HOST:PORT")       \
     X(FRAME_TLS_GARBAGE, "something that is not TLS")                                              \
     X(FRAME_TLS_VERSION, "another version of TLS than 1.3")                                        \
     X(FRAME_TLS_NO_KEY, "TLS without a key of dml")                                                \
@@ -89,10 +86,6 @@ struct frame_header {
 };
 
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
-
-/* What the first two bytes of a stream say if they are no magic: that the other end speaks TLS, or
- * answers in TLS that it does not understand us; else FRAME_BAD_MAGIC. */
-enum frame_error frame_stranger_magic(const uint8_t first[2]);
 
 /* Reads a header and checks everything that can be checked without the rest of the frame. */
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],

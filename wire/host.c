@@ -94,8 +94,9 @@ static void take_stranger(struct host *host, int descriptor) {
         close(descriptor);
         return;
     }
-    bool secure = host->tls && !address_is_unix(host->bound);
-    add_link(host, secure ? channel_new_server(descriptor, host->tls) : channel_new(descriptor),
+    add_link(host,
+             address_is_unix(host->bound) ? channel_new(descriptor)
+                                          : channel_new_server(descriptor, host->tls),
              true);
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
         host_start_timer(host, ON_STRANGER, greet_ns(host));
@@ -323,7 +324,8 @@ static void start_events(struct host *host) {
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
  * the worker is about to be ended. */
 static void announce(const struct host *host) {
-    (void)!dprintf(STDOUT_FILENO, "listening %s\n", host->bound);
+    const char *mark = address_is_unix(host->bound) ? "" : "tls:";
+    (void)!dprintf(STDOUT_FILENO, "listening %s%s\n", mark, host->bound);
 }
 
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
@@ -335,8 +337,7 @@ struct host *host_new(const struct host_options *options, const struct host_role
     if (!*code && options->key)
         *code = tls_of_file(options->key, &tls);
     if (!*code)
-        *code =
-            address_listen(options->listen, tls ? ADDRESS_TLS : ADDRESS_PLAIN, &listener, &bound);
+        *code = address_listen(options->listen, &listener, &bound);
     if (*code) {
         tls_free(tls);
         return NULL;

@@ -11,6 +11,7 @@
 #include "base/failpoint.h"
 #include "base/log.h"
 #include "config.h"
+#include "wire/address.h"
 #include "wire/host.h"
 
 /* clang-format off */
@@ -36,8 +37,8 @@ static const struct option long_options[] = {
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
            "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: one that is free)\n"
-           "  --key FILE         the key of the job, for links to other hosts: TLS on TCP\n"
-           "  --folder DIR       write below DIR only; over TCP without it or a key, nowhere\n"
+           "  --key FILE         the key of the job: all but unix:PATH needs it\n"
+           "  --folder DIR       write below DIR only\n"
            "  --device DEVICE    auto, cpu, cuda, cuda:N or emulated: not what the job says\n"
            "  --devices          print the GPUs of this machine\n"
            "  --once             end when the coordinator is lost, wait for no other\n"
@@ -134,5 +135,10 @@ int host_options_read(int argc, char **argv, const char *summary, struct host_op
         return error_set(ERROR_USAGE, "`--once` and `--stay` exclude each other");
     if (!options->listen)
         return error_set(ERROR_USAGE, "--listen ADDRESS is missing; see --help");
+    if (!options->key && !address_is_unix(options->listen))
+        return error_set(ERROR_USAGE,
+                         "--listen %s: without a key only unix:PATH is listened on: --key FILE, "
+                         "with the key STATE/key of the job, makes links over TCP safe",
+                         options->listen);
     return 0;
 }

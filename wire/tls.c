@@ -42,7 +42,7 @@ struct tls_socket {
     bool ended;       /* it was closed, or failed */
     int broken;       /* errno of the failure, or 0 */
     size_t allowance; /* bytes that it may still receive; SIZE_MAX: no limit */
-    uint8_t first[4]; /* the first bytes that came, whatever OpenSSL makes of them */
+    uint8_t first[2]; /* the first bytes that came, whatever OpenSSL makes of them */
     unsigned first_count;
     uint8_t *unsent; /* encrypted; from unsent_at to unsent_end */
     size_t unsent_at, unsent_end, unsent_capacity;
@@ -62,22 +62,6 @@ static void tls_socket_release(struct tls_socket *socket) {
     *socket = (struct tls_socket){.descriptor = -1};
 }
 
-/* Queues encrypted bytes. */
-static void tls_socket_append(struct tls_socket *socket, const void *data, size_t bytes) {
-    if (socket->unsent_end + bytes > socket->unsent_capacity && socket->unsent_at) {
-        size_t kept = tls_socket_unsent(socket);
-        memmove(socket->unsent, socket->unsent + socket->unsent_at, kept);
-        socket->unsent_at = 0;
-        socket->unsent_end = kept;
-    }
-    if (socket->unsent_end + bytes > socket->unsent_capacity) {
-        socket->unsent_capacity = 2 * socket->unsent_end + bytes;
-        socket->unsent = memory_resize(socket->unsent, socket->unsent_capacity, 1);
-    }
-    memcpy(socket->unsent + socket->unsent_end, data, bytes);
-    socket->unsent_end += bytes;
-}
-
 /* Offers to the socket what is queued: 0, or −1 and errno. */
 static int tls_socket_flush(struct tls_socket *socket) {
     while (socket->unsent_at < socket->unsent_end) {
@@ -95,8 +79,23 @@ static int tls_socket_flush(struct tls_socket *socket) {
 
 /* What OpenSSL calls. */
 
+/* Queues encrypted bytes. */
 static int write_out(BIO *bio, const char *data, int length) {
-    tls_socket_append(BIO_get_data(bio), data, (size_t)length);
+    struct tls_socket *socket = BIO_get_data(bio);
+    size_t end = socket->unsent_end + (size_t)length;
+    if (end > socket->unsent_capacity && socket->unsent_at) {
+        size_t kept = tls_socket_unsent(socket);
+        memmove(socket->unsent, socket->unsent + socket->unsent_at, kept);
+        socket->unsent_at = 0;
+        socket->unsent_end = kept;
+        end = kept + (size_t)length;
+    }
+    if (end > socket->unsent_capacity) {
+        socket->unsent_capacity = 2 * end;
+        socket->unsent = memory_resize(socket->unsent, socket->unsent_capacity, 1);
+    }
+    memcpy(socket->unsent + socket->unsent_end, data, (size_t)length);
+    socket->unsent_end = end;
     return length;
 }
 
@@ -410,29 +409,20 @@ static enum frame_error meaning_of_reason(int reason) {
 
 /* A record of TLS begins with its type, a handshake or an alert here, and 3. */
 static enum frame_error meaning_of_first(const struct tls_stream *stream) {
-    static const uint8_t magic[] = {FRAME_MAGIC & 0xff, FRAME_MAGIC >> 8 & 0xff,
-                                    FRAME_MAGIC >> 16 & 0xff, FRAME_MAGIC >> 24};
     const uint8_t *first = stream->socket.first;
-    if (stream->socket.first_count == sizeof magic && !memcmp(first, magic, sizeof magic))
-        return FRAME_TLS_PLAIN;
     bool tls = (first[0] == SSL3_RT_HANDSHAKE || first[0] == SSL3_RT_ALERT) &&
                (stream->socket.first_count < 2 || first[1] == SSL3_VERSION_MAJOR);
     return tls ? FRAME_FINE : FRAME_TLS_GARBAGE;
 }
 
-/* OpenSSL has failed for good. What is known without it comes first. To who speaks plain text it
- * says nothing: so that a program of ours can tell its user what is wrong, we send the alert. */
+/* OpenSSL has failed for good. What is known without it comes first. */
 static void note_failure(struct tls_stream *stream) {
-    static const uint8_t protocol_version[] = {SSL3_RT_ALERT,          3, 3, 0, 2, SSL3_AL_FATAL,
-                                               SSL_AD_PROTOCOL_VERSION};
     int reason = ERR_GET_REASON(ERR_peek_error());
     ERR_clear_error();
     if (!stream->error && !stream->done)
         stream->error = meaning_of_first(stream);
     if (!stream->error)
         stream->error = meaning_of_reason(reason);
-    if (stream->error == FRAME_TLS_PLAIN)
-        tls_socket_append(&stream->socket, protocol_version, sizeof protocol_version);
     (void)tls_socket_flush(&stream->socket); /* the alert */
 }
 

@@ -159,8 +159,6 @@ static bool a_stranger_may_say(unsigned type) {
 
 static enum frame_error header_is_there(struct inlet *inlet) {
     enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
-    if (error == FRAME_BAD_MAGIC)
-        return frame_stranger_magic(inlet->raw_header);
     if (error)
         return error;
     if (inlet->stranger && !a_stranger_may_say(inlet->header.type))
@@ -224,11 +222,7 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
     inlet->why = why;
     if (inlet->part == INLET_HEADER && !inlet->got)
         return INLET_CLOSED;
-    enum frame_error error = FRAME_BAD_MAGIC;
-    if (inlet->part == INLET_HEADER &&
-        inlet->got > 1) /* an alert of TLS is shorter than a header */
-        error = frame_stranger_magic(inlet->raw_header);
-    return bad(inlet, error == FRAME_BAD_MAGIC ? FRAME_CUT_SHORT : error, NULL);
+    return bad(inlet, FRAME_CUT_SHORT, NULL);
 }
 
 /* One system call reads the missing bytes into their place and whatever follows into the buffer,

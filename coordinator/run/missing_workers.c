@@ -97,7 +97,7 @@ static char *describe_failure(const struct missing_workers *missing, uint32_t li
 static char *describe_remedy(const struct missing_workers *missing, uint32_t link) {
     const char *address = missing->addresses[link];
     return memory_format("dml-%s --listen %s%s", role_of(missing, link), address,
-                         address_may_need_tls(address) ? " --key STATE/key" : "");
+                         address_is_unix(address) ? "" : " --key STATE/key");
 }
 
 /* Whom the run waits for; all that are missing if it has `over`. NULL if there is none. */

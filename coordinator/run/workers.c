@@ -54,7 +54,7 @@ int workers_key(struct training *run) {
 
 static bool any_needs_tls(const struct training *run) {
     for (uint32_t i = 0; i < run->sizing.shards + run->sizing.replicas; i++)
-        if (run->addresses[i] && address_may_need_tls(run->addresses[i]))
+        if (run->addresses[i] && !address_is_unix(run->addresses[i]))
             return true;
     return false;
 }

@@ -31,8 +31,7 @@
 #define LISTENING_PLACES_MAX 256
 
 /* Listens on ADDRESS:PORT, with a warning if the address is not a loopback address. `bound`, to be
- * freed, is the address with the port that was picked for port 0. ERROR_UNAVAILABLE,
- * ERROR_PERMISSION. */
+ * freed, is the address with the port that was picked for port 0. ERROR_UNAVAILABLE. */
 int listening_open(const char *address, int *descriptor, char **bound);
 
 /* The names and addresses of the server that listens there. */
@@ -47,15 +46,11 @@ uint32_t listening_places(void);
 #define DESCRIPTORS_SHARE 8
 
 int listening_open(const char *address, int *descriptor, char **bound) {
-    int code = address_listen(address, ADDRESS_PLAIN, descriptor, bound);
-    if (code == ERROR_PERMISSION) {
-        error_clear();
-        code = address_listen(address, ADDRESS_PUBLIC, descriptor, bound);
-        if (!code)
-            log_warning("status server: everyone who can reach %s can read the status; there is no "
-                        "password",
-                        *bound);
-    }
+    int code = address_listen(address, descriptor, bound);
+    if (!code && !address_is_loopback(*descriptor))
+        log_warning("status server: everyone who can reach %s can read the status; there is no "
+                    "password",
+                    *bound);
     if (!code)
         return 0;
     char *text = memory_copy_string(error_text());

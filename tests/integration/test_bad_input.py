@@ -428,18 +428,22 @@ def a_socket_in_use_is_refused(folder):
 
 @test
 def a_port_in_use_is_refused(folder):
+    key = folder / 'key'
+    key.touch(mode=0o600)
+    key.write_text('0' * 64 + '\n')
     with socket.create_server(('127.0.0.1', 0)) as listener:
         port = listener.getsockname()[1]
         for program in SHARD, REPLICA:
-            assert_refused(run(program, '--listen', f'127.0.0.1:{port}'), UNAVAILABLE, port)
+            assert_refused(run(program, '--listen', f'127.0.0.1:{port}', '--key', key), UNAVAILABLE, port)
 
 
 @test
-def a_port_open_to_other_hosts_needs_a_key(folder):
+def a_port_needs_a_key(folder):
     for program in SHARD, REPLICA:
-        for address in '0.0.0.0:0', 'any:0', 'tls:127.0.0.1:0':
+        for address in '127.0.0.1:0', 'localhost:0', '0.0.0.0:0', 'any:0', 'tls:127.0.0.1:0':
             finished = run(program, '--listen', address)
-            assert finished.status in (USAGE, PERMISSION), finished
+            assert finished.status == USAGE, finished
+            assert address in finished.stderr and 'unix:PATH' in finished.stderr, finished
             assert '--key' in finished.stderr, finished
 
 

@@ -58,6 +58,7 @@ def a_model_trained_over_tls_has_the_bits_of_the_quiet_one(folder):
     key = make_key(folder / 'job.state' / 'key')
     with workers(SHARD, SHARD, REPLICA, REPLICA, key=key) as (one, other, *replicas):
         assert one.address.startswith('tls:127.0.0.1:'), one.address
+        other.address = other.address.removeprefix('tls:')  # TCP is TLS in any case
         job = job_at(folder, (one, other), replicas)
         assert train(job)['model_sha256'] == expected
         assert all(worker.wait(60).status == 0 for worker in (one, other, *replicas))
@@ -101,26 +102,21 @@ def both_ends_say_that_their_keys_differ(folder):
 
 
 @test
-def a_worker_without_a_key_and_a_coordinator_that_needs_one_say_so(folder):
-    with workers(SHARD, REPLICA, listen='127.0.0.1:0') as (shard, replica):
-        shard.address, replica.address = f'tls:{shard.address}', f'tls:{replica.address}'
+def a_coordinator_that_needs_a_key_makes_one_and_says_so(folder):
+    with workers(SHARD, REPLICA, key=make_key(folder / 'another')) as (shard, replica):
         finished = dml('run', job_at(folder, [shard], [replica]), '--wait', '1')
         assert finished.status == UNAVAILABLE, finished
-        assert 'was it started with --key?' in finished.stderr, finished
         assert f'made the key {state_of(folder / "job.conf")}/key' in finished.stderr, finished
-        shard.signal(signal.SIGTERM)
-        assert 'TLS where plain text is spoken: start this worker with --key' in shard.wait().stderr
 
 
 @test
-def plain_text_to_a_worker_with_a_key_is_refused_on_both_ends(folder):
+def a_replica_without_a_key_says_that_it_needs_one_for_a_shard_on_tcp(folder):
     key = make_key(folder / 'job.state' / 'key')
-    with workers(SHARD, REPLICA, key=key) as (shard, replica):
-        shard.address = shard.address.removeprefix('tls:')
+    with workers(SHARD, key=key) as (shard,), \
+            workers(REPLICA, listen=f'unix:{folder}/replica') as (replica,):
         finished = dml('run', job_at(folder, [shard], [replica]), '--wait', '1')
-        assert finished.status == UNAVAILABLE, finished
-        assert 'it speaks TLS only: write the address as tls:HOST:PORT' in finished.stderr, finished
-        assert 'plain text where TLS is spoken' in shard.log(), shard.log()
+        assert finished.status and 'give this program --key FILE' in finished.stderr + replica.log(), \
+            (finished, replica.log())
 
 
 @test

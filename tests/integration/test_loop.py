@@ -127,9 +127,13 @@ def an_address_whose_queue_is_full_holds_nothing_up(folder):
 
 @test
 def a_name_that_is_not_resolved_holds_nothing_up(folder):
+    key = folder / 'job.state/key'
+    key.parent.mkdir()
+    key.touch(mode=0o600)
+    key.write_text('0' * 64 + '\n')
     never = ','.join(f'coordinator.name_lookup:{k}:delay:{HOUR_MS}' for k in range(2, 32))
     with worker(REPLICA, f'unix:{folder}/r', '--verbose') as other, \
-            worker(REPLICA, '127.0.0.1:0') as victim:
+            worker(REPLICA, '127.0.0.1:0', '--key', key) as victim:
         port = address_of(victim).rpartition(':')[2]
         job = endless_job(folder, http='127.0.0.1:0', reconnect_seconds=3600,
                           replica_addresses=[f'unix:{folder}/r', f'localhost:{port}'])

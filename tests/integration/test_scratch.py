@@ -4,7 +4,7 @@
 import re
 import sys
 
-from harness import BAD_DATA, REPLICA, USAGE, Process, dml, main, small_data, test, train, write_job
+from harness import BAD_DATA, USAGE, dml, main, small_data, test, train, write_job
 
 
 def make(folder, rows=4000, name='job', **settings):
@@ -96,21 +96,6 @@ def copies_that_no_run_uses_are_removed(folder):
     train(job)
     second, = copies(folder)
     assert first != second
-
-
-@test
-def a_replica_on_plain_tcp_is_told_no_folder_to_write_to(folder):
-    _, job = make(folder, replicas=1)
-    worker = Process(REPLICA, '--listen', '127.0.0.1:0')
-    try:
-        address = worker.until(lambda: re.search(r'127\.0\.0\.1:\d+',
-                                                 worker.so_far(worker.output)), 'it listens')[0]
-        result = dml('run', job, '--set', f'replica_addresses={address}')
-        assert result.status == 0, result
-        assert not (folder / 'scratch').exists()
-        assert 'keeps no copy' in worker.so_far(worker.errors)
-    finally:
-        worker.end()
 
 
 @test

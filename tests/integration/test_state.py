@@ -3,7 +3,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -215,37 +214,23 @@ def workers_started_by_hand_are_used_and_end_with_the_job(folder):
 
 
 @test
-def workers_may_listen_on_loopback_ports(folder):
-    def port_of(process):
-        """The worker says where it listens when it chose the port itself."""
-        said = re.search(r'127\.0\.0\.1:([1-9]\d*)', process.so_far(process.output) +
-                         process.so_far(process.errors))
-        return said and said[0]
-    workers = [Process(program, '--listen', '127.0.0.1:0', '--folder', folder)
-               for program in (SHARD, REPLICA)]
-    try:
-        shard, replica = [w.until(lambda w=w: port_of(w), 'the address is told') for w in workers]
-        result = train(small_job(folder, shard_addresses=[shard], replica_addresses=[replica]))
-        own = train(small_job(folder), '--state', folder / 'own.state')
-        assert result['model_sha256'] == own['model_sha256'], (result, own)
-    finally:
-        for worker in workers:
-            worker.end()
-
-
-@test
-def a_shard_on_tcp_writes_nothing_unless_it_was_told_below_which_folder(folder):
-    for options, what in ((), 'start it with --folder DIR'), (('--folder', folder / 'own'), 'own'):
-        shard = Process(SHARD, '--listen', '127.0.0.1:0', *options)
+def a_shard_writes_only_below_the_folder_that_it_was_told(folder):
+    own = train(small_job(folder), '--state', folder / 'own.state')['model_sha256']
+    for below, fits in (folder, True), (folder / 'other', False):
+        workers = [Process(program, '--listen', f'unix:{folder}/{program.name}', '--folder', below)
+                   for program in (SHARD, REPLICA)]
         try:
-            address = shard.until(lambda: re.search(r'127\.0\.0\.1:\d+', shard.so_far(shard.output)),
-                                  'the address is told')[0]
-            refused = dml('run', small_job(folder, shard_addresses=[address]))
-            assert refused.status == 77, refused
-            assert what in refused.stderr, refused
-            assert not list((folder / 'job.state/shards').glob('*/*')), refused
+            finished = dml('run', small_job(folder, shard_addresses=[f'unix:{folder}/{SHARD.name}'],
+                                            replica_addresses=[f'unix:{folder}/{REPLICA.name}']),
+                           '--fresh', '--json')
+            if fits:
+                assert finished.json['model_sha256'] == own, (finished, own)
+            else:
+                assert finished.status == 77 and 'other' in finished.stderr, finished
+                assert not list((folder / 'job.state/shards').glob('*/*')), finished
         finally:
-            shard.end()
+            for worker in workers:
+                worker.end()
 
 
 @test

@@ -31,9 +31,13 @@ static int connect_with(const char *address, const struct tls *tls, int timeout_
     return connected.code;
 }
 
+/* With a key that nobody else has: whoever listens on TCP is reached, but not spoken to. */
 __attribute__((unused)) static int connect_now(const char *address, int timeout_ms,
                                                struct channel **channel) {
-    return connect_with(address, NULL, timeout_ms, channel);
+    static struct tls *tls;
+    const struct key key = {.name = "0123456789abcdef"};
+    int code = tls ? 0 : tls_new(&key, &tls);
+    return code ? code : connect_with(address, tls, timeout_ms, channel);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* What a shard on TCP may touch. */
+/* What a shard that was started with --folder may touch. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -99,16 +99,6 @@ static void links_that_lead_out_are_refused_and_those_within_are_not(void **stat
     confined_release(&confined);
 }
 
-static void without_a_folder_nothing_is_touched_and_the_error_says_what_to_do(void **state) {
-    (void)state;
-    struct confined confined;
-    assert_int_equal(confined_init(&confined, &files_disk, NULL), 0);
-    assert_int_equal(put(&confined, inside("step-1")), ERROR_PERMISSION);
-    assert_non_null(strstr(error_text(), "start it with --folder DIR"));
-    assert_false(is_there(inside("step-1")));
-    confined_release(&confined);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 SUITE(confined) {
@@ -116,7 +106,6 @@ SUITE(confined) {
         TEST(below_the_folder_everything_is_as_without_it),
         TEST(what_lies_beside_the_folder_is_refused),
         TEST(links_that_lead_out_are_refused_and_those_within_are_not),
-        TEST(without_a_folder_nothing_is_touched_and_the_error_says_what_to_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

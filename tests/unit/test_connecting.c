@@ -94,13 +94,17 @@ static void full_release(struct full *full) {
 static void assert_waits(const char *address) {
     struct connected connected = {0};
     struct event_base *base = event_base_new();
-    struct dial *connecting = dial_new(base, address, NULL, HOUR_MS, note_connected, &connected);
+    struct tls *tls;
+    const struct key key = {.name = "0123456789abcdef"};
+    assert_int_equal(tls_new(&key, &tls), 0);
+    struct dial *dial = dial_new(base, address, tls, HOUR_MS, note_connected, &connected);
     turn(base);
     assert_false(connected.answered);
-    dial_free(connecting);
+    dial_free(dial);
     turn(base);
     assert_false(connected.answered);
     event_base_free(base);
+    tls_free(tls);
 }
 
 static void the_loop_turns_while_a_full_queue_is_waited_for(void **state) {
@@ -167,10 +171,11 @@ static void a_name_leads_to_whichever_of_its_addresses_answers(void **state) {
     int listener;
     struct channel *channel;
     char *bound;
-    assert_int_equal(address_listen("127.0.0.1:0", ADDRESS_PLAIN, &listener, &bound), 0);
+    assert_int_equal(address_listen("127.0.0.1:0", &listener, &bound), 0);
     char *address = memory_format("localhost%s", strrchr(bound, ':'));
-    assert_int_equal(connect_now(address, HOUR_MS, &channel), 0);
-    channel_free(channel);
+    assert_int_equal(connect_now(address, 100, &channel), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "the handshake of TLS is not answered"));
+    error_clear();
     close(listener);
     assert_int_equal(connect_now(address, HOUR_MS, &channel), ERROR_UNAVAILABLE);
     assert_non_null(strstr(error_text(), "refused"));
@@ -182,7 +187,7 @@ static void a_name_leads_to_whichever_of_its_addresses_answers(void **state) {
 /* "tls:" and where a listener is that never answers. */
 static char *mute_address(int *listener) {
     char *bound;
-    assert_int_equal(address_listen("127.0.0.1:0", ADDRESS_PLAIN, listener, &bound), 0);
+    assert_int_equal(address_listen("127.0.0.1:0", listener, &bound), 0);
     char *address = memory_format("tls:%s", bound);
     free(bound);
     return address;
@@ -204,28 +209,18 @@ static void a_handshake_that_is_not_answered_ends_at_the_deadline(void **state) 
     tls_free(tls);
 }
 
-static void who_has_no_key_gets_no_link_to_other_hosts(void **state) {
+static void who_has_no_key_gets_no_link_over_tcp(void **state) {
     (void)state;
     int listener;
     struct channel *channel;
     char *address = mute_address(&listener);
-    assert_int_equal(connect_now(address, HOUR_MS, &channel), ERROR_PERMISSION);
+    assert_int_equal(connect_with(address, NULL, HOUR_MS, &channel), ERROR_PERMISSION);
     assert_non_null(strstr(error_text(), "--key"));
+    error_clear();
+    assert_int_equal(connect_with(address + 4, NULL, HOUR_MS, &channel), ERROR_PERMISSION);
     error_clear();
     close(listener);
     free(address);
-}
-
-static void addresses_of_other_hosts_may_need_tls(void **state) {
-    (void)state;
-    static const char *const need[] = {"tls:127.0.0.1:1", "tls:a:1", "a:1", "10.0.0.1:1",
-                                       "[fe80::1]:1"};
-    static const char *const plain[] = {"unix:/a",     "127.0.0.1:1", "127.1.2.3:1",
-                                        "localhost:1", "[::1]:1",     "nowhere"};
-    for (size_t i = 0; i < sizeof need / sizeof *need; i++)
-        assert_true(address_may_need_tls(need[i]));
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
-        assert_false(address_may_need_tls(plain[i]));
 }
 
 static void what_is_no_address_is_said_to_be_none(void **state) {
@@ -247,8 +242,7 @@ SUITE(connecting) {
         cmocka_unit_test(the_loop_turns_while_a_name_is_not_resolved),
         cmocka_unit_test(a_name_leads_to_whichever_of_its_addresses_answers),
         cmocka_unit_test(a_handshake_that_is_not_answered_ends_at_the_deadline),
-        cmocka_unit_test(who_has_no_key_gets_no_link_to_other_hosts),
-        cmocka_unit_test(addresses_of_other_hosts_may_need_tls),
+        cmocka_unit_test(who_has_no_key_gets_no_link_over_tcp),
         cmocka_unit_test(what_is_no_address_is_said_to_be_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
