@@ -21,8 +21,8 @@
 #include "numeric/setup.h"
 #include "objective/objective.h"
 #include "objective/on_device.h"
-#include "shard/backend.h"
-#include "shard/interpreter.h"
+#include "shard/registers.h"
+#include "shard/programs.h"
 
 enum { REPEATS = 7, TEMPLATES = 8 };
 
@@ -240,7 +240,7 @@ static void history_pass(struct registers *registers, const char *name,
     bytes_init(&scalars);
     for (int i = 0; i <= REPEATS; i++) {
         int64_t begun_ns = clock_monotonic_ns();
-        must(registers->backend->run(&list, registers, &bounds, &scalars));
+        must(operation_list_run(&list, registers, &bounds, &scalars));
         must(device_wait(registers->device, QUEUE_COMPUTE));
         best = fmin(best, (double)(clock_monotonic_ns() - begun_ns) / 1e9);
     }

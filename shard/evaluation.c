@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "numeric/fixed.h"
-#include "shard/backend.h"
 #include "shard/state.h"
 
 /* ---- the trial point ---- */
@@ -109,7 +108,7 @@ static void drop_staged(struct staging *staging, struct staged *staged) {
 
 /* How many sums of biases come beside each slice: only if the run has scaled columns. */
 static size_t biases_of(const struct shard *shard) {
-    return shard->sums == SUMS_PARAMETERS ? shard->registers.frame.biases : 0;
+    return shard->sums == SUMS_PARAMETERS ? shard->registers.scaling.biases : 0;
 }
 
 static int check_slice(const struct shard *shard, const struct message *message) {
@@ -155,7 +154,7 @@ static int keep_slice(struct shard *shard, const struct message *message) {
 static int add_slice(struct shard *shard, const struct staged *staged) {
     struct registers *registers = &shard->registers;
     bool first = !shard->staging.folded_count;
-    int64_t *bias = registers->frame.bias_sum;
+    int64_t *bias = registers->scaling.bias_sum;
     size_t biases = biases_of(shard);
     if (first && biases)
         memset(bias, 0, biases * sizeof *bias);

@@ -54,7 +54,7 @@ void factor_drop(struct factor *factor) {
 /* How rows are scaled: element (r, c) of S is sum·inverse_r·inverse_c, which is a correlation,
  * times share_r·share_c. The sums of rare and of frequent columns are of one size, since each has
  * its exponent, but H itself can leave the range of doubles. */
-struct scaling {
+struct row_scale {
     double inverse; /* 1/√sum_rr; 0 for a row of zeros */
     double share;   /* √ of what the sums are of H_rr; lambda is the rest */
 };
@@ -79,7 +79,7 @@ static double root_of_sum(const struct registers *registers, size_t r, double su
 
 /* False if the diagonal makes no sense. */
 static bool scale_row(const struct registers *registers, size_t r, int b, double lambda,
-                      struct scaling *scaling, double *root) {
+                      struct row_scale *scale, double *root) {
     double sum;
     vector_from_fixed(1, &sum, &registers->sum[sums_row(r) + r], 0, 1);
     if (!(sum >= 0))
@@ -87,13 +87,13 @@ static bool scale_row(const struct registers *registers, size_t r, int b, double
     double own = root_of_sum(registers, r, sum, b);
     double whole = hypotenuse(own, sqrt(lambda));
     *root = whole > 0 ? whole : 1;
-    scaling->inverse = sum > 0 ? 1 / sqrt(sum) : 0;
-    scaling->share = own / *root;
+    scale->inverse = sum > 0 ? 1 / sqrt(sum) : 0;
+    scale->share = own / *root;
     return isfinite(*root);
 }
 
 static bool scale_rows(const struct registers *registers, int b, double lambda,
-                       struct scaling *scaling, double *roots) {
+                       struct row_scale *scale, double *roots) {
     uint32_t span = 0;
     for (size_t r = 0; r < registers->count; r++) {
         while (span < registers->regularized_count &&
@@ -101,8 +101,9 @@ static bool scale_rows(const struct registers *registers, int b, double lambda,
             span++;
         bool regularized =
             span < registers->regularized_count && r >= registers->regularized[span].first;
-        double penalty = registers->frame.used ? frame_weight_penalty(&registers->frame, r) : 1;
-        if (!scale_row(registers, r, b, regularized ? lambda * penalty : 0, &scaling[r], &roots[r]))
+        double penalty =
+            registers->scaling.used ? scaling_weight_penalty(&registers->scaling, r) : 1;
+        if (!scale_row(registers, r, b, regularized ? lambda * penalty : 0, &scale[r], &roots[r]))
             return false;
     }
     return true;
@@ -114,24 +115,24 @@ static double within_1(double correlation) {
 }
 
 /* The triangle of S, with `added` on its diagonal. */
-static void fill_scaled(const struct registers *registers, const struct scaling *scaling,
+static void fill_scaled(const struct registers *registers, const struct row_scale *scale,
                         double added, double *triangle) {
     for (size_t r = 0; r < registers->count; r++) {
         double *row = triangle + triangle_row(r);
         vector_from_fixed(r, row, registers->sum + sums_row(r), 0, 1);
         for (size_t c = 0; c < r; c++)
-            row[c] = within_1(row[c] * scaling[r].inverse * scaling[c].inverse) * scaling[r].share *
-                     scaling[c].share;
+            row[c] = within_1(row[c] * scale[r].inverse * scale[c].inverse) * scale[r].share *
+                     scale[c].share;
         row[r] = 1 + added;
     }
 }
 
 /* If no correlation is beyond 1, a diagonal of more than the order is dominant and has a factor. */
-static bool find_factor(const struct registers *registers, const struct scaling *scaling,
+static bool find_factor(const struct registers *registers, const struct row_scale *scale,
                         struct factor *factor, double *added) {
     const double most = ADDED_GROWTH * (double)(factor->order + 1);
     for (double now = ALWAYS_ADDED; now <= most; now *= ADDED_GROWTH) {
-        fill_scaled(registers, scaling, now, triangle_of(factor));
+        fill_scaled(registers, scale, now, triangle_of(factor));
         *added = now - ALWAYS_ADDED;
         if (cholesky_factor(factor->order, triangle_of(factor)))
             return true;
@@ -142,12 +143,12 @@ static bool find_factor(const struct registers *registers, const struct scaling 
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
                            double lambda, uint64_t serial, double *added) {
     struct factor *factor = factor_new(serial, registers->count);
-    struct scaling *scaling = memory_new(registers->count, sizeof *scaling);
+    struct row_scale *scale = memory_new(registers->count, sizeof *scale);
     *added = 0;
     bool sound = lambda >= 0 && isfinite(lambda) &&
-                 scale_rows(registers, derivative_exponent, lambda, scaling, factor->elements) &&
-                 find_factor(registers, scaling, factor, added);
-    free(scaling);
+                 scale_rows(registers, derivative_exponent, lambda, scale, factor->elements) &&
+                 find_factor(registers, scale, factor, added);
+    free(scale);
     if (sound)
         return factor;
     factor_drop(factor);

@@ -1,3 +1,3 @@
-#include "shard/sweep_kernel.h"
+#include "shard/pass_kernel.h"
 
 #include "shard/kernels.def"

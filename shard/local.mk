@@ -1,23 +1,19 @@
 noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
-	shard/backend.h shard/backend_device.c shard/backend_host.c \
-	shard/block.h \
-	shard/checkpoint.c shard/checkpoint.h shard/disk.h \
-	shard/disk.c \
+	shard/checkpoint.c shard/checkpoint.h \
+	shard/device.c shard/kernels.def shard/pass_kernel.h \
+	shard/disk.c shard/disk.h \
 	shard/evaluation.c \
 	shard/factor.c shard/factor.h \
-	shard/frame.c shard/frame.h \
-	shard/interpreter.c shard/interpreter.h \
-	shard/kernels.c shard/kernels.def \
-	shard/orthant.c \
+	shard/host.c \
+	shard/pass_plan.c shard/pass_plan.h \
 	shard/placing.c shard/placing.h \
-	shard/programs.c \
-	shard/registers.c shard/registers.h shard/resident.h \
+	shard/programs.c shard/programs.h \
+	shard/registers.c shard/registers.h \
 	shard/saving.c \
+	shard/scaling.c shard/scaling.h \
 	shard/setup.c \
 	shard/shard.c shard/shard.h shard/state.h \
-	shard/sweep.c shard/sweep_each.h shard/sweep_kernel.h shard/sweep_step.h shard/sweep_sums.h \
-	shard/sweep_plan.c shard/sweep_plan.h \
 	shard/writer.c shard/writer.h
 if HAVE_CUDA
 libshard_a_SOURCES += shard/kernels_cuda.cu

@@ -8,8 +8,7 @@
 #include "base/random.h"
 #include "device/find.h"
 #include "numeric/fixed.h"
-#include "shard/backend.h"
-#include "shard/interpreter.h"
+#include "shard/programs.h"
 
 /* ---- the proof ---- */
 
@@ -174,7 +173,7 @@ static int run(struct side *side) {
     const struct operation_list list = {.items = items, .count = sizeof items / sizeof *items};
     const struct bounds bounds = bounds_of_one(3);
     struct registers *registers = &side->registers;
-    int code = registers->backend->run(&list, registers, &bounds, &side->scalars);
+    int code = operation_list_run(&list, registers, &bounds, &side->scalars);
     for (uint8_t i = 0; i < REGISTERS && !code; i++)
         if (registers_have(registers, i))
             code = registers_pull(registers, i, 0, ELEMENTS);

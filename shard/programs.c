@@ -1,18 +1,154 @@
-/* Runs programs: each number once and in order; first SWAP and BEGIN, then the blocks. */
+#include "shard/programs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/error.h"
+#include "base/failpoint.h"
+#include "base/memory.h"
 #include "base/mutant.h"
-#include "shard/backend.h"
-#include "shard/interpreter.h"
+#include "shard/factor.h"
+#include "shard/pass_plan.h"
 #include "shard/state.h"
 
-static void send_result(const struct shard *shard, struct outbox *out) {
-    struct message message = {.type = MESSAGE_RESULT};
-    message.result = (struct message_result){
-        .attempt = shard->attempt,
-        .number = shard->last.number,
-        .scalars = {shard->last.scalars.data, (uint32_t)shard->last.scalars.length}};
-    shard_answer(shard, shard->coordinator, message, out);
+/* ---- running ---- */
+
+/* A program under way. */
+struct course {
+    const struct operation_list *list;
+    struct registers *registers;
+    const struct bounds *bounds;
+    struct pass_plan pass; /* the one at hand */
+    struct yield *yields;
+    size_t yield_count;
+};
+
+static struct yield *yields_new(const struct operation_list *list, size_t *count) {
+    *count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        *count += operation_scalars(&list->items[i]);
+    struct yield *yields = memory_new(*count, sizeof *yields);
+    for (size_t i = 0; i < *count; i++)
+        exact_init(&yields[i].sum);
+    return yields;
 }
+
+static void yields_encode(const struct operation_list *list, const struct yield *yields,
+                          struct bytes *scalars) {
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        for (uint32_t n = operation_scalars(operation); n; n--, yields++) {
+            if (operation_yields_max(operation))
+                bytes_put_f64(scalars, yields->max);
+            else
+                exact_encode(&yields->sum, scalars);
+        }
+    }
+}
+
+/* A factor is made on the host, of a triangle of few sums. Its yield tells what was added. */
+static int make_factor(const struct course *course, const struct operation *operation,
+                       struct yield *yield) {
+    struct registers *registers = course->registers;
+    int code = registers->backend->pull_sum(registers, registers_sums(registers, SUMS_TRIANGLE));
+    if (code)
+        return code;
+    failpoint(FAILPOINT_factor_begin);
+    struct factor *factor = factor_make(registers, course->bounds->exponent[0], operation->alpha,
+                                        operation->serial, &yield->max);
+    registers_set_factor(registers, factor);
+    failpoint(FAILPOINT_factor_done);
+    return 0;
+}
+
+static int make_factors(const struct course *course) {
+    struct yield *yield = course->yields;
+    int code = 0;
+    for (size_t i = 0; i < course->list->count && !code; i++) {
+        const struct operation *operation = &course->list->items[i];
+        if (operation->code == OPERATION_FACTOR)
+            code = make_factor(course, operation, yield);
+        yield += operation_scalars(operation);
+    }
+    return code;
+}
+
+/* On the host, between two passes. The factor is of the Hessian by weights. */
+static int apply_factor(struct registers *registers, const struct operation *operation) {
+    double *a = registers->vector[operation->a].elements;
+    const double *b = registers->vector[operation->b].elements;
+    int code = registers_pull(registers, operation->b, 0, registers->count);
+    if (code)
+        return code;
+    if (!registers->scaling.used || !registers->count) {
+        factor_apply(registers->factor, a, b);
+    } else {
+        memcpy(a, b, registers->count * sizeof *a);
+        scaling_gradient_from_scaled(&registers->scaling, a);
+        factor_apply(registers->factor, a, a);
+        scaling_step_to_scaled(&registers->scaling, a);
+    }
+    return registers_push(registers, operation->a, 0, registers->count);
+}
+
+static int run_pass(struct course *course) {
+    struct registers *registers = course->registers;
+    int code = registers->backend->run_pass(registers, &course->pass, course->yields);
+    pass_plan_clear(&course->pass);
+    return code;
+}
+
+/* A pass ends at PRECONDITION, which needs all blocks of what it is applied to. */
+static int run_passes(struct course *course) {
+    uint32_t yield = 0;
+    int code = 0;
+    for (size_t i = 0; i < course->list->count && !code; i++) {
+        const struct operation *operation = &course->list->items[i];
+        pass_plan_add(&course->pass, course->registers, course->bounds, operation, yield);
+        yield += operation_scalars(operation);
+        if (operation->code != OPERATION_PRECONDITION)
+            continue;
+        code = run_pass(course);
+        if (!code)
+            code = apply_factor(course->registers, operation);
+    }
+    assert(code || yield == course->yield_count);
+    return code ? code : run_pass(course);
+}
+
+/* What the sums of the biases come to, before the first pass: every element needs it. */
+static void read_biases(const struct course *course) {
+    for (size_t i = 0; i < course->list->count; i++) {
+        const struct operation *operation = &course->list->items[i];
+        if (operation->code == OPERATION_GRADIENT && operation->alpha > 0) {
+            scaling_read_biases(&course->registers->scaling, course->bounds, operation->alpha);
+            return;
+        }
+    }
+}
+
+int operation_list_run(const struct operation_list *list, struct registers *registers,
+                       const struct bounds *bounds, struct bytes *scalars) {
+    const struct shard_backend *backend = registers->backend;
+    struct course course = {.list = list, .registers = registers, .bounds = bounds};
+    course.yields = yields_new(list, &course.yield_count);
+    read_biases(&course);
+    int code = backend->begin(registers, course.yield_count);
+    if (!code)
+        code = make_factors(&course);
+    if (!code)
+        code = run_passes(&course);
+    if (!code)
+        code = backend->end(registers, course.yields, course.yield_count);
+    if (!code)
+        yields_encode(list, course.yields, scalars);
+    pass_plan_release(&course.pass);
+    free(course.yields);
+    return code;
+}
+
+/* ---- checks, before anything is changed ---- */
 
 /* 0: run it; 1: answer from memory; else an error. The next coordinator sends the journalled
  * program again, because it cannot know whether the shard has run it. */
@@ -121,6 +257,8 @@ static int check_folds(const struct shard *shard, const struct operation_list *l
     return 0;
 }
 
+/* ---- the program of a message ---- */
+
 static void begin_evaluation(struct shard *shard, const struct operation *operation) {
     shard->begun = true;
     shard->trial_is_there = true;
@@ -196,7 +334,7 @@ static int run_sound(struct shard *shard, const struct operation_list *list) {
         code = registers_clear_sum(registers, shard->sums);
     bytes_clear(&shard->last.scalars);
     if (!code)
-        code = registers->backend->run(list, registers, &shard->bounds, &shard->last.scalars);
+        code = operation_list_run(list, registers, &shard->bounds, &shard->last.scalars);
     if (!code && gives_point_out(list))
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
     if (!code)
@@ -227,6 +365,15 @@ static int run(struct shard *shard, const struct message_program *program) {
     }
     operation_list_release(&list);
     return code;
+}
+
+static void send_result(const struct shard *shard, struct outbox *out) {
+    struct message message = {.type = MESSAGE_RESULT};
+    message.result = (struct message_result){
+        .attempt = shard->attempt,
+        .number = shard->last.number,
+        .scalars = {shard->last.scalars.data, (uint32_t)shard->last.scalars.length}};
+    shard_answer(shard, shard->coordinator, message, out);
 }
 
 void on_program(struct shard *shard, uint32_t from, const struct message *message,

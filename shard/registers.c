@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "shard/backend.h"
 #include "shard/factor.h"
 #include "wire/bulk.h"
 
@@ -74,9 +73,9 @@ static void make_vectors(struct registers *registers, const struct message_shard
 }
 
 int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
-    if (registers->frame.used)
-        memset(registers->frame.bias_sum, 0,
-               registers->frame.biases * sizeof *registers->frame.bias_sum);
+    if (registers->scaling.used)
+        memset(registers->scaling.bias_sum, 0,
+               registers->scaling.biases * sizeof *registers->scaling.bias_sum);
     return registers->backend->clear_sum(registers, layout);
 }
 
@@ -109,7 +108,7 @@ static void drop_vectors(struct registers *registers) {
     if (registers->history)
         memory_unmap(registers->history, history_bytes(registers));
     free(registers->exponents);
-    frame_release(&registers->frame);
+    scaling_release(&registers->scaling);
     factor_drop(registers->factor);
     *registers = (struct registers){.backend = backend, .device = device};
 }
@@ -175,7 +174,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->uniform = setup->uniform;
     registers->exponent = (int)setup->uniform_exponent;
     registers->exponents_set = 0;
-    frame_set_up(&registers->frame, setup, &layout);
+    scaling_set_up(&registers->scaling, setup, &layout);
     registers->starts = setup->start;
     registers->start_set = 0;
     free(registers->exponents);
@@ -253,7 +252,7 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 
 bool registers_complete(const struct registers *registers) {
     return (!has_exponents(registers) || registers->exponents_set == registers->count) &&
-           frame_is_complete(&registers->frame) &&
+           scaling_is_complete(&registers->scaling) &&
            (!registers->starts || registers->start_set == registers->count);
 }
 

@@ -1,4 +1,5 @@
-/* The vectors of a shard: registers, history slots and the gradient sum, over one range. */
+/* The vectors of a shard: registers, history slots and the gradient sum, over one range; and the
+ * table of functions of where they are, on the host or on a device. */
 #ifndef DML_SHARD_REGISTERS_H
 #define DML_SHARD_REGISTERS_H
 
@@ -7,21 +8,56 @@
 #include <stdint.h>
 
 #include "base/layout.h"
+#include "numeric/exact.h"
 #include "numeric/vector.h"
-#include "shard/frame.h"
+#include "shard/scaling.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
 
-struct factor;        /* shard/factor.h */
-struct shard_backend; /* shard/backend.h */
 struct device;        /* device/device.h */
-struct resident;      /* shard/resident.h */
+struct factor;        /* shard/factor.h */
+struct pass_plan;     /* shard/pass_plan.h */
+struct pass_yield;    /* shard/pass_kernel.h */
+struct shard_backend; /* below */
+
+/* A slice as it is added to sums. */
+struct slice {
+    enum stage_encoding encoding;
+    uint64_t entries; /* SPARSE */
+    const void *data; /* values; SPARSE: offsets, then slice_values() */
+};
+
+static inline const int64_t *slice_values(const struct slice *slice) {
+    const uint8_t *start = (const uint8_t *)slice->data;
+    return (const int64_t *)(const void *)(start + stage_sparse_values_at(slice->entries));
+}
+
+/* A scalar of a program: it grows block by block. */
+struct yield {
+    struct exact sum;
+    double max;
+};
 
 struct vector {
     double *elements;        /* of the host; a copy, if a device has them: registers_pull() */
     struct segment *segment; /* the shared memory they lie in; NULL: a private mapping */
     double *resident;        /* where a device has them; else NULL */
+};
+
+/* What a device holds beside the registers, which are where their vectors say. Pointers are to
+ * memory of the device. */
+struct resident {
+    void *memory;     /* all but the program, in one piece */
+    uint8_t *history; /* laid out as that of the registers */
+    int64_t *sum;
+    int16_t *exponents;                    /* or NULL */
+    double *mean, *scale, *penalty, *root; /* of the scaling: see shard/scaling.h, or NULL */
+    double *bias_gradient;
+    struct pass_yield *yields; /* of a program: SCALARS_MAX */
+    uint8_t *slice;            /* room for a part of a slice */
+    void *program;             /* the plan of the last pass, or NULL */
+    size_t program_bytes;
 };
 
 struct registers {
@@ -35,15 +71,15 @@ struct registers {
     double weight_sum; /* of the examples that sums of second derivatives are over */
     uint32_t slots;    /* of the history */
     enum history_type history_type;
-    bool uniform;         /* one exponent for all columns of a gradient */
-    int exponent;         /* if so, this */
-    int16_t *exponents;   /* one an element; NULL if uniform and without a preconditioner */
-    size_t exponents_set; /* elements whose exponent came */
-    struct frame frame;   /* coordinates; while they are not used, vectors are of weights */
-    bool starts;          /* x comes with START messages, else from the layout */
-    size_t start_set;     /* elements of x that came */
-    int64_t *sum;         /* of the evaluation, in fixed point: registers_sums() */
-    size_t sum_length;    /* the most elements it can have */
+    bool uniform;           /* one exponent for all columns of a gradient */
+    int exponent;           /* if so, this */
+    int16_t *exponents;     /* one an element; NULL if uniform and without a preconditioner */
+    size_t exponents_set;   /* elements whose exponent came */
+    struct scaling scaling; /* coordinates; while they are not used, vectors are of weights */
+    bool starts;            /* x comes with START messages, else from the layout */
+    size_t start_set;       /* elements of x that came */
+    int64_t *sum;           /* of the evaluation, in fixed point: registers_sums() */
+    size_t sum_length;      /* the most elements it can have */
     struct vector
         vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
     bool keeps_best;       /* else there is no REGISTER_BEST */
@@ -55,8 +91,52 @@ struct registers {
     size_t history_stride; /* bytes from one history vector to the next */
     const struct shard_backend *backend; /* where they are and programs run */
     struct device *device;               /* NULL: the host; not owned */
-    struct resident *resident;           /* what the device has of them, or NULL; owned */
+    struct resident *resident;           /* what the device has, or NULL; owned */
 };
+
+/* ---- where registers are, and programs run ---- */
+
+/* The host keeps the vectors of struct registers where they are, and runs programs there. A device
+ * (device/device.h) has registers, history and sum in its own memory; the vectors of the host are
+ * then copies: of the range that was pulled last, or that is to be pushed. Memory of the host that
+ * was never touched takes no room.
+ *
+ * Functions answer 0, or, from a device alone, ERROR_UNAVAILABLE with a text. After such an error
+ * what the registers hold is undefined. One thread. */
+struct shard_backend {
+    /* The registers were set up: takes what memory it needs itself. All vectors are zero, but x. */
+    int (*open)(struct registers *registers);
+    void (*close)(struct registers *registers); /* fine if it was not opened */
+
+    /* All that was announced with the set-up has come (registers_complete()). */
+    int (*load)(struct registers *registers);
+
+    /* A program that yields `count` scalars: first begin(), then its passes, then end(), which adds
+     * to the yields what the passes made, unless run_pass() has done so. */
+    int (*begin)(struct registers *registers, size_t count);
+    int (*run_pass)(struct registers *registers, struct pass_plan *pass, struct yield *yields);
+    int (*end)(struct registers *registers, struct yield *yields, size_t count);
+
+    /* sum = 0, of this layout. */
+    int (*clear_sum)(struct registers *registers, enum sums_layout layout);
+
+    /* The first `count` elements of the sum, to the host's. */
+    int (*pull_sum)(struct registers *registers, size_t count);
+
+    /* Adds a slice to the sum, which has `count` elements; the first one replaces what it held. */
+    int (*fold)(struct registers *registers, size_t count, const struct slice *slice, bool first);
+
+    /* Elements offset… of a register, to the host's vector and back. */
+    int (*pull)(struct registers *registers, uint8_t number, size_t offset, size_t count);
+    int (*push)(struct registers *registers, uint8_t number, size_t offset, size_t count);
+
+    /* s and q of a slot. */
+    int (*pull_pair)(struct registers *registers, uint32_t slot);
+    int (*push_pair)(struct registers *registers, uint32_t slot);
+};
+
+extern const struct shard_backend shard_on_host;
+extern const struct shard_backend shard_on_device; /* registers.device must be there */
 
 /* Where the next registers_set_up() puts them, until when nothing may be done with them; on the
  * host (&shard_on_host, NULL) if this was never called. Zeroed memory is that of no registers. */

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "shard/backend.h"
 #include "shard/disk.h"
 #include "shard/state.h"
 

@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "shard/backend.h"
 #include "shard/state.h"
 
 void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
@@ -218,8 +217,8 @@ void on_coordinates(struct shard *shard, uint32_t from, const struct message *me
         shard->counters.stale++;
         return;
     }
-    int code = frame_take(&shard->registers.frame, coordinates->first, message->bulk.data,
-                          coordinates->count);
+    int code = scaling_set_columns(&shard->registers.scaling, coordinates->first,
+                                   message->bulk.data, coordinates->count);
     if (code)
         shard_fail(shard, code, out);
     else

@@ -232,7 +232,7 @@ static bool works_on_best(const struct operation *operation) {
 struct progress {
     uint32_t operations, scalars;
     double weight; /* of the gradient; 0: none was taken */
-    int64_t pair;  /* slot of the last PAIR of the sweep; −1: none */
+    int64_t pair;  /* slot of the last PAIR of the pass; −1: none */
     bool begun, factored, preconditioned;
 };
 

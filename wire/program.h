@@ -1,11 +1,11 @@
 /* Programs: the vector operations that the coordinator issues and the shards run.
  *
- * A program is a list of operations on registers. A shard runs it in sweeps: block by block, all
- * operations of a sweep on one block before the next block, so operations share what is in the
- * cache. PRECONDITION needs all blocks of its operand, so it ends a sweep, and the operations
- * behind it are the next one; a program without it is one sweep. No operation may need a scalar
+ * A program is a list of operations on registers. A shard runs it in fused passes: block by block,
+ * all operations of a pass on one block before the next block, so operations share what is in the
+ * cache. PRECONDITION needs all blocks of its operand, so it ends a pass, and the operations behind
+ * it are the next one; a program without it is one pass. No operation may need a scalar
  * that the same program yields. Operations marked "first" act once, in program order, before the
- * sweeps, those marked "last" after them. Those marked "→" yield scalars, in program order: exact
+ * passes, those marked "last" after them. Those marked "→" yield scalars, in program order: exact
  * sums (numeric/exact.h, encoded), or a maximum (a double).
  *
  * The preconditioner P is the inverse of a sampled matrix of second derivatives. It lies on the
@@ -47,7 +47,7 @@
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
  *                                  (y is of the last PAIR, which must be of `slot` and in the same
- *                                  sweep)
+ *                                  pass)
  *
  * With l1|x|₁ in F, orthant-wise (numeric/steps.h has q(x, g), the orthant ξ, and formulae). What
  * they do and add up to is for regularised j, unless something else is said:
@@ -56,7 +56,7 @@
  *          PROJECT a b c           a_j = 0 unless it lies in the orthant ξ of b, whose q is c
  *          ALIGN a b c             a_j = 0 where b_j = 0, unless a_j·c_j < 0
  *          MASK slot a b           q[slot]_j = y_j = 0 where a_j = b_j = 0; y is of the last PAIR,
- *                                  which must be of `slot` and in the same sweep
+ *                                  which must be of `slot` and in the same pass
  *   →2     NORM_1 a                Σ|a_j|, and how many a_j are not 0
  *   →3     DESCENT a b c d l1      with s = a − b over all j: c·s, (d + l1·ξ)·s and s·s; ξ is of b,
  *                                  whose q is c, and 0 for others
@@ -154,7 +154,7 @@ bool program_next(struct cursor *program, struct operation *operation);
 
 /* Why a program is invalid (a constant); NULL if it is valid. It is invalid if it is malformed, has
  * too many operations or scalars, masks a pair or takes products with one that was not formed last
- * and in the same sweep, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
+ * and in the same pass, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
  * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place; if a
  * gradient has no weight, or two; if ADAGRAD is not of three registers, or one of its numbers is
  * out of range, as may be those of DIAGONAL; if a B of register A has a beta other than 1. */

@@ -10,9 +10,8 @@ libsimulated_a_SOURCES = \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
 	coordinator/pouring.c coordinator/reading.c coordinator/recording.c coordinator/refreshing.c \
 	coordinator/starting.c coordinator/steering.c coordinator/steering_state.c \
-	shard/backend_host.c shard/checkpoint.c shard/evaluation.c shard/factor.c shard/frame.c \
-	shard/interpreter.c shard/orthant.c shard/programs.c \
-	shard/registers.c shard/saving.c shard/setup.c shard/shard.c \
+	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/host.c shard/pass_plan.c \
+	shard/programs.c shard/registers.c shard/saving.c shard/scaling.c shard/setup.c shard/shard.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "numeric/setup.h"
-#include "shard/interpreter.h"
+#include "shard/pass_plan.h"
 #include "shard/state.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/host.h"

@@ -11,7 +11,7 @@
 
 #include "numeric/exact.h"
 #include "numeric/vector.h"
-#include "shard/backend.h"
+#include "shard/registers.h"
 #include "shard/shard.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/layout_fixture.h"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "shard/interpreter.h"
+#include "shard/programs.h"
 #include "shard/placing.h"
 #include "shard/state.h"
 
@@ -183,9 +183,9 @@ static void take_columns(struct registers *registers, struct random *random) {
             .mean = random_unit(random) - 0.5,
             .scale = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
             .penalty = ldexp(random_unit(random) + 0.5, between(random, -9, 9))};
-    assert_int_equal(frame_take(&registers->frame, 0, columns, weights->rows), 0);
-    for (size_t k = 0; k < registers->frame.biases; k++)
-        registers->frame.bias_sum[k] = (int64_t)random_next(random) >> between(random, 2, 40);
+    assert_int_equal(scaling_set_columns(&registers->scaling, 0, columns, weights->rows), 0);
+    for (size_t k = 0; k < registers->scaling.biases; k++)
+        registers->scaling.bias_sum[k] = (int64_t)random_next(random) >> between(random, 2, 40);
     free(columns);
 }
 
@@ -365,7 +365,7 @@ static void run_case(struct device *device, uint64_t seed) {
             bytes_clear(&sides[side].scalars);
             registers_swap(registers, REGISTER_X, REGISTER_T);
             assert_int_equal(
-                registers->backend->run(&list, registers, &shape.bounds, &sides[side].scalars), 0);
+                operation_list_run(&list, registers, &shape.bounds, &sides[side].scalars), 0);
         }
         operation_list_release(&list);
         assert_agree(sides, seed);
@@ -401,8 +401,8 @@ static void slices_of_several_parts_are_added_whole(void **state) {
         struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 13};
         const struct operation_list list = {.items = &gradient, .count = 1};
         struct registers *registers = &sides[side].registers;
-        assert_int_equal(
-            registers->backend->run(&list, registers, &shape.bounds, &sides[side].scalars), 0);
+        assert_int_equal(operation_list_run(&list, registers, &shape.bounds, &sides[side].scalars),
+                         0);
         assert_int_equal(registers_pull(registers, REGISTER_H, 0, registers->count), 0);
     }
     assert_same(sides[0].registers.vector[REGISTER_H].elements,

@@ -243,26 +243,26 @@ static void coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused(vo
 static void biases_that_share_a_weight_turn_its_gradient_together(void **state) {
     (void)state;
     enum { FEW = 3, BIASES = 4 };
-    struct frame frame = {0};
+    struct scaling scaling = {0};
     struct layout layout = layout_linear_of(FEW, 1, BIASES);
     const struct message_shard_setup setup = {
         .count = FEW + BIASES, .coordinates = 1, .bias_exponent = 20};
     draw();
-    frame_set_up(&frame, &setup, &layout);
-    assert_int_equal(frame_take(&frame, 0, columns, FEW), 0);
-    assert_true(frame_is_complete(&frame));
+    scaling_set_up(&scaling, &setup, &layout);
+    assert_int_equal(scaling_set_columns(&scaling, 0, columns, FEW), 0);
+    assert_true(scaling_is_complete(&scaling));
     for (int k = 0; k < BIASES; k++)
-        frame.bias_sum[k] = INT64_C(1) << (20 + k);
-    frame_read_biases(&frame, &(struct bounds){.count = 1}, 1);
+        scaling.bias_sum[k] = INT64_C(1) << (20 + k);
+    scaling_read_biases(&scaling, &(struct bounds){.count = 1}, 1);
     double gradient[] = {1, 2, 3, 1, 2, 4, 8}, step[] = {5, -6, 7, -8, 9, 10, 11}, by = 0, to = 0;
-    frame_turn_gradient(&frame, 0, FEW + BIASES, gradient);
+    scaling_gradient_to_scaled(&scaling, 0, FEW + BIASES, gradient);
     for (int i = 0; i < FEW + BIASES; i++) {
         double turned =
             i < FEW ? columns[i].scale * (i + 1 - columns[i].mean * 15) : 1 << (i - FEW);
         assert_true(fabs(gradient[i] - turned) < 1e-14);
         to += gradient[i] * step[i];
     }
-    frame_to_weights(&frame, gradient);
+    scaling_gradient_from_scaled(&scaling, gradient);
     for (int i = 0; i < FEW + BIASES; i++)
         assert_true(fabs(gradient[i] - (i < FEW ? i + 1 : 1 << (i - FEW))) < 1e-14);
     double weights[FEW + BIASES];
@@ -274,10 +274,10 @@ static void biases_that_share_a_weight_turn_its_gradient_together(void **state) 
     for (int i = 0; i < FEW + BIASES; i++)
         by += gradient[i] * weights[i];
     assert_true(fabs(by - to) < 1e-11);
-    frame_from_weights(&frame, weights);
+    scaling_step_to_scaled(&scaling, weights);
     for (int i = 0; i < FEW + BIASES; i++)
         assert_true(fabs(weights[i] - step[i]) < 1e-12);
-    frame_release(&frame);
+    scaling_release(&scaling);
 }
 
 /* A gradient of other rows than the whole set has, by biases too. */
@@ -333,17 +333,18 @@ static void count_beat(void *context) {
 static void while_coordinates_of_many_weights_are_taken_there_are_signs_of_life(void **state) {
     (void)state;
     const uint64_t many = 3 << 20;
-    struct frame frame = {0};
+    struct scaling scaling = {0};
     struct layout layout = layout_linear(1, many, false);
     const struct message_shard_setup setup = {.count = many, .coordinates = 1};
     unsigned beats = 0;
-    frame_set_up(&frame, &setup, &layout);
+    scaling_set_up(&scaling, &setup, &layout);
     heartbeat_call(count_beat, &beats);
-    assert_int_equal(frame_take(&frame, 0, &(struct coordinate){.scale = 1, .penalty = 1}, 1), 0);
+    assert_int_equal(
+        scaling_set_columns(&scaling, 0, &(struct coordinate){.scale = 1, .penalty = 1}, 1), 0);
     heartbeat_call(NULL, NULL);
-    assert_true(frame_is_complete(&frame));
+    assert_true(scaling_is_complete(&scaling));
     assert_int_equal(beats, 3);
-    frame_release(&frame);
+    scaling_release(&scaling);
 }
 
 SUITE(shard_frame) {

@@ -1,7 +1,7 @@
 /* The coordinates of a shard's range (base/layout.h), and what follows from them for its
  * vectors: all of these are in coordinates, while the sums that replicas send are of weights. */
-#ifndef DML_SHARD_FRAME_H
-#define DML_SHARD_FRAME_H
+#ifndef DML_SHARD_SCALING_H
+#define DML_SHARD_SCALING_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "base/layout.h"
 #include "wire/message.h"
 
-struct frame {
+struct scaling {
     bool used;        /* else the vectors are weights and biases, and nothing below is used */
     uint64_t first;   /* of the range, in the whole vector */
     size_t count;     /* elements of the range */
@@ -24,42 +24,43 @@ struct frame {
     uint32_t bias_tensor;           /* which one of the layout they are */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
     double *bias_gradient; /* of each of `outputs`, what the sums of its biases come to, all
-                              together: frame_read_biases(); owned */
+                              together: scaling_read_biases(); owned */
 };
 
-/* For the range and the layout that `setup` describes. The frame was zeroed, or set up before. */
-void frame_set_up(struct frame *frame, const struct message_shard_setup *setup,
-                  const struct layout *layout);
-void frame_release(struct frame *frame);
+/* For the range and the layout that `setup` describes. The scaling was zeroed, or set up before. */
+void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *setup,
+                    const struct layout *layout);
+void scaling_release(struct scaling *scaling);
 
 /* Takes the coordinates of columns first…, which are sound. ERROR_INTERNAL if some before them are
  * missing, or if there are none here. */
-int frame_take(struct frame *frame, uint64_t first, const struct coordinate *columns,
-               uint64_t count);
+int scaling_set_columns(struct scaling *scaling, uint64_t first, const struct coordinate *columns,
+                        uint64_t count);
 
 /* Whether all have come. */
-bool frame_is_complete(const struct frame *frame);
+bool scaling_is_complete(const struct scaling *scaling);
 
 /* The gradient by the biases, from their sums, as GRADIENT computes it. */
-void frame_read_biases(struct frame *frame, const struct bounds *bounds, double weight_sum);
+void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, double weight_sum);
 
 /* A gradient by weights becomes that by coordinates; elements offset… of the range. */
-void frame_turn_gradient(const struct frame *frame, size_t offset, size_t count, double *gradient);
+void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
+                                double *gradient);
 
 /* out = penalty·in; elements offset… of the range. */
-void frame_penalise(const struct frame *frame, size_t offset, size_t count, double *out,
-                    const double *in);
+void scaling_penalise(const struct scaling *scaling, size_t offset, size_t count, double *out,
+                      const double *in);
 
 /* out = √penalty·in, or in/√penalty; `out` may be `in`. Elements offset… of the range. */
-void frame_weigh(const struct frame *frame, size_t offset, size_t count, double *out,
-                 const double *in, bool inverse);
+void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
+                   const double *in, bool inverse);
 
 /* What l2 is for a weight itself, relative to l2, where penalty·z² is what is regularised. */
-double frame_weight_penalty(const struct frame *frame, size_t element);
+double scaling_weight_penalty(const struct scaling *scaling, size_t element);
 
 /* For a range that is the whole vector: a gradient by coordinates becomes one by weights, and a
  * step of weights one of coordinates. In place. */
-void frame_to_weights(const struct frame *frame, double *gradient);
-void frame_from_weights(const struct frame *frame, double *step);
+void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient);
+void scaling_step_to_scaled(const struct scaling *scaling, double *step);
 
 #endif

@@ -1,0 +1,364 @@
+/* Registers in the memory of the host, where nothing has to be moved, and fused passes there: block
+ * by block, each step by a function of numeric/. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/heartbeat.h"
+#include "numeric/fixed.h"
+#include "numeric/steps.h"
+#include "shard/pass_plan.h"
+#include "shard/registers.h"
+
+enum { BLOCKS_A_BEAT = 64, ROOMS = 4 };
+
+/* One block of a pass. */
+struct block {
+    const struct registers *registers;
+    const struct pass_plan *pass;
+    size_t offset, count;           /* elements */
+    double *y;                      /* of the pair formed last, rounded, without B */
+    double (*room)[BLOCK_ELEMENTS]; /* for what a step makes of its operands: ROOMS of them */
+    struct yield *yields;
+};
+
+/* The elements of a step that lie in a block. */
+struct part {
+    size_t first, count; /* of the range */
+};
+
+static void add_to(const struct block *block, const struct pass_step *step, uint32_t result,
+                   double sum) {
+    assert(result < step->results);
+    exact_add(&block->yields[step->yield + result * step->yield_step].sum, sum);
+}
+
+static void *stored(const struct block *block, void *vector, size_t first) {
+    return (uint8_t *)vector + first * history_size(block->registers->history_type);
+}
+
+/* ---- steps that make elements ---- */
+
+/* Elements of a gradient from their sums, all under one bound. */
+static void run_gradient(const struct pass_step *step, const struct block *block,
+                         struct part part) {
+    const struct registers *registers = block->registers;
+    const int64_t *sum = registers->sum + part.first;
+    double *a = step->a + part.first;
+    if (registers->uniform)
+        vector_from_fixed(part.count, a, sum, registers->exponent - step->bound, step->alpha);
+    else
+        vector_from_fixed_columns(part.count, a, sum, registers->exponents + part.first,
+                                  step->bound, step->alpha);
+}
+
+/* Operand b, weighed if the step says so; the answer may be room of the block. */
+static const double *weighed_b(const struct pass_step *step, const struct block *block,
+                               struct part part) {
+    const double *b = step->b + part.first;
+    if (!step->weight)
+        return b;
+    vector_multiply(part.count, block->room[0], step->weight + part.first, b);
+    return block->room[0];
+}
+
+static void run_vector(const struct pass_step *step, const struct block *block, struct part part) {
+    double *a = step->a + part.first;
+    const double *b = step->b + part.first, *c = step->c + part.first;
+    switch (step->code) {
+    case PASS_ZERO:
+        memset(a, 0, part.count * sizeof *a);
+        break;
+    case PASS_ADD:
+        vector_add(part.count, a, b, step->alpha, c);
+        break;
+    case PASS_SCALE:
+        vector_scale(part.count, a, step->alpha, b);
+        break;
+    case PASS_MULTIPLY:
+        vector_multiply(part.count, a, a, b);
+        break;
+    case PASS_GRADIENT:
+        run_gradient(step, block, part);
+        break;
+    case PASS_TO_SCALED:
+        scaling_gradient_to_scaled(&block->registers->scaling, part.first, part.count, a);
+        break;
+    default:
+        assert(step->code == PASS_REGULARIZE);
+        vector_add(part.count, a, a, step->alpha, weighed_b(step, block, part));
+        break;
+    }
+}
+
+static void run_history(const struct pass_step *step, const struct block *block, struct part part) {
+    enum history_type type = block->registers->history_type;
+    size_t n = part.count;
+    const double *a = step->a ? step->a + part.first : NULL, *b = step->b + part.first;
+    double *y = block->y + (part.first - block->offset);
+    switch (step->code) {
+    case PASS_STORE_S:
+        history_store(type, n, stored(block, step->s, part.first), block->room[0], a, b);
+        break;
+    case PASS_STORE_Q:
+        history_store(type, n, stored(block, step->q, part.first), y, a, b);
+        break;
+    case PASS_DIFFERENCE:
+        vector_add(n, y, a, -1, b);
+        break;
+    case PASS_SCALE_Q:
+        history_scale(type, n, stored(block, step->q, part.first), step->alpha);
+        break;
+    case PASS_MULTIPLY_Q:
+        history_multiply(type, n, stored(block, step->q, part.first), a);
+        break;
+    default:
+        assert(step->code == PASS_ADD_HISTORY);
+        for (uint32_t i = 0; i < step->terms; i++) {
+            const struct pass_term *term = &block->pass->terms[step->first_term + i];
+            history_add(type, n, step->a + part.first, term->p, stored(block, term->s, part.first),
+                        term->r, stored(block, term->q, part.first));
+        }
+        break;
+    }
+}
+
+/* ---- steps with l1 ---- */
+
+/* With scaled columns l1 is that of the weights, √penalty·|z|: as if with each point multiplied by
+ * √penalty, and each gradient divided by it. Answers elements of an operand like that, in room
+ * `room` of the block unless they are what they are. */
+static const double *weighed(const struct block *block, struct part part, const double *operand,
+                             unsigned room, bool gradient) {
+    if (!block->registers->scaling.used)
+        return operand + part.first;
+    scaling_weigh(&block->registers->scaling, part.first, part.count, block->room[room],
+                  operand + part.first, gradient);
+    return block->room[room];
+}
+
+static void run_pseudo_gradient(const struct pass_step *step, const struct block *block,
+                                struct part part) {
+    const struct scaling *scaling = &block->registers->scaling;
+    double *q = step->a + part.first;
+    orthant_pseudo_gradient(part.count, q, step->b + part.first,
+                            weighed(block, part, step->c, 0, true), step->l1);
+    if (scaling->used)
+        scaling_weigh(scaling, part.first, part.count, q, q, false);
+}
+
+static void run_shrink(const struct pass_step *step, const struct block *block, struct part part) {
+    double *l1 = block->room[0];
+    for (size_t i = 0; i < part.count; i++)
+        l1[i] = step->l1;
+    if (block->registers->scaling.used)
+        scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
+    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha);
+}
+
+static void run_l1(const struct pass_step *step, const struct block *block, struct part part) {
+    double *a = step->a + part.first;
+    const double *b = step->b + part.first, *c = step->c + part.first;
+    switch (step->code) {
+    case PASS_PSEUDO:
+        run_pseudo_gradient(step, block, part);
+        break;
+    case PASS_PROJECT:
+        orthant_project(part.count, a, b, c);
+        break;
+    case PASS_ALIGN:
+        orthant_align(part.count, a, b, c);
+        break;
+    case PASS_MASK:
+        orthant_mask(block->registers->history_type, part.count, stored(block, step->q, part.first),
+                     block->y + (part.first - block->offset), b, a);
+        break;
+    case PASS_ADAGRAD:
+        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha);
+        break;
+    case PASS_SHRINK:
+        run_shrink(step, block, part);
+        break;
+    default:
+        assert(step->code == PASS_DIAGONAL);
+        adagrad_diagonal(part.count, a, step->alpha, step->beta);
+        break;
+    }
+}
+
+/* ---- steps that add up ---- */
+
+static void run_descent(const struct pass_step *step, const struct block *block, struct part part) {
+    double sums[3];
+    orthant_descent(part.count, weighed(block, part, step->a, 0, false),
+                    weighed(block, part, step->b, 1, false), weighed(block, part, step->c, 2, true),
+                    weighed(block, part, step->d, 3, true), step->l1, sums);
+    for (uint32_t k = 0; k < step->results; k++)
+        add_to(block, step, k, sums[k]);
+}
+
+static void run_sum(const struct pass_step *step, const struct block *block, struct part part) {
+    const double *a = step->a + part.first, *b = step->b + part.first;
+    size_t n = part.count;
+    switch (step->code) {
+    case PASS_DOT:
+        add_to(block, step, 0, vector_dot(n, a, weighed_b(step, block, part)));
+        break;
+    case PASS_SQUARE_OF_STEP:
+        vector_add(n, block->room[0], a, -1, b);
+        add_to(block, step, 0, vector_dot(n, block->room[0], block->room[0]));
+        break;
+    case PASS_MAX: {
+        struct yield *yield = &block->yields[step->yield];
+        yield->max = fmax(yield->max, vector_max_abs(n, a));
+        break;
+    }
+    case PASS_NORM:
+        a = weighed(block, part, step->a, 0, false);
+        add_to(block, step, 0, orthant_norm(n, a));
+        add_to(block, step, 1, (double)orthant_nonzeros(n, a));
+        break;
+    case PASS_DESCENT:
+        run_descent(step, block, part);
+        break;
+    default:
+        assert(step->code == PASS_EXCESS);
+        add_to(block, step, 0,
+               orthant_excess(n, weighed(block, part, step->a, 0, true), step->alpha,
+                              weighed(block, part, step->b, 1, false), step->l1));
+        break;
+    }
+}
+
+/* One call for all neighbouring steps that read the history beside one vector: stored vectors are
+ * read side by side. Answers how many steps these are. */
+static size_t run_history_sums(const struct pass_step *step, const struct pass_step *end,
+                               const struct block *block) {
+    const void *vectors[2 * SLOTS_MAX]; /* s or q */
+    double dots[2 * SLOTS_MAX][2];      /* with a and with the new y */
+    size_t count = 0;
+    for (; step + count < end && count < 2 * SLOTS_MAX && step[count].code == PASS_HISTORY &&
+           step[count].a == step->a;
+         count++)
+        vectors[count] = stored(block, step[count].s, block->offset);
+    history_dots_all(block->registers->history_type, count, block->count, vectors,
+                     step->a + block->offset, block->y, dots);
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < 2; k++)
+            add_to(block, &step[i], k, dots[i][k]);
+    return count;
+}
+
+/* ---- a pass ---- */
+
+static void run_step(const struct pass_step *step, const struct block *block) {
+    size_t end = block->offset + block->count;
+    struct part part = {.first = step->first > block->offset ? step->first : block->offset};
+    end = step->end < end ? step->end : end;
+    if (end <= part.first)
+        return;
+    part.count = end - part.first;
+    if (step->code >= PASS_EACH_END)
+        run_sum(step, block, part);
+    else if (step->code >= PASS_PSEUDO)
+        run_l1(step, block, part);
+    else if (step->code >= PASS_STORE_S)
+        run_history(step, block, part);
+    else
+        run_vector(step, block, part);
+}
+
+static int run_pass(struct registers *registers, struct pass_plan *pass, struct yield *yields) {
+    _Alignas(64) double y[BLOCK_ELEMENTS], room[ROOMS][BLOCK_ELEMENTS];
+    struct block block = {
+        .registers = registers, .pass = pass, .y = y, .room = room, .yields = yields};
+    const struct pass_step *end = pass->steps + pass->step_count;
+    for (; block.offset < registers->count; block.offset += BLOCK_ELEMENTS) {
+        size_t left = registers->count - block.offset;
+        block.count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
+        for (const struct pass_step *step = pass->steps; step < end;) {
+            if (step->code == PASS_HISTORY) {
+                step += run_history_sums(step, end, &block);
+                continue;
+            }
+            run_step(step++, &block);
+        }
+        if (block.offset % (BLOCKS_A_BEAT * BLOCK_ELEMENTS) == 0)
+            heartbeat();
+    }
+    return 0;
+}
+
+/* ---- the sum ---- */
+
+static int clear_sum(struct registers *registers, enum sums_layout layout) {
+    heartbeat_clear(registers->sum, registers_sums(registers, layout) * sizeof *registers->sum);
+    return 0;
+}
+
+/* The entries of a sparse slice may come in any order: integer sums do not depend on it. */
+static int fold(struct registers *registers, size_t count, const struct slice *slice, bool first) {
+    int64_t *sum = registers->sum;
+    bool dense = slice->encoding == STAGE_DENSE && count;
+    assert(count <= registers->sum_length);
+    if (first && dense)
+        heartbeat_copy(sum, slice->data, count * sizeof *sum);
+    else if (first)
+        heartbeat_clear(sum, count * sizeof *sum);
+    else if (dense)
+        fixed_merge(count, sum, slice->data);
+    if (slice->encoding != STAGE_SPARSE || !slice->entries)
+        return 0;
+    const uint32_t *offsets = slice->data;
+    const int64_t *values = slice_values(slice);
+    for (uint64_t i = 0; i < slice->entries; i++)
+        fixed_merge(1, sum + offsets[i], values + i);
+    return 0;
+}
+
+/* ---- nothing to move ---- */
+
+static int nothing(struct registers *registers) {
+    (void)registers;
+    return 0;
+}
+
+static void close(struct registers *registers) {
+    (void)registers;
+}
+
+static int no_begin(struct registers *registers, size_t count) {
+    (void)registers, (void)count;
+    return 0;
+}
+
+static int no_end(struct registers *registers, struct yield *yields, size_t count) {
+    (void)registers, (void)yields, (void)count;
+    return 0;
+}
+
+static int no_move(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    (void)registers, (void)number, (void)offset, (void)count;
+    return 0;
+}
+
+static int no_pair(struct registers *registers, uint32_t slot) {
+    (void)registers, (void)slot;
+    return 0;
+}
+
+const struct shard_backend shard_on_host = {
+    .open = nothing,
+    .close = close,
+    .load = nothing,
+    .begin = no_begin,
+    .run_pass = run_pass,
+    .end = no_end,
+    .clear_sum = clear_sum,
+    .pull_sum = no_begin,
+    .fold = fold,
+    .pull = no_move,
+    .push = no_move,
+    .pull_pair = no_pair,
+    .push_pair = no_pair,
+};

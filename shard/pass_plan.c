@@ -1,0 +1,348 @@
+#include "shard/pass_plan.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "shard/registers.h"
+
+/* ---- operations of a program ---- */
+
+static int check_slots(const struct operation *operation, uint32_t slots) {
+    bool paired = operation->code == OPERATION_PAIR || operation->code == OPERATION_HISTORY_DOTS ||
+                  operation->code == OPERATION_MASK;
+    if (paired && operation->slot >= slots)
+        return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slot, slots);
+    for (uint32_t i = 0; i < operation->count; i++)
+        if (operation->slots[i] >= slots)
+            return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slots[i],
+                             slots);
+    return 0;
+}
+
+static struct operation *add_place(struct operation_list *list) {
+    MEMORY_ROOM(list->items, list->count, list->capacity);
+    return &list->items[list->count];
+}
+
+int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots) {
+    struct cursor cursor = cursor_over(program->data, program->length);
+    *list = (struct operation_list){0};
+    while (program_next(&cursor, add_place(list))) {
+        int code = check_slots(&list->items[list->count++], slots);
+        if (code)
+            return code;
+    }
+    assert(!cursor.failed);
+    return 0;
+}
+
+void operation_list_release(struct operation_list *list) {
+    free(list->items);
+    *list = (struct operation_list){0};
+}
+
+/* ---- a plan ---- */
+
+/* One operation on its way into the plan. */
+struct planner {
+    struct pass_plan *plan;
+    const struct registers *registers;
+    const struct bounds *bounds;
+    const struct operation *operation;
+    uint32_t yield;
+};
+
+void pass_plan_release(struct pass_plan *plan) {
+    free(plan->steps);
+    free(plan->terms);
+    *plan = (struct pass_plan){0};
+}
+
+void pass_plan_clear(struct pass_plan *plan) {
+    plan->step_count = plan->term_count = 0;
+}
+
+static struct layout_span whole_range(const struct planner *planner) {
+    return (struct layout_span){0, planner->registers->count};
+}
+
+/* Adds a step about a part of the range; `step` lacks only that. */
+static void add_step(const struct planner *planner, struct layout_span span,
+                     struct pass_step step) {
+    struct pass_plan *plan = planner->plan;
+    if (!span.count)
+        return;
+    assert(span.first + span.count <= planner->registers->count);
+    step.first = span.first;
+    step.end = span.first + span.count;
+    MEMORY_ROOM(plan->steps, plan->step_count, plan->step_capacity);
+    plan->steps[plan->step_count++] = step;
+}
+
+/* ---- operands ---- */
+
+/* Operands are where programs run: on the device, if it has them. */
+static double *at(const struct planner *planner, uint8_t number) {
+    const struct vector *vector = &planner->registers->vector[number];
+    return vector->resident ? vector->resident : vector->elements;
+}
+
+/* s or q (`part` 0 or 1) of a slot. */
+static void *stored(const struct planner *planner, uint32_t slot, uint32_t part) {
+    const struct registers *registers = planner->registers;
+    assert(slot < registers->slots);
+    uint8_t *history = registers->resident ? registers->resident->history : registers->history;
+    return history + (2 * (size_t)slot + part) * registers->history_stride;
+}
+
+/* What l2 is weighed with, or NULL: elements are not all regularised alike if columns are scaled.
+ */
+static const double *penalty_of(const struct planner *planner) {
+    const struct registers *registers = planner->registers;
+    return registers->resident ? registers->resident->penalty : registers->scaling.penalty;
+}
+
+/* The operands that an operation names as the step does. */
+static struct pass_step step_of(const struct planner *planner, enum pass_code code) {
+    const struct operation *operation = planner->operation;
+    return (struct pass_step){.code = (uint32_t)code,
+                              .a = at(planner, operation->a),
+                              .b = at(planner, operation->b),
+                              .c = at(planner, operation->c),
+                              .d = at(planner, operation->d),
+                              .alpha = operation->alpha,
+                              .beta = operation->beta,
+                              .l1 = operation->l1};
+}
+
+static struct pass_step sums_of(const struct planner *planner, enum pass_code code,
+                                uint32_t results) {
+    struct pass_step step = step_of(planner, code);
+    step.results = results;
+    step.yield = planner->yield;
+    step.yield_step = 1;
+    return step;
+}
+
+static void for_regularized(const struct planner *planner, struct pass_step step) {
+    for (uint32_t i = 0; i < planner->registers->regularized_count; i++)
+        add_step(planner, planner->registers->regularized[i], step);
+}
+
+static void for_others(const struct planner *planner, struct pass_step step) {
+    for (uint32_t i = 0; i < planner->registers->biases_count; i++)
+        add_step(planner, planner->registers->biases[i], step);
+}
+
+/* ---- operations that make elements ---- */
+
+static void plan_gradient(const struct planner *planner) {
+    const struct registers *registers = planner->registers;
+    const struct layout *layout = &registers->layout;
+    struct pass_step step = step_of(planner, PASS_GRADIENT);
+    bool shared = planner->bounds->count == 1;
+    step.bound = planner->bounds->exponent[0];
+    if (shared)
+        add_step(planner, whole_range(planner), step);
+    for (uint32_t i = 0; !shared && i < layout->count; i++) {
+        step.bound = planner->bounds->exponent[i];
+        add_step(planner, layout_part(&layout->tensor[i], registers->first, registers->count),
+                 step);
+    }
+    if (registers->scaling.used)
+        add_step(planner, whole_range(planner), step_of(planner, PASS_TO_SCALED));
+}
+
+/* q = B·q. */
+static void plan_scaling_of_q(const struct planner *planner, struct pass_step step) {
+    const struct operation *operation = planner->operation;
+    step.a = operation->scaled ? at(planner, REGISTER_A) : NULL;
+    step.alpha = operation->beta;
+    step.code = operation->scaled ? PASS_MULTIPLY_Q : PASS_SCALE_Q;
+    if (operation->scaled)
+        add_step(planner, whole_range(planner), step);
+    else
+        for_others(planner, step);
+}
+
+/* s = a − b, q = B·(c − d); y, which stays with the block, is what q was before B, or e − f. */
+static void plan_pair(const struct planner *planner) {
+    const struct operation *operation = planner->operation;
+    struct pass_step step = step_of(planner, PASS_STORE_S);
+    step.s = stored(planner, operation->slot, 0);
+    step.q = stored(planner, operation->slot, 1);
+    add_step(planner, whole_range(planner), step);
+    step.code = PASS_STORE_Q;
+    step.a = at(planner, operation->c);
+    step.b = at(planner, operation->d);
+    add_step(planner, whole_range(planner), step);
+    plan_scaling_of_q(planner, step);
+    if (operation->e == operation->c && operation->f == operation->d)
+        return;
+    step.code = PASS_DIFFERENCE;
+    step.a = at(planner, operation->e);
+    step.b = at(planner, operation->f);
+    add_step(planner, whole_range(planner), step);
+}
+
+/* a = B·a. */
+static void plan_scaling(const struct planner *planner, struct pass_step step) {
+    const struct operation *operation = planner->operation;
+    step.code = operation->scaled ? PASS_MULTIPLY : PASS_SCALE;
+    step.b = operation->scaled ? at(planner, REGISTER_A) : step.a;
+    step.alpha = operation->beta;
+    if (operation->scaled)
+        add_step(planner, whole_range(planner), step);
+    else
+        for_others(planner, step);
+}
+
+static void plan_direction(const struct planner *planner) {
+    const struct operation *operation = planner->operation;
+    struct pass_plan *plan = planner->plan;
+    struct pass_step step = step_of(planner, PASS_SCALE);
+    step.alpha = -operation->alpha;
+    add_step(planner, whole_range(planner), step);
+    plan_scaling(planner, step);
+    step.code = PASS_ADD_HISTORY;
+    step.first_term = (uint32_t)plan->term_count;
+    step.terms = operation->count;
+    for (uint32_t i = 0; i < operation->count; i++) {
+        MEMORY_ROOM(plan->terms, plan->term_count, plan->term_capacity);
+        plan->terms[plan->term_count++] =
+            (struct pass_term){.s = stored(planner, operation->slots[i], 0),
+                               .q = stored(planner, operation->slots[i], 1),
+                               .p = -operation->u[i],
+                               .r = operation->alpha * operation->w[i]};
+    }
+    if (operation->count)
+        add_step(planner, whole_range(planner), step);
+}
+
+static void plan_adagrad(const struct planner *planner) {
+    struct pass_step step = step_of(planner, PASS_ADAGRAD);
+    step.sums = at(planner, planner->operation->b);
+    add_step(planner, whole_range(planner), step);
+    if (step.l1 > 0)
+        for_regularized(planner, step_of(planner, PASS_SHRINK));
+}
+
+/* First a copy, then the regularised elements of it. */
+static void plan_pseudo_gradient(const struct planner *planner) {
+    struct pass_step copy = step_of(planner, PASS_SCALE);
+    copy.alpha = 1;
+    copy.b = copy.c;
+    add_step(planner, whole_range(planner), copy);
+    struct pass_step step = step_of(planner, PASS_PSEUDO);
+    step.c = step.a;
+    for_regularized(planner, step);
+}
+
+static void plan_mask(const struct planner *planner) {
+    struct pass_step step = step_of(planner, PASS_MASK);
+    step.q = stored(planner, planner->operation->slot, 1);
+    for_regularized(planner, step);
+}
+
+/* ---- operations that add up ---- */
+
+static void plan_tensor_squares(const struct planner *planner) {
+    const struct registers *registers = planner->registers;
+    struct pass_step step = sums_of(planner, PASS_DOT, 1);
+    step.b = step.a;
+    for (uint32_t i = 0; i < planner->operation->tensors; i++) {
+        step.yield = planner->yield + i;
+        add_step(planner,
+                 layout_part(&registers->layout.tensor[i], registers->first, registers->count),
+                 step);
+    }
+}
+
+/* Scalars of a slot are s·a, q·a, s·y and q·y. */
+static void plan_history_dots(const struct planner *planner) {
+    const struct operation *operation = planner->operation;
+    for (uint32_t i = 0; i < operation->count; i++) {
+        struct pass_step step = sums_of(planner, PASS_HISTORY, 2);
+        step.yield = planner->yield + 4 * i;
+        step.yield_step = 2;
+        step.s = stored(planner, operation->slots[i], 0);
+        add_step(planner, whole_range(planner), step);
+        step.yield++;
+        step.s = stored(planner, operation->slots[i], 1);
+        add_step(planner, whole_range(planner), step);
+    }
+}
+
+/* The square of a step is of the vectors themselves, also if l1 is of the weights of scaled
+ * columns. Where nothing is regularised l1 is 0, and an orthant has no border. */
+static void plan_descent(const struct planner *planner) {
+    bool used = planner->registers->scaling.used;
+    struct pass_step step = sums_of(planner, PASS_DESCENT, used ? 2 : 3);
+    for_regularized(planner, step);
+    step.l1 = 0;
+    for_others(planner, step);
+    step = sums_of(planner, PASS_SQUARE_OF_STEP, 1);
+    step.yield += 2;
+    if (used) {
+        for_regularized(planner, step);
+        for_others(planner, step);
+    }
+}
+
+/* ---- operations of one step ---- */
+
+enum extent { NOTHING, WHOLE, REGULARIZED };
+
+/* How an operation becomes steps: by its own function, or as one step. */
+struct rule {
+    void (*plan)(const struct planner *planner);
+    enum pass_code code;
+    enum extent extent;
+    bool weighted;    /* with the penalties of scaled columns */
+    uint32_t results; /* of sums */
+};
+
+static const struct rule rules[OPERATIONS] = {
+    [OPERATION_ZERO] = {NULL, PASS_ZERO, WHOLE, false, 0},
+    [OPERATION_ADD] = {NULL, PASS_ADD, WHOLE, false, 0},
+    [OPERATION_GRADIENT] = {.plan = plan_gradient},
+    [OPERATION_REGULARIZE] = {NULL, PASS_REGULARIZE, REGULARIZED, true, 0},
+    [OPERATION_PAIR] = {.plan = plan_pair},
+    [OPERATION_DIRECTION] = {.plan = plan_direction},
+    [OPERATION_DOT] = {NULL, PASS_DOT, WHOLE, false, 1},
+    [OPERATION_DOT_REGULARIZED] = {NULL, PASS_DOT, REGULARIZED, true, 1},
+    [OPERATION_MAX_ABS] = {NULL, PASS_MAX, WHOLE, false, 1},
+    [OPERATION_HISTORY_DOTS] = {.plan = plan_history_dots},
+    [OPERATION_PSEUDO_GRADIENT] = {.plan = plan_pseudo_gradient},
+    [OPERATION_PROJECT] = {NULL, PASS_PROJECT, REGULARIZED, false, 0},
+    [OPERATION_ALIGN] = {NULL, PASS_ALIGN, REGULARIZED, false, 0},
+    [OPERATION_MASK] = {.plan = plan_mask},
+    [OPERATION_NORM_1] = {NULL, PASS_NORM, REGULARIZED, false, 2},
+    [OPERATION_DESCENT] = {.plan = plan_descent},
+    [OPERATION_EXCESS] = {NULL, PASS_EXCESS, REGULARIZED, false, 1},
+    [OPERATION_TENSOR_SQUARES] = {.plan = plan_tensor_squares},
+    [OPERATION_ADAGRAD] = {.plan = plan_adagrad},
+    [OPERATION_DIAGONAL] = {NULL, PASS_DIAGONAL, WHOLE, false, 0},
+};
+
+static void plan_step(const struct planner *planner, const struct rule *rule) {
+    struct pass_step step = sums_of(planner, rule->code, rule->results);
+    step.weight = rule->weighted ? penalty_of(planner) : NULL;
+    if (rule->extent == WHOLE)
+        add_step(planner, whole_range(planner), step);
+    else
+        for_regularized(planner, step);
+}
+
+void pass_plan_add(struct pass_plan *plan, const struct registers *registers,
+                   const struct bounds *bounds, const struct operation *operation, uint32_t yield) {
+    const struct planner planner = {plan, registers, bounds, operation, yield};
+    const struct rule *rule = &rules[operation->code];
+    if (rule->plan)
+        rule->plan(&planner);
+    else if (rule->extent != NOTHING)
+        plan_step(&planner, rule);
+}

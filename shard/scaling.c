@@ -1,0 +1,144 @@
+#include "shard/scaling.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/heartbeat.h"
+#include "base/memory.h"
+#include "numeric/vector.h"
+
+enum { ELEMENTS_A_BEAT = 1 << 20 };
+
+void scaling_release(struct scaling *scaling) {
+    free(scaling->mean);
+    free(scaling->scale);
+    free(scaling->penalty);
+    free(scaling->root);
+    free(scaling->bias_sum);
+    free(scaling->bias_gradient);
+    *scaling = (struct scaling){0};
+}
+
+static void note_set(struct scaling *scaling) {
+    if (scaling->set++ % ELEMENTS_A_BEAT == 0)
+        heartbeat();
+}
+
+/* What is no weight of the first tensor is what it is: nobody sends coordinates for it. */
+static void set_others(struct scaling *scaling) {
+    while (scaling->set < scaling->count && scaling->first + scaling->set >= scaling->weights) {
+        scaling->scale[scaling->set] = scaling->penalty[scaling->set] =
+            scaling->root[scaling->set] = 1;
+        note_set(scaling);
+    }
+}
+
+void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *setup,
+                    const struct layout *layout) {
+    scaling_release(scaling);
+    scaling->used = setup->coordinates;
+    if (!scaling->used)
+        return;
+    const struct layout_tensor *weights = &layout->tensor[0];
+    scaling->first = setup->first;
+    scaling->count = setup->count;
+    scaling->weights = weights->rows * weights->columns;
+    scaling->outputs = weights->columns;
+    const struct layout_tensor *bias = layout_input_bias(layout);
+    scaling->biases = bias ? bias->columns : 0;
+    scaling->bias_tensor = bias ? (uint32_t)(bias - layout->tensor) : 0;
+    scaling->bias_exponent = (int)setup->bias_exponent;
+    scaling->mean = memory_new(scaling->count, sizeof *scaling->mean);
+    scaling->scale = memory_new(scaling->count, sizeof *scaling->scale);
+    scaling->penalty = memory_new(scaling->count, sizeof *scaling->penalty);
+    scaling->root = memory_new(scaling->count, sizeof *scaling->root);
+    scaling->bias_sum = memory_new(scaling->biases, sizeof *scaling->bias_sum);
+    scaling->bias_gradient = memory_new(scaling->outputs, sizeof *scaling->bias_gradient);
+    set_others(scaling);
+}
+
+int scaling_set_columns(struct scaling *scaling, uint64_t first, const struct coordinate *columns,
+                        uint64_t count) {
+    if (!scaling->used)
+        return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
+    /* Pieces come in order, so the elements that are lacking are the last ones. */
+    while (scaling->set < scaling->count && scaling->first + scaling->set < scaling->weights) {
+        uint64_t column = (scaling->first + scaling->set) / scaling->outputs;
+        if (column < first)
+            return error_set(ERROR_INTERNAL, "coordinates from column %llu on are missing",
+                             (unsigned long long)column);
+        if (column - first >= count)
+            break;
+        scaling->mean[scaling->set] = columns[column - first].mean;
+        scaling->scale[scaling->set] = columns[column - first].scale;
+        scaling->penalty[scaling->set] = columns[column - first].penalty;
+        scaling->root[scaling->set] = sqrt(columns[column - first].penalty);
+        note_set(scaling);
+    }
+    set_others(scaling);
+    return 0;
+}
+
+bool scaling_is_complete(const struct scaling *scaling) {
+    return scaling->set == scaling->count;
+}
+
+void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, double weight_sum) {
+    int bound = bounds_exponent(bounds, scaling->bias_tensor);
+    for (size_t k = 0; k < scaling->biases; k++) {
+        double gradient;
+        vector_from_fixed(1, &gradient, &scaling->bias_sum[k], scaling->bias_exponent - bound,
+                          weight_sum);
+        bool first = k < scaling->outputs; /* or it adds to those that share the weight */
+        scaling->bias_gradient[k % scaling->outputs] =
+            first ? gradient : scaling->bias_gradient[k % scaling->outputs] + gradient;
+    }
+}
+
+void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
+                                double *gradient) {
+    const double *mean = scaling->mean + offset, *scale = scaling->scale + offset;
+    uint64_t k = (scaling->first + offset) % scaling->outputs;
+    for (size_t i = 0; i < count; i++) {
+        gradient[i] = scale[i] * (gradient[i] - mean[i] * scaling->bias_gradient[k]);
+        if (++k == scaling->outputs)
+            k = 0;
+    }
+}
+
+void scaling_penalise(const struct scaling *scaling, size_t offset, size_t count, double *out,
+                      const double *in) {
+    for (size_t i = 0; i < count; i++)
+        out[i] = scaling->penalty[offset + i] * in[i];
+}
+
+void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
+                   const double *in, bool inverse) {
+    const double *root = scaling->root + offset;
+    for (size_t i = 0; i < count; i++)
+        out[i] = inverse ? in[i] / root[i] : in[i] * root[i];
+}
+
+double scaling_weight_penalty(const struct scaling *scaling, size_t element) {
+    return scaling->penalty[element] / scaling->scale[element] / scaling->scale[element];
+}
+
+void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient) {
+    const double *biases = gradient + scaling->weights;
+    for (size_t i = 0; i < scaling->weights; i++) {
+        gradient[i] /= scaling->scale[i];
+        for (size_t k = i % scaling->outputs; k < scaling->biases; k += scaling->outputs)
+            gradient[i] += scaling->mean[i] * biases[k];
+    }
+}
+
+void scaling_step_to_scaled(const struct scaling *scaling, double *step) {
+    double *biases = step + scaling->weights;
+    for (size_t i = 0; i < scaling->weights; i++) {
+        for (size_t k = i % scaling->outputs; k < scaling->biases; k += scaling->outputs)
+            biases[k] += scaling->mean[i] * step[i];
+        step[i] /= scaling->scale[i];
+    }
+}
