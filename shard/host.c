@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "numeric/fixed.h"
 #include "numeric/steps.h"
 #include "shard/pass_plan.h"

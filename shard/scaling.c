@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/heartbeat.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "numeric/vector.h"
 
