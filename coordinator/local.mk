@@ -26,6 +26,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/machine/state.c \
 	coordinator/machine/step.c \
 	coordinator/job/job_check.c coordinator/job/key.h \
+	coordinator/job/family.c coordinator/job/family.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \
 	coordinator/job/job_read.c coordinator/job/job.h \

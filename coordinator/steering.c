@@ -8,6 +8,7 @@
 #include "base/mutant.h"
 #include "coordinator/steering_parts.h"
 #include "numeric/fixed.h"
+#include "objective/family.h"
 #include "wire/program.h"
 
 /* A trial may exceed the maxima at x by this factor before it has to be redone. Room costs no more
@@ -156,7 +157,7 @@ static struct bounds first_bounds(const struct coordinator *c) {
 
 struct bounds steering_next_bounds(const struct coordinator *c) {
     const struct objective_shape *shape = &c->settings.shape;
-    bool linear = !shape->network.layers && !shape->plugin;
+    bool linear = !family_of(shape)->rounds_chunks;
     bool fixed = linear && !objective_bound_adapts(shape, c->settings.data->label_max_abs);
     if (fixed || !c->steering->maxima_at_x.count)
         return first_bounds(c);

@@ -44,6 +44,8 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 json_t *model_network_json(const struct network *network) {
+    if (!network->layers)
+        return json_null();
     json_t *layers = json_array();
     for (uint32_t i = 0; i < network->layers; i++)
         json_array_append_new(layers, json_integer((json_int_t)network->units[i]));

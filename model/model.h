@@ -71,7 +71,8 @@ static inline uint32_t model_rows(const struct model_layout *layout) {
 struct layout model_tensors(const struct model_layout *layout);
 uint64_t model_parameters(const struct model_layout *layout);
 
-/* What model.json says of hidden layers: {layers, activation, precision}. A new reference. */
+/* What model.json says of hidden layers: {layers, activation, precision}; null without any. A new
+ * reference. */
 json_t *model_network_json(const struct network *network);
 
 /* ---- writing: slices in, files out, bounded memory ---- */

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/preview.h"
@@ -33,15 +34,12 @@ static void print_runs(struct job *job) {
     putchar('\n');
 }
 
-/* How many features and outputs there are is in the data, which is not read here. */
-static void print_network(const struct job *job) {
-    const struct network network = job_network(job);
-    if (!network.layers)
-        return;
-    char *layers = job_layers_text(&network);
-    printf("# a network: features - %s - outputs, with %s between them, %s\n", layers,
-           activation_name(network.activation), objective_name(job->objective));
-    free(layers);
+static void print_family(const struct job *job) {
+    const struct job_family *family = job_family(job);
+    char *words = family->words ? family->words(job) : NULL;
+    if (words)
+        printf("# %s\n", words);
+    free(words);
 }
 
 static void print_minibatches(const struct job *job) {
@@ -125,7 +123,7 @@ int command_check(const struct options *options) {
         print_counts(&paths);
         print_columns(table);
         print_runs(job);
-        print_network(job);
+        print_family(job);
         print_minibatches(job);
         devices_print(job, stdout);
         need_print(&need, "# memory: ");

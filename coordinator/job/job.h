@@ -85,7 +85,7 @@ struct job {
     enum objective_kind objective; /* the loss: of a network, that of its outputs; or the row of a
                                       plug-in */
     struct counts layers;          /* units of each hidden layer of a network */
-    struct network network;        /* without these: see job_network() */
+    struct network network;        /* without these: see job_shape() */
     enum objective_kind network_loss;
     struct job_plugin plugin;
     struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
@@ -160,14 +160,6 @@ int job_refuse_key(const struct job *job, const char *key, int code);
 int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
                     struct source_beside *beside);
 
-/* Whether the job trains a network, or by a plug-in. */
-static inline bool job_is_network(const struct job *job) {
-    return job->trains == TRAINS_NETWORK;
-}
-static inline bool job_is_plugin(const struct job *job) {
-    return job->trains == TRAINS_PLUGIN;
-}
-
 /* Whether minibatches are trained on, before L-BFGS or in its place. */
 static inline bool job_pours(const struct job *job) {
     return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
@@ -199,14 +191,5 @@ char *job_identity(const struct job *job);
 /* The first key whose value differs from that stored for an earlier run, if the run may not go on
  * with another value; NULL if the run may go on. A constant. */
 const char *job_first_difference(const struct job *job, const json_t *stored_settings);
-
-/* The hidden layers of a network, as struct objective_shape has them; none for other jobs. */
-struct network job_network(const struct job *job);
-
-/* Its units as text: "100 - 50". Free it. */
-char *job_layers_text(const struct network *network);
-
-/* How a plug-in's library is asked; the texts are the job's. */
-struct plugin_source job_plugin_source(const struct job *job);
 
 #endif

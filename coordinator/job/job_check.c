@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
@@ -26,30 +27,22 @@ static int check_applies(const struct job *job) {
             continue;
         if (key->downpour)
             return refuse_downpour(job, key);
-        bool network = job_is_network(job);
+        const struct job_family *family = job_family(job);
         return error_set(ERROR_CONFIG,
                          "%s: key `%s`: is for another objective; write %s = %.*s, or remove it; "
                          "the %s is %s",
-                         job->file, key->name, network ? "network.loss" : "objective",
-                         (int)key_section(key), key->name,
-                         network ? "loss of the network" : "objective",
-                         objective_name(job->objective));
+                         job->file, key->name, family->loss_key, (int)key_section(key), key->name,
+                         family->loss, objective_name(job->objective));
     }
     return 0;
 }
 
-/* A network has the objective of its loss. */
 static int refuse_objective(const struct job *job, const char *key, const char *needs) {
-    const char *name = objective_name(job->objective);
-    if (job_is_network(job))
-        return error_set(ERROR_CONFIG,
-                         "%s: key `%s`: needs a loss of the network with %s, such as network.loss "
-                         "= logistic; the loss is %s",
-                         job->file, key, needs, name);
-    return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: needs an objective with %s, such as logistic; the objective is "
-                     "%s",
-                     job->file, key, needs, name);
+    const struct job_family *family = job_family(job);
+    return error_set(ERROR_CONFIG, "%s: key `%s`: needs %s %s with %s, such as %s; the %s is %s",
+                     job->file, key, strchr("aeiou", *family->loss) ? "an" : "a", family->loss,
+                     needs, family->loss_example, family->loss_short,
+                     objective_name(job->objective));
 }
 
 static bool same_label(const char *a, const char *b) {
@@ -170,43 +163,8 @@ static int refuse_together(const struct job *job, const char *key, const char *w
     return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
 }
 
-static int check_network(const struct job *job) {
-    if (job->precondition == PRECONDITION_KRONECKER && !job_is_network(job))
-        return refuse_together(
-            job, "precondition",
-            "only networks have Kronecker factors; allowed here: auto, none, block, "
-            "diagonal");
-    if (!job_is_network(job))
-        return 0;
-    if (!job->intercept)
-        return refuse_together(job, "intercept",
-                               "a network has a bias for each unit; allowed: true");
-    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
-        return refuse_together(
-            job, "precondition",
-            "the Hessian of a network is neither sampled nor estimated; allowed: auto, "
-            "none, kronecker");
-    if (job->precondition == PRECONDITION_KRONECKER && job->l1.value > 0)
-        return refuse_together(
-            job, "precondition",
-            "`kronecker` and l1 do not go together, because no weight is zero in mixed "
-            "coordinates; take `auto` or `none`, or no l1");
-    return 0;
-}
-
-static int check_plugin(const struct job *job) {
-    if (!job_is_plugin(job))
-        return 0;
-    if (!job->intercept)
-        return refuse_together(job, "intercept",
-                               "a plug-in has the parameters that it chooses; allowed: true");
-    if (job->standardise)
-        return refuse_together(job, "standardise",
-                               "a plug-in sees columns as they are; allowed: false");
-    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
-        return refuse_together(job, "precondition",
-                               "nothing is known of the Hessian of a plug-in; allowed: auto, none");
-    return 0;
+static int check_family(const struct job *job) {
+    return job_family(job)->check(job);
 }
 
 /* Values behind the last epoch would never be used. */
@@ -245,8 +203,8 @@ static int check_data(const struct job *job) {
 
 /* In the order in which errors are told of a job that has several. */
 static int (*const checks[])(const struct job *job) = {
-    check_data,    check_applies, check_network, check_plugin, check_downpour,  check_ordered,
-    check_weights, check_beside,  check_holdout, check_path,   host_list_check, check_gate,
+    check_data,   check_applies, check_family, check_downpour,  check_ordered, check_weights,
+    check_beside, check_holdout, check_path,   host_list_check, check_gate,
 };
 
 int job_check(const struct job *job) {

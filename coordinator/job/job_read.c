@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/process.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/key.h"
 
 /* ---- questions about a job ---- */
@@ -35,104 +35,12 @@ const char *job_sweep_key(const struct job *job) {
     return job->l1.count > 1 ? "l1" : "l2";
 }
 
-struct network job_network(const struct job *job) {
-    struct network network = {0};
-    if (!job_is_network(job))
-        return network;
-    network = job->network;
-    network.layers = job->layers.count;
-    memcpy(network.units, job->layers.value, network.layers * sizeof *network.units);
-    return network;
-}
-
-char *job_layers_text(const struct network *network) {
-    char *text = memory_format("%u", network->units[0]);
-    for (uint32_t i = 1; i < network->layers; i++) {
-        char *longer = memory_format("%s - %u", text, network->units[i]);
-        free(text);
-        text = longer;
-    }
-    return text;
-}
-
-struct plugin_source job_plugin_source(const struct job *job) {
-    const struct job_plugin *plugin = &job->plugin;
-    return (struct plugin_source){.program = plugin->program,
-                                  .library = plugin->path,
-                                  .options = plugin->options ? plugin->options : "",
-                                  .sha256 = plugin->sha256 ? plugin->sha256 : "",
-                                  .seconds = plugin->seconds};
-}
-
-/* ---- defaults that follow from other keys ---- */
-
-static bool is_given(const struct job *job, const char *name) {
-    return job->given[key_find(name) - keys];
-}
-
-static void take_default(struct job *job, const char *name) {
-    const struct key *key = key_find(name);
-    if (is_given(job, name))
-        return;
-    key_clear(key, job);
-    if (key_assign(key, job, key->initial_network, "default"))
-        abort();
-}
-
-/* The loss on rows held out turns long before that of the training does. Who sets `holdout` or
- * `early_stopping` to nothing wants neither. */
-static void hold_out(struct job *job) {
-    if (job->holdout[0] || !is_given(job, "holdout"))
-        take_default(job, "early_stopping");
-    if (job->early_stopping)
-        take_default(job, "holdout");
-}
-
-/* Makes the loss of a network the job's objective, and gives the keys that the job does not set the
- * defaults of networks. */
-static void complete_network(struct job *job) {
-    job->objective = job_is_network(job) ? job->network_loss : (enum objective_kind)job->trains;
-    if (!job_is_network(job))
-        return;
-    take_default(job, "l2");
-    hold_out(job);
-}
-
 int job_refuse_key(const struct job *job, const char *key, int code) {
     char *why = memory_copy_string(error_text());
     error_clear();
     code = error_set(code, "%s: key `%s`: %s", job->file, key, why);
     free(why);
     return code;
-}
-
-/* Asks the plug-in's library what it is, in a process of its own, and makes that the job's
- * objective. ERROR_CONFIG or ERROR_PLUGIN names the job file. */
-static int complete_plugin(struct job *job) {
-    struct job_plugin *own = &job->plugin;
-    struct plugin *plugin = NULL;
-    if (!job_is_plugin(job))
-        return 0;
-    if (!own->library)
-        return error_set(
-            ERROR_CONFIG,
-            "%s: key `plugin.library`: missing; allowed: the path of a shared library, "
-            "see dml-objective(3)",
-            job->file);
-    char *path = path_join(job->folder, own->library);
-    own->path = path_absolute(path);
-    free(path);
-    own->program = process_beside("dml-replica");
-    const struct plugin_source source = job_plugin_source(job);
-    int code = plugin_start(&source, &plugin);
-    if (code)
-        return job_refuse_key(job, "plugin.library", code);
-    own->description = *plugin_description(plugin);
-    plugin_stop(plugin);
-    job->objective = objective_of_plugin(&own->description);
-    free(own->sha256);
-    own->sha256 = memory_copy_string(own->description.sha256);
-    return 0;
 }
 
 /* ---- reading ---- */
@@ -170,8 +78,7 @@ static void complete_state(struct job *job, const char *state) {
 
 /* Fills in the defaults that follow from the data and from other keys, and checks the whole. */
 static int complete(struct job *job) {
-    complete_network(job);
-    int code = complete_plugin(job);
+    int code = job_family(job)->complete(job);
     if (code)
         return code;
     if (objective_of(job->objective)->labels == LABEL_LISTS)
@@ -212,7 +119,7 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
                    const char *state, char **folder) {
     struct job *job;
     int code = read_job(path, settings, settings_count, state, &job);
-    if (!code && !job_is_plugin(job))
+    if (!code && !job_family(job)->family->own_tensors)
         code = complete(job);
     if (!code)
         *folder = memory_copy_string(job->state);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/sizing.h"
 
 /* `auto` has a diagonal where a column has so many values as a rule, and where the scales of
@@ -18,14 +19,14 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
     if (job->precondition == PRECONDITION_DIAGONAL)
         return true;
-    return job->precondition == PRECONDITION_AUTO && !job_is_network(job) && !job_is_plugin(job) &&
+    return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
            form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
-    return data->features &&
-           (job_is_network(job) || job->standardise || may_be_diagonal(job, data, form));
+    return data->features && (job_family(job)->family->unit_values || job->standardise ||
+                              may_be_diagonal(job, data, form));
 }
 
 /* A column of a job, and what is asked of it. */
@@ -119,7 +120,8 @@ bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *m
 static void warn_of_scales(const struct job *job, const struct set_info *data,
                            const struct moments *moments) {
     uint32_t widest = 0;
-    if (!job_is_network(job) || job->standardise || scaling_is_of_one_unit(data, moments))
+    if (!job_family(job)->family->unit_values || job->standardise ||
+        scaling_is_of_one_unit(data, moments))
         return;
     for (uint32_t j = 1; j < data->features; j++)
         if (moments->variance[j] > moments->variance[widest])
@@ -138,9 +140,10 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling) {
     bool automatic = job->precondition == PRECONDITION_AUTO;
+    bool unit_values = job_family(job)->family->unit_values;
     const struct column wanted = {
         .standardised = job->standardise,
-        .bytes = job_is_network(job) && data->type == VALUE_BYTE,
+        .bytes = unit_values && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
@@ -150,7 +153,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
-    bool needed = job_is_network(job) || job->standardise || !automatic;
+    bool needed = unit_values || job->standardise || !automatic;
     if (wanted.diagonal && automatic &&
         (code || !is_worth_while(job, spread_of(data, moments, scaling->columns)))) {
         error_clear();

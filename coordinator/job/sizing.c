@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/resources.h"
+#include "coordinator/job/family.h"
 #include "numeric/fixed.h"
-#include "objective/kronecker.h"
 
 #define FLUSH_MS_MAX 1e6
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
@@ -204,18 +204,6 @@ static void set_prices(const struct set_info *data, const struct objective_shape
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
-int sizing_mixes(const struct job *job, const struct objective_shape *shape, bool *mixes) {
-    bool suits = shape->features && kronecker_suits(shape);
-    *mixes = suits && job->precondition == PRECONDITION_KRONECKER;
-    if (suits || job->precondition != PRECONDITION_KRONECKER)
-        return 0;
-    return error_set(ERROR_CONFIG,
-                     "%s: key `precondition`: `kronecker` is for networks of at most %u features "
-                     "and as many units in a layer, and not for the losses ordinal and "
-                     "multilabel; take `auto` or `none`",
-                     job->file, KRONECKER_WIDTH_MAX);
-}
-
 /* A model that fits, and whose refreshes cost less than what they save: those of a few rows cost
  * nothing, so there is no least size. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
@@ -224,7 +212,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
     bool fits =
-        objective->second && !shape->network.layers && parameters <= job->precondition_block;
+        objective->second && family_of(shape)->second && parameters <= job->precondition_block;
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
     if (job->precondition == PRECONDITION_BLOCK && !fits)
         return error_set(ERROR_CONFIG,
@@ -260,13 +248,10 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 #define SHARD_VECTORS 15
 #define VECTORS_A_REPLICA 1
 
-/* In a replica: the point, as three that it maps of shards, its sums, and one each thread; a
- * network or a plug-in has another one a thread. */
+/* In a replica: the point, as three that it maps of shards, its sums, and what each thread has of
+ * the family. */
 #define REPLICA_MAPPED 4
 #define REPLICA_VECTORS 1
-
-/* Of a plug-in's process: parameters and gradient, which the replica maps and copies, too. */
-#define PLUGIN_VECTORS 4
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
     double range = parameters / sizing->shards;
@@ -278,19 +263,14 @@ static double shard_need(const struct job *job, double parameters, const struct 
                     2.0 * (sizing->history + 2) * (double)history_size(job->history_type));
 }
 
-static double replica_vectors(const struct job *job, uint32_t threads) {
-    double each = job_is_plugin(job) ? 1 + PLUGIN_VECTORS : job_is_network(job) ? 2 : 1;
-    return REPLICA_VECTORS + each * threads;
-}
-
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
                                   const struct sizing *sizing, bool block) {
     double count = (double)parameters, triangle = 0;
     uint32_t threads = sizing->threads ? sizing->threads : 1;
     if (block)
         triangle = count * (count + 1) / 2 * sizeof(double);
-    double replica = replica_vectors(job, threads) * count * sizeof(double) +
-                     triangle * (1 + threads) + BASE_BYTES;
+    double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
+    double replica = vectors * count * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
     struct memory_need need = {
         .coordinator = BASE_BYTES + 2 * count * sizeof(double),
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,

@@ -50,10 +50,6 @@ double sizing_bias_scale(const struct set_info *data);
  * where these share their weights; 1 for a loss without. */
 double sizing_second_first(const struct set_info *data, const struct objective_shape *shape);
 
-/* Whether the job trains a network of this shape in Kronecker-factored coordinates
- * (objective/kronecker.h). ERROR_CONFIG if it asks for them and cannot have them. */
-int sizing_mixes(const struct job *job, const struct objective_shape *shape, bool *mixes);
-
 /* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the
  * shape of the data alone. With l1, or with minibatches, it has none. ERROR_CONFIG if the job asks
  * for one that the model is too large for, or with l1. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/sizing.h"
 #include "coordinator/status/figures.h"
 
@@ -43,7 +44,7 @@ void gap_vectors_release(struct gap_vectors *vectors) {
 }
 
 bool gap_is_known(const struct objective_shape *shape) {
-    return objective_of(shape->kind)->convex && !shape->network.layers && !shape->plugin;
+    return objective_of(shape->kind)->convex && family_of(shape)->convex;
 }
 
 bool gap_trusts_newton(const struct objective_shape *shape) {
@@ -269,12 +270,8 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
                            "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
                            "if the loss of epochs does not fall, lower downpour.rate (%g)",
                            job->downpour.epochs, then, view->downpour.rate));
-    else if (job_is_plugin(job))
-        tell(list,
-             memory_format("no step found a lower loss than %.12g: so it is where the gradient "
-                           "of a plug-in is not that of its loss; `dml-coordinator check "
-                           "--gradient %s` compares them",
-                           view->answer.loss, job->file));
+    else if (job_family(job)->no_lower_loss)
+        tell(list, job_family(job)->no_lower_loss(job, view->answer.loss));
     else
         tell(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
                                  "rounding allows, and then a larger gradient_tolerance or "
@@ -338,7 +335,7 @@ int convergence_diverged(const struct downpour_view *downpour) {
 
 int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
     char *seen =
-        job->plugin.path ? memory_format("so says the plug-in %s", job->plugin.path)
+        job_family(job)->not_finite ? job_family(job)->not_finite(job)
         : objective_of(job->objective)->labels == LABEL_TARGET
             ? memory_format("labels are as large as %.3g; scale labels and columns so that "
                             "their squares are numbers",

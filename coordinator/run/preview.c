@@ -6,6 +6,7 @@
 #include "base/resources.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/state_folder.h"
@@ -17,24 +18,12 @@
 
 int shape_of_data(const struct job *job, const struct set_info *info,
                   struct objective_shape *shape) {
-    const struct objective *objective = objective_of(job->objective);
-    *shape = (struct objective_shape){
-        .kind = job->objective,
-        .features = info->features,
-        .outputs = objective_outputs(objective, info->classes),
-        .intercept = job->intercept,
-        .loss = job->loss[job->objective],
-        .network = job_network(job),
-    };
-    if (objective->complete)
-        objective->complete(&shape->loss, info->targets);
-    if (objective->start && shape->intercept)
-        shape->start = objective->start(&shape->loss, info->targets);
-    else if (shape->network.layers && info->targets)
-        shape->start = info->targets->mean; /* else all units would first learn that */
-    if (shape->network.layers)
-        shape->network.unit = objective_unit(objective, info->targets);
-    return sizing_mixes(job, shape, &shape->network.mixed);
+    const struct job_family *family = job_family(job);
+    *shape = job_shape(job);
+    shape->features = info->features;
+    shape->outputs = objective_outputs(objective_of(job->objective), info->classes);
+    objective_complete(shape, info->targets);
+    return family->choose_coordinates ? family->choose_coordinates(job, shape) : 0;
 }
 
 int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need) {
@@ -42,8 +31,9 @@ int need_of_data(const struct job *job, const struct set_info *info, struct memo
     struct preconditioner_settings preconditioner;
     struct sizing sizing = {0};
     *need = (struct memory_need){0};
-    int code = job_is_plugin(job) ? 0 : shape_of_data(job, info, &shape);
-    if (code || job_is_plugin(job))
+    bool unknown = job_family(job)->family->own_tensors;
+    int code = unknown ? 0 : shape_of_data(job, info, &shape);
+    if (code || unknown)
         return code;
     struct layout layout = objective_layout(&shape);
     uint64_t parameters = layout_parameters(&layout);
@@ -65,12 +55,8 @@ static struct device_choice choice_of(const struct job *job) {
     return choice;
 }
 
-/* What is there of the shape before the data is read is enough to ask. */
 static const char *cannot(const struct job *job) {
-    struct objective_plugin plugin = {0};
-    struct objective_shape shape = {.kind = job->objective,
-                                    .network = job_network(job),
-                                    .plugin = job_is_plugin(job) ? &plugin : NULL};
+    struct objective_shape shape = job_shape(job);
     shape.network.mixed = job->precondition == PRECONDITION_KRONECKER;
     return objective_device_cannot(&shape, job->precondition == PRECONDITION_BLOCK);
 }
@@ -214,7 +200,7 @@ static int compare(const struct job *job, struct set *set, json_t **found) {
 int gradient_check(const struct job *job, json_t **found) {
     struct dataset data = {0};
     int lock = -1;
-    if (!job_is_plugin(job))
+    if (job_family(job)->family != &family_plugin)
         return error_set(ERROR_USAGE,
                          "%s: `--gradient` is for plug-ins, and the objective is `%s`, whose "
                          "gradient dml's own tests check",

@@ -8,12 +8,13 @@
 
 #include "coordinator/job/sizing.h"
 
-/* The shape of a model of this data, but for what a plug-in says. Errors of sizing_mixes(). */
+/* The shape of a model of this data, but for what a plug-in says. ERROR_CONFIG if coordinates that
+ * the job asks for do not suit it. */
 int shape_of_data(const struct job *job, const struct set_info *info,
                   struct objective_shape *shape);
 
 /* What memory a run on this data would need if its workers were here; 0 of a plug-in, whose library
- * is not asked. Errors of sizing_mixes(), sizing_precondition() and sizing_of(). */
+ * is not asked. Errors of shape_of_data(), sizing_precondition() and sizing_of(). */
 int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need);
 
 /* Whether the job can have the device that it names: ERROR_CONFIG for work that no device does,

@@ -6,10 +6,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/family.h"
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/training.h"
-#include "objective/family.h"
 
 /* ---- a plug-in ---- */
 
@@ -45,7 +45,7 @@ static void order_columns(struct training *run) {
 }
 
 int training_add_plugin(struct training *run) {
-    if (!job_is_plugin(run->job))
+    if (!family_of(&run->shape)->own_tensors)
         return 0;
     run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
                                         .own = {.source = job_plugin_source(run->job)}};
@@ -77,19 +77,17 @@ static void find_exponents(struct training *run) {
 }
 
 static int refuse_size(const struct training *run) {
-    const struct network *network = &run->shape.network;
-    if (network->layers)
-        return error_set(
-            ERROR_DATA,
-            "%s: key `network.layers`: with %u features, a first layer of %u units and "
-            "%u outputs the network has more than the %llu parameters that a model "
-            "may have; make its layers smaller",
-            run->job->file, run->shape.features, network->units[0], run->shape.outputs,
-            (unsigned long long)PARAMETERS_MAX);
-    return error_set(ERROR_DATA,
-                     "%u features of %u outputs each are more than the %llu parameters that a "
-                     "model may have",
-                     run->shape.features, run->shape.outputs, (unsigned long long)PARAMETERS_MAX);
+    const struct job_family *family = job_family(run->job);
+    if (!family->too_large)
+        return error_set(ERROR_DATA,
+                         "%u features of %u outputs each are more than the %llu parameters that a "
+                         "model may have",
+                         run->shape.features, run->shape.outputs,
+                         (unsigned long long)PARAMETERS_MAX);
+    char *why = family->too_large(run->job, &run->shape);
+    error_set(ERROR_DATA, "%s", why);
+    free(why);
+    return ERROR_DATA;
 }
 
 /* Where workers are on other hosts, this one's limits say nothing. */
@@ -112,7 +110,7 @@ static void describe_model(struct training *run) {
         .outputs = run->shape.outputs,
         .shared = objective_of(run->shape.kind)->shares_weights,
         .intercept = run->shape.intercept,
-        .network = job_network(run->job),
+        .network = job_shape(run->job).network,
         .features = info->features,
         .feature_id = info->feature_id,
         .original_order = info->original_order,
@@ -126,19 +124,16 @@ static void describe_model(struct training *run) {
 
 static void tell_sizes(const struct training *run) {
     const struct set_info *info = set_info(run->set);
-    const struct network *network = &run->shape.network;
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
-    if (!network->layers)
-        return;
-    char *layers = job_layers_text(network);
-    log_info("network: %u features - %s - %u outputs, %s, %llu parameters", info->features, layers,
-             run->shape.outputs, activation_name(network->activation),
-             (unsigned long long)layout_parameters(&run->parameters));
-    free(layers);
+    const struct job_family *family = job_family(run->job);
+    char *words = family->words_of_shape ? family->words_of_shape(&run->shape) : NULL;
+    if (words)
+        log_info("%s", words);
+    free(words);
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
@@ -206,6 +201,6 @@ struct downpour_settings pour_settings(const struct training *run) {
                                       .multiples = job->downpour.schedule.value,
                                       .multiple_count = job->downpour.schedule.count,
                                       .alone = job->optimizer == JOB_DOWNPOUR,
-                                      .scales = job_is_network(job) || job_is_plugin(job),
+                                      .scales = family_of(&run->shape)->rounds_chunks,
                                       .measures = set_info(run->set)->holdout_weight_sum > 0};
 }

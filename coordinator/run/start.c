@@ -343,14 +343,12 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
     const struct curvature_facts *facts = data;
     if (strncmp(facts->model_sha256, model->sha256, sizeof facts->model_sha256))
         return error_set(ERROR_DATA, "%s is that of another model", file->path);
-    *layout = (struct model_layout){.objective = model->layout.objective,
-                                    .network = model->layout.network,
-                                    .plugin = model->layout.plugin,
-                                    .outputs = facts->outputs,
-                                    .shared = facts->shared,
-                                    .intercept = facts->intercept,
-                                    .features = facts->features,
-                                    .classes = facts->classes};
+    *layout = model->layout;
+    layout->outputs = facts->outputs;
+    layout->shared = facts->shared;
+    layout->intercept = facts->intercept;
+    layout->features = facts->features;
+    layout->classes = facts->classes;
     code = container_array(file, CURVATURE_IDS, facts->features, sizeof(uint64_t), &id);
     if (!code)
         code = container_array(file, CURVATURE_ORDER, facts->features, sizeof(uint32_t), &order);

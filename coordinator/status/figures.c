@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "config.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
 #include "optimizer/reason.h"
 #include "coordinator/status/eta.h"
@@ -120,10 +121,6 @@ json_t *weights_json(const struct set_info *data, const struct job *job) {
     add_texts(object, "files", job->weights);
     add_texts(object, "classes", job->class_weight);
     return object;
-}
-
-static json_t *network_json(const struct network *network) {
-    return network->layers ? model_network_json(network) : json_null();
 }
 
 /* How often each safeguard fired, without those that did not. */
@@ -245,7 +242,7 @@ struct figure_source figures_of_live(const struct live *live) {
                                    .run = live->run,
                                    .started_ms = live->started_ms,
                                    .objective = live->job->objective,
-                                   .network = job_network(live->job),
+                                   .network = job_shape(live->job).network,
                                    .coordinator = live->coordinator,
                                    .result = live->result};
     if (!live->coordinator) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/job/family.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/sets.h"
@@ -110,7 +111,7 @@ struct sweep_shape sweep_shape_of(struct job *job) {
     return (struct sweep_shape){
         .values = count ? count : 1,
         .folds = job->folds,
-        .apart = job_is_network(job) || job->optimizer == JOB_DOWNPOUR,
+        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR,
     };
 }
 

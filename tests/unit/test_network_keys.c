@@ -1,11 +1,12 @@
 #include "tests/unit/suites.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/family.h"
 #include "tests/unit/job_fixture.h"
 
 static void a_network_has_defaults_of_its_own(void **state) {
     (void)state;
     struct job *job = job_of("objective = network");
-    const struct network network = job_network(job);
+    const struct network network = job_shape(job).network;
     assert_int_equal(job->objective, OBJECTIVE_SOFTMAX);
     assert_int_equal(network.layers, 1);
     assert_int_equal(network.units[0], 100);
@@ -23,7 +24,7 @@ static void what_a_job_says_comes_before_them(void **state) {
     struct job *job = job_of("objective = network\nl2 = 0\nholdout = 0.3\nearly_stopping = 4\n"
                              "network { layers = { 7, 5, 3 }\n activation = gelu\n loss = squared\n"
                              " seed = 9\n precision = float }");
-    const struct network network = job_network(job);
+    const struct network network = job_shape(job).network;
     assert_int_equal(job->objective, OBJECTIVE_SQUARED);
     assert_int_equal(network.layers, 3);
     assert_true(network.units[0] == 7 && network.units[1] == 5 && network.units[2] == 3);
@@ -51,9 +52,9 @@ static void nothing_is_held_out_where_early_stopping_is_off(void **state) {
 static void another_job_has_no_layers(void **state) {
     (void)state;
     struct job *job = job_of("objective = softmax");
-    assert_false(job_is_network(job));
+    assert_ptr_equal(job_family(job)->family, &family_linear);
     assert_int_equal(job->objective, OBJECTIVE_SOFTMAX);
-    assert_int_equal(job_network(job).layers, 0);
+    assert_int_equal(job_shape(job).network.layers, 0);
     assert_true(job->l2.value == 0 && !job->holdout[0] && !job->early_stopping);
     job_free(job);
 }

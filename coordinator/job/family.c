@@ -1,0 +1,260 @@
+#include "coordinator/job/family.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/process.h"
+#include "coordinator/job/key.h"
+#include "objective/kronecker.h"
+
+static int refuse_together(const struct job *job, const char *key, const char *why) {
+    return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
+}
+
+static int refuse_kronecker(const struct job *job) {
+    if (job->precondition != PRECONDITION_KRONECKER)
+        return 0;
+    return refuse_together(job, "precondition",
+                           "only networks have Kronecker factors; allowed here: auto, none, block, "
+                           "diagonal");
+}
+
+/* ---- linear models ---- */
+
+static int complete_linear(struct job *job) {
+    job->objective = (enum objective_kind)job->trains;
+    return 0;
+}
+
+static const struct job_family linear = {
+    .family = &family_linear,
+    .loss_key = "objective",
+    .loss = "objective",
+    .loss_example = "logistic",
+    .loss_short = "objective",
+    .complete = complete_linear,
+    .check = refuse_kronecker,
+};
+
+/* ---- networks ---- */
+
+static bool is_given(const struct job *job, const char *name) {
+    return job->given[key_find(name) - keys];
+}
+
+static void set_network_default(struct job *job, const char *name) {
+    const struct key *key = key_find(name);
+    if (is_given(job, name))
+        return;
+    key_clear(key, job);
+    if (key_assign(key, job, key->initial_network, "default"))
+        abort();
+}
+
+/* The loss on rows held out turns long before that of the training does. Who sets `holdout` or
+ * `early_stopping` to nothing wants neither. */
+static int complete_network(struct job *job) {
+    job->objective = job->network_loss;
+    set_network_default(job, "l2");
+    if (job->holdout[0] || !is_given(job, "holdout"))
+        set_network_default(job, "early_stopping");
+    if (job->early_stopping)
+        set_network_default(job, "holdout");
+    return 0;
+}
+
+static int check_network(const struct job *job) {
+    if (!job->intercept)
+        return refuse_together(job, "intercept",
+                               "a network has a bias for each unit; allowed: true");
+    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
+        return refuse_together(
+            job, "precondition",
+            "the Hessian of a network is neither sampled nor estimated; allowed: auto, "
+            "none, kronecker");
+    if (job->precondition == PRECONDITION_KRONECKER && job->l1.value > 0)
+        return refuse_together(
+            job, "precondition",
+            "`kronecker` and l1 do not go together, because no weight is zero in mixed "
+            "coordinates; take `auto` or `none`, or no l1");
+    return 0;
+}
+
+static void set_layers(const struct job *job, struct objective_shape *shape) {
+    struct network *network = &shape->network;
+    *network = job->network;
+    network->layers = job->layers.count;
+    memcpy(network->units, job->layers.value, network->layers * sizeof *network->units);
+}
+
+static int choose_kronecker(const struct job *job, struct objective_shape *shape) {
+    bool wanted = job->precondition == PRECONDITION_KRONECKER;
+    shape->network.mixed = wanted && shape->features && kronecker_suits(shape);
+    if (shape->network.mixed || !wanted)
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `precondition`: `kronecker` is for networks of at most %u features "
+                     "and as many units in a layer, and not for the losses ordinal and "
+                     "multilabel; take `auto` or `none`",
+                     job->file, KRONECKER_WIDTH_MAX);
+}
+
+/* Such as "100 - 50". */
+static char *layers_text(const struct network *network) {
+    char *text = memory_format("%u", network->units[0]);
+    for (uint32_t i = 1; i < network->layers; i++) {
+        char *longer = memory_format("%s - %u", text, network->units[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* How many features and outputs there are is in the data. */
+static char *network_words(const struct job *job) {
+    const struct objective_shape shape = job_shape(job);
+    char *layers = layers_text(&shape.network);
+    char *words =
+        memory_format("a network: features - %s - outputs, with %s between them, %s", layers,
+                      activation_name(shape.network.activation), objective_name(job->objective));
+    free(layers);
+    return words;
+}
+
+static char *network_words_of_shape(const struct objective_shape *shape) {
+    char *layers = layers_text(&shape->network);
+    char *words = memory_format("network: %u features - %s - %u outputs, %s, %llu parameters",
+                                shape->features, layers, shape->outputs,
+                                activation_name(shape->network.activation),
+                                (unsigned long long)objective_parameters(shape));
+    free(layers);
+    return words;
+}
+
+static char *network_too_large(const struct job *job, const struct objective_shape *shape) {
+    return memory_format(
+        "%s: key `network.layers`: with %u features, a first layer of %u units and "
+        "%u outputs the network has more than the %llu parameters that a model "
+        "may have; make its layers smaller",
+        job->file, shape->features, shape->network.units[0], shape->outputs,
+        (unsigned long long)PARAMETERS_MAX);
+}
+
+static const struct job_family network = {
+    .family = &family_network,
+    .loss_key = "network.loss",
+    .loss = "loss of the network",
+    .loss_example = "network.loss = logistic",
+    .loss_short = "loss",
+    .complete = complete_network,
+    .check = check_network,
+    .set_shape = set_layers,
+    .choose_coordinates = choose_kronecker,
+    .words = network_words,
+    .words_of_shape = network_words_of_shape,
+    .too_large = network_too_large,
+};
+
+/* ---- plug-ins ---- */
+
+struct plugin_source job_plugin_source(const struct job *job) {
+    const struct job_plugin *plugin = &job->plugin;
+    return (struct plugin_source){.program = plugin->program,
+                                  .library = plugin->path,
+                                  .options = plugin->options ? plugin->options : "",
+                                  .sha256 = plugin->sha256 ? plugin->sha256 : "",
+                                  .seconds = plugin->seconds};
+}
+
+/* Asks the library what it is, in a process of its own, and makes that the job's objective.
+ * ERROR_CONFIG or ERROR_PLUGIN names the job file. */
+static int complete_plugin(struct job *job) {
+    struct job_plugin *own = &job->plugin;
+    struct plugin *plugin = NULL;
+    if (!own->library)
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `plugin.library`: missing; allowed: the path of a shared library, "
+            "see dml-objective(3)",
+            job->file);
+    char *path = path_join(job->folder, own->library);
+    own->path = path_absolute(path);
+    free(path);
+    own->program = process_beside("dml-replica");
+    const struct plugin_source source = job_plugin_source(job);
+    int code = plugin_start(&source, &plugin);
+    if (code)
+        return job_refuse_key(job, "plugin.library", code);
+    own->description = *plugin_description(plugin);
+    plugin_stop(plugin);
+    job->objective = objective_of_plugin(&own->description);
+    free(own->sha256);
+    own->sha256 = memory_copy_string(own->description.sha256);
+    return 0;
+}
+
+static int check_plugin(const struct job *job) {
+    int code = refuse_kronecker(job);
+    if (code)
+        return code;
+    if (!job->intercept)
+        return refuse_together(job, "intercept",
+                               "a plug-in has the parameters that it chooses; allowed: true");
+    if (job->standardise)
+        return refuse_together(job, "standardise",
+                               "a plug-in sees columns as they are; allowed: false");
+    if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_DIAGONAL)
+        return refuse_together(job, "precondition",
+                               "nothing is known of the Hessian of a plug-in; allowed: auto, none");
+    return 0;
+}
+
+static void set_plugin(const struct job *job, struct objective_shape *shape) {
+    static const struct objective_plugin not_asked;
+    (void)job;
+    shape->plugin = &not_asked;
+}
+
+static char *plugin_no_lower_loss(const struct job *job, double loss) {
+    return memory_format("no step found a lower loss than %.12g: so it is where the gradient of a "
+                         "plug-in is not that of its loss; `dml-coordinator check --gradient %s` "
+                         "compares them",
+                         loss, job->file);
+}
+
+static char *plugin_not_finite(const struct job *job) {
+    return memory_format("so says the plug-in %s", job->plugin.path);
+}
+
+static const struct job_family plugin = {
+    .family = &family_plugin,
+    .loss_key = "objective",
+    .loss = "objective",
+    .loss_example = "logistic",
+    .loss_short = "objective",
+    .complete = complete_plugin,
+    .check = check_plugin,
+    .set_shape = set_plugin,
+    .no_lower_loss = plugin_no_lower_loss,
+    .not_finite = plugin_not_finite,
+};
+
+/* ---- all ---- */
+
+const struct job_family *job_family(const struct job *job) {
+    return job->trains == TRAINS_NETWORK  ? &network
+           : job->trains == TRAINS_PLUGIN ? &plugin
+                                          : &linear;
+}
+
+struct objective_shape job_shape(const struct job *job) {
+    const struct job_family *family = job_family(job);
+    struct objective_shape shape = {
+        .kind = job->objective, .intercept = job->intercept, .loss = job->loss[job->objective]};
+    if (family->set_shape)
+        family->set_shape(job, &shape);
+    return shape;
+}
