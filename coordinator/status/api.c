@@ -17,7 +17,7 @@
 #define TICK_LATE_NS (10 * NS_PER_S) /* the loop ticks ten times a second */
 
 /* Gives up the reference to `value`. */
-static void give_json(struct http_answer *answer, int status, json_t *value) {
+static void answer_json(struct http_answer *answer, int status, json_t *value) {
     char *text = json_dumps(value, JSON_COMPACT);
     json_decref(value);
     if (!text) { /* a text in it is not UTF-8 */
@@ -30,11 +30,11 @@ static void give_json(struct http_answer *answer, int status, json_t *value) {
     answer->length = strlen(text);
 }
 
-static void give_error(struct http_answer *answer, int status, const char *text) {
-    give_json(answer, status, json_pack("{s:o}", "error", text_to_json(text)));
+static void answer_error(struct http_answer *answer, int status, const char *text) {
+    answer_json(answer, status, json_pack("{s:o}", "error", text_to_json(text)));
 }
 
-static void give_text(struct http_answer *answer, int status, const char *text) {
+static void answer_text(struct http_answer *answer, int status, const char *text) {
     answer->status = status;
     answer->type = "text/plain; charset=utf-8";
     answer->body = answer->owned = memory_format("%s\n", text);
@@ -42,8 +42,8 @@ static void give_text(struct http_answer *answer, int status, const char *text) 
 }
 
 /* The store could not answer. The run goes on, so the error is cleared. */
-static void give_store_error(struct http_answer *answer) {
-    give_error(answer, 503, error_text());
+static void answer_store_error(struct http_answer *answer) {
+    answer_error(answer, 503, error_text());
     error_clear();
 }
 
@@ -64,7 +64,7 @@ static bool is_full(struct part *part) {
     return part->more;
 }
 
-static int take_step(void *context, const struct store_step *step) {
+static int api_take_step(void *context, const struct store_step *step) {
     struct part *part = context;
     if (is_full(part))
         return 1;
@@ -74,7 +74,7 @@ static int take_step(void *context, const struct store_step *step) {
     return 0;
 }
 
-static int take_epoch(void *context, const struct store_epoch *epoch) {
+static int api_take_epoch(void *context, const struct store_epoch *epoch) {
     struct part *part = context;
     if (is_full(part))
         return 1;
@@ -84,7 +84,7 @@ static int take_epoch(void *context, const struct store_epoch *epoch) {
     return 0;
 }
 
-static int take_event(void *context, const struct store_event_row *event) {
+static int api_take_event(void *context, const struct store_event_row *event) {
     struct part *part = context;
     if (is_full(part))
         return 1;
@@ -114,64 +114,41 @@ static int find_run(const struct api *api, struct wanted_run *wanted) {
     return code;
 }
 
-typedef int list_read(struct store *store, int64_t run, int64_t since, struct part *part);
-
-static int read_steps(struct store *store, int64_t run, int64_t since, struct part *part) {
-    return store_steps(store, run, (uint64_t)since, take_step, part);
-}
-
-static int read_epochs(struct store *store, int64_t run, int64_t since, struct part *part) {
-    return store_downpour_epochs(store, run, (uint64_t)since, take_epoch, part);
-}
-
-static int read_events(struct store *store, int64_t run, int64_t since, struct part *part) {
-    return store_events(store, run, since, take_event, part);
-}
-
-static void answer_list(const struct api *api, const struct request *request, const char *name,
-                        size_t most, list_read *read, struct http_answer *answer) {
+/* The steps, epochs or events of a run, as the end of the path says. */
+static void answer_list(const struct api *api, const struct request *request,
+                        struct http_answer *answer) {
     static const char *const parameters[] = {"since", "run", NULL};
+    const char *name = strrchr(request->path, '/') + 1;
+    bool steps = !strcmp(name, "steps"), epochs = !strcmp(name, "epochs");
     struct wanted_run wanted = {0};
-    struct part part = {.most = most};
+    struct part part = {.most = steps || epochs ? STEPS_AT_ONCE : EVENTS_AT_ONCE};
     int64_t since;
     if (!request_has_only(request, parameters) || !request_number(request, "since", 0, &since) ||
         !request_number(request, "run", api->live.run, &wanted.run)) {
-        give_error(answer, 400, "the query may have since=N and run=N with whole numbers");
+        answer_error(answer, 400, "the query may have since=N and run=N with whole numbers");
         return;
     }
     int code = api->store ? find_run(api, &wanted) : 0;
     if (!code && api->store && !wanted.found) {
-        give_error(answer, 404, "there is no such run in this state folder");
+        answer_error(answer, 404, "there is no such run in this state folder");
         return;
     }
     part.list = json_array();
     part.next = since;
     part.started_ms = wanted.started_ms;
     if (!code && api->store)
-        code = read(api->store, wanted.run, since, &part);
+        code = steps    ? store_steps(api->store, wanted.run, (uint64_t)since, api_take_step, &part)
+               : epochs ? store_downpour_epochs(api->store, wanted.run, (uint64_t)since,
+                                                api_take_epoch, &part)
+                        : store_events(api->store, wanted.run, since, api_take_event, &part);
     if (code < 0) {
         json_decref(part.list);
-        give_store_error(answer);
+        answer_store_error(answer);
         return;
     }
-    give_json(answer, 200,
-              json_pack("{s:I, s:o, s:I, s:b}", "run", (json_int_t)wanted.run, name, part.list,
-                        "next", (json_int_t)part.next, "more", part.more));
-}
-
-static void answer_steps(const struct api *api, const struct request *request,
-                         struct http_answer *answer) {
-    answer_list(api, request, "steps", STEPS_AT_ONCE, read_steps, answer);
-}
-
-static void answer_epochs(const struct api *api, const struct request *request,
-                          struct http_answer *answer) {
-    answer_list(api, request, "epochs", STEPS_AT_ONCE, read_epochs, answer);
-}
-
-static void answer_events(const struct api *api, const struct request *request,
-                          struct http_answer *answer) {
-    answer_list(api, request, "events", EVENTS_AT_ONCE, read_events, answer);
+    answer_json(answer, 200,
+                json_pack("{s:I, s:o, s:I, s:b}", "run", (json_int_t)wanted.run, name, part.list,
+                          "next", (json_int_t)part.next, "more", part.more));
 }
 
 static void answer_runs(const struct api *api, const struct request *request,
@@ -179,11 +156,11 @@ static void answer_runs(const struct api *api, const struct request *request,
     json_t *runs;
     (void)request;
     if (api->runs)
-        give_json(answer, 200, json_deep_copy(api->runs));
+        answer_json(answer, 200, json_deep_copy(api->runs));
     else if (report_live_runs(&api->live, api->store, &runs))
-        give_store_error(answer);
+        answer_store_error(answer);
     else
-        give_json(answer, 200, runs);
+        answer_json(answer, 200, runs);
 }
 
 /* ---- the rest ---- */
@@ -191,15 +168,15 @@ static void answer_runs(const struct api *api, const struct request *request,
 static void answer_status(const struct api *api, const struct request *request,
                           struct http_answer *answer) {
     (void)request;
-    give_json(answer, 200,
-              api->status ? json_deep_copy(api->status) : report_live_status(&api->live));
+    answer_json(answer, 200,
+                api->status ? json_deep_copy(api->status) : report_live_status(&api->live));
 }
 
 static void answer_metrics(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
     if (!api->live.counters) {
-        give_error(answer, 404, "no run is alive here");
+        answer_error(answer, 404, "no run is alive here");
         return;
     }
     char *text = metrics_text(&api->live, api->counts, &answer->length);
@@ -212,9 +189,9 @@ static void answer_weights(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
     if (api->heaviest)
-        give_json(answer, 200, json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest)));
+        answer_json(answer, 200, json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest)));
     else
-        give_error(answer, 404, "there is no linear model of a run that has ended");
+        answer_error(answer, 404, "there is no linear model of a run that has ended");
 }
 
 static void answer_page(const struct api *api, const struct request *request,
@@ -235,9 +212,9 @@ static void answer_live(const struct api *api, const struct request *request,
     (void)request;
     if (ticks &&
         clock_monotonic_ns() - coordinator_view(live->coordinator).ticked_ns > TICK_LATE_NS)
-        give_text(answer, 503, "the coordinator has not looked at its clock for over 10 s");
+        answer_text(answer, 503, "the coordinator has not looked at its clock for over 10 s");
     else
-        give_text(answer, 200, "ok");
+        answer_text(answer, 200, "ok");
 }
 
 /* Why no training is under way with all shards; NULL if it is. Free it. */
@@ -264,7 +241,7 @@ static void answer_ready(const struct api *api, const struct request *request,
                          struct http_answer *answer) {
     char *why = unready(api);
     (void)request;
-    give_text(answer, why ? 503 : 200, why ? why : "ok");
+    answer_text(answer, why ? 503 : 200, why ? why : "ok");
     free(why);
 }
 
@@ -276,9 +253,9 @@ static const struct {
 } paths[] = {
     {"/", false, answer_page},
     {"/api/v1/status", false, answer_status},
-    {"/api/v1/steps", true, answer_steps},
-    {"/api/v1/epochs", true, answer_epochs},
-    {"/api/v1/events", true, answer_events},
+    {"/api/v1/steps", true, answer_list},
+    {"/api/v1/epochs", true, answer_list},
+    {"/api/v1/events", true, answer_list},
     {"/api/v1/runs", true, answer_runs},
     {"/api/v1/weights", false, answer_weights},
     {"/metrics", false, answer_metrics},
@@ -291,10 +268,10 @@ void api_answer(const struct api *api, const struct request *request, struct htt
         if (strcmp(request->path, paths[i].path) != 0)
             continue;
         if (paths[i].needs_store && !api->store && !api->status)
-            give_error(answer, 503, "the store is closed");
+            answer_error(answer, 503, "the store is closed");
         else
             paths[i].answer(api, request, answer);
         return;
     }
-    give_error(answer, 404, "no such path; dml-status(7) lists the paths");
+    answer_error(answer, 404, "no such path; dml-status(7) lists the paths");
 }

@@ -22,10 +22,10 @@ static double evaluations_done(const struct coordinator_view *view) {
 
 /* If the run went back to a checkpoint, or from minibatches on to evaluations of all rows, the rate
  * is measured anew from there. */
-static void note_evaluations(struct eta *eta, bool pours, double done, double seconds) {
-    if (!eta->noted || pours != eta->pours || done < eta->newer.evaluations) {
+static void note_evaluations(struct eta *eta, bool of_minibatches, double done, double seconds) {
+    if (!eta->noted || of_minibatches != eta->of_minibatches || done < eta->newer.evaluations) {
         eta->noted = true;
-        eta->pours = pours;
+        eta->of_minibatches = of_minibatches;
         eta->older.seconds = eta->newer.seconds = seconds;
         eta->older.evaluations = eta->newer.evaluations = done;
     } else if (seconds - eta->newer.seconds > WINDOW_SECONDS) {
@@ -42,27 +42,20 @@ static double epochs_done(const struct downpour_view *downpour) {
     return (double)downpour->epoch + part;
 }
 
-static void note_epochs(struct eta *eta, double done, double seconds) {
-    if (eta->poured && done >= eta->pouring_epochs)
-        return;
-    eta->poured = true;
-    eta->pouring_seconds = seconds;
-    eta->pouring_epochs = done;
-}
-
-/* What a checkpoint or a journal brings back was not done in these seconds. */
-static bool is_taking_up(const struct coordinator_view *view) {
-    return view->phase < PHASE_RUNNING;
-}
-
+/* What a checkpoint or a journal brings back, before PHASE_RUNNING, was not done in these seconds.
+ */
 void eta_note(struct eta *eta, const struct coordinator_view *view, double seconds) {
-    if (is_taking_up(view)) {
-        eta->noted = eta->poured = false;
+    double epochs = epochs_done(&view->downpour);
+    if (view->phase < PHASE_RUNNING) {
+        eta->noted = eta->epochs_begun = false;
         return;
     }
     note_evaluations(eta, view->downpour.running, evaluations_done(view), seconds);
-    if (view->downpour.running)
-        note_epochs(eta, epochs_done(&view->downpour), seconds);
+    if (view->downpour.running && (!eta->epochs_begun || epochs < eta->epochs_first)) {
+        eta->epochs_begun = true;
+        eta->epochs_seconds = seconds;
+        eta->epochs_first = epochs;
+    }
     if (view->started && (!eta->begun || view->step < eta->step)) {
         eta->begun = true;
         eta->seconds = seconds;
@@ -78,38 +71,26 @@ double eta_rate(const struct eta *eta, const struct coordinator_view *view, doub
     return (evaluations_done(view) - eta->older.evaluations) / elapsed;
 }
 
-/* Assumes that the gradient falls by the same factor every second. NaN while it has not fallen. */
-static double until_tolerance(const struct eta *eta, const struct coordinator_view *view,
-                              double elapsed) {
-    double fallen = log(eta->gradient_max / view->gradient_max);
-    double to_fall = log(view->gradient_max / view->gradient_tolerance);
-    return fallen > 0 && isfinite(to_fall) ? elapsed * fmax(to_fall, 0) / fallen : NAN;
-}
-
-static double until_step_limit(const struct eta *eta, const struct coordinator_view *view,
-                               double elapsed) {
-    double left = (double)view->steps_max - (double)view->step;
-    return elapsed * fmax(left, 0) / (double)(view->step - eta->step);
-}
-
-/* As if each epoch took as long as those so far. */
-static double until_last_epoch(const struct eta *eta, const struct downpour_view *downpour,
-                               double seconds) {
-    double done = epochs_done(downpour) - eta->pouring_epochs;
-    double left = (double)downpour->epochs - epochs_done(downpour);
-    return eta->poured && done > 0 ? (seconds - eta->pouring_seconds) * left / done : NAN;
-}
-
+/* The gradient is taken to fall by the same factor every second. fmin() ignores a NaN. */
 double eta_seconds_left(const struct eta *eta, const struct coordinator_view *view, double seconds,
                         double seconds_max) {
+    const struct downpour_view *downpour = &view->downpour;
     double elapsed = seconds - eta->seconds, left = NAN;
-    if (eta->begun && view->step >= eta->step + 2 && elapsed > 0)
-        left = fmin(until_tolerance(eta, view, elapsed), until_step_limit(eta, view, elapsed));
-    if (view->downpour.running && view->downpour.alone)
-        left = until_last_epoch(eta, &view->downpour, seconds);
-    if (isfinite(seconds_max))
-        left = fmin(left, fmax(seconds_max - seconds, 0));
-    return left; /* fmin() ignores a NaN */
+    if (eta->begun && view->step >= eta->step + 2 && elapsed > 0) {
+        double fallen = log(eta->gradient_max / view->gradient_max);
+        double to_fall = log(view->gradient_max / view->gradient_tolerance);
+        double steps_left = fmax((double)view->steps_max - (double)view->step, 0);
+        if (fallen > 0 && isfinite(to_fall))
+            left = elapsed * fmax(to_fall, 0) / fallen;
+        left = fmin(left, elapsed * steps_left / (double)(view->step - eta->step));
+    }
+    if (downpour->running && downpour->alone) { /* as if each epoch took as long as those so far */
+        double done = epochs_done(downpour), fresh = done - eta->epochs_first;
+        left = eta->epochs_begun && fresh > 0
+                   ? (seconds - eta->epochs_seconds) * ((double)downpour->epochs - done) / fresh
+                   : NAN;
+    }
+    return isfinite(seconds_max) ? fmin(left, fmax(seconds_max - seconds, 0)) : left;
 }
 
 int64_t eta_log_pause_ns(int64_t so_far_ns) {

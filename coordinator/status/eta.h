@@ -11,13 +11,13 @@
 /* Starts as zeros. */
 struct eta {
     /* Two moments in the past, so that the rate is that of the last 5 to 10 s. */
-    bool noted, pours; /* `pours`: minibatches are counted */
+    bool noted, of_minibatches; /* what is counted is minibatches, not evaluations */
     struct {
         double seconds, evaluations;
     } older, newer;
     /* The first moment of Downpour seen: epochs that were through, the one under way in part. */
-    bool poured;
-    double pouring_seconds, pouring_epochs;
+    bool epochs_begun;
+    double epochs_seconds, epochs_first;
     /* The first accepted point seen, from which the gradient's fall is measured. */
     bool begun;
     double seconds, gradient_max;

@@ -14,20 +14,18 @@ const char *decision_text(enum decision decision) {
     return decisions[decision];
 }
 
-static enum decision decision_of(const char *kind) {
-    for (unsigned i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
-        if (strcmp(decisions[i], kind) == 0)
-            return i;
-    return DECISION_REFUSED; /* an unknown decision made no model live */
-}
-
-static int take(void *context, const struct store_publication *publication) {
+/* An unknown decision made no model live, as a refusal. */
+static int history_take(void *context, const struct store_publication *publication) {
     struct history *history = context;
+    enum decision decision = DECISION_REFUSED;
+    for (unsigned i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
+        if (strcmp(decisions[i], publication->kind) == 0)
+            decision = i;
     history->items = memory_resize(history->items, history->count + 1, sizeof *history->items);
     history->items[history->count++] =
         (struct history_item){.publication = publication->publication,
                               .wall_ms = publication->wall_ms,
-                              .decision = decision_of(publication->kind),
+                              .decision = decision,
                               .run = publication->run,
                               .previous_run = publication->previous_run,
                               .settled = publication->settled_ms != 0};
@@ -36,7 +34,7 @@ static int take(void *context, const struct store_publication *publication) {
 
 int history_read(struct store *store, struct history *history) {
     *history = (struct history){0};
-    return store_publications(store, take, history);
+    return store_publications(store, history_take, history);
 }
 
 void history_release(struct history *history) {

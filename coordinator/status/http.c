@@ -1,6 +1,4 @@
-/* Where the status server listens, and how many connections it may have. */
 #define _GNU_SOURCE
-
 #include "coordinator/status/http.h"
 
 #include <event2/buffer.h>
@@ -28,67 +26,16 @@
 #include "wire/address.h"
 #include "wire/peer.h"
 
-#define LISTENING_PLACES_MAX 256
-
-/* Listens on ADDRESS:PORT, with a warning if the address is not a loopback address. `bound`, to be
- * freed, is the address with the port that was picked for port 0. ERROR_UNAVAILABLE. */
-int listening_open(const char *address, int *descriptor, char **bound);
-
-/* The names and addresses of the server that listens there. */
-void listening_own(const char *address, int descriptor, struct authority_own *own);
-
-/* How many connections there may be at once, at most LISTENING_PLACES_MAX. The limit leaves enough
- * descriptors for workers, checkpoints and the store. */
-uint32_t listening_places(void);
-
 #define PLACES_LEAST 4
-/* Connections use at most this share, one in eight, of the process's descriptors. */
-#define DESCRIPTORS_SHARE 8
-
-int listening_open(const char *address, int *descriptor, char **bound) {
-    int code = address_listen(address, descriptor, bound);
-    if (!code && !address_is_loopback(*descriptor))
-        log_warning("status server: everyone who can reach %s can read the status; there is no "
-                    "password",
-                    *bound);
-    if (!code)
-        return 0;
-    char *text = memory_copy_string(error_text());
-    error_clear();
-    error_set(code, "key `http`: %s; set another ADDRESS:PORT, or port 0 to get a free port", text);
-    free(text);
-    return code;
-}
-
-void listening_own(const char *address, int descriptor, struct authority_own *own) {
-    struct sockaddr_storage bound = {0};
-    socklen_t length = sizeof bound;
-    char number[NI_MAXHOST] = "", machine[AUTHORITY_MAX] = "";
-    if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
-        (void)getnameinfo((struct sockaddr *)&bound, length, number, sizeof number, NULL, 0,
-                          NI_NUMERICHOST);
-    if (gethostname(machine, sizeof machine - 1))
-        machine[0] = '\0';
-    authority_own_init(own, address, number, machine);
-}
-
-uint32_t listening_places(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return PLACES_LEAST;
-    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
-    return share < PLACES_LEAST           ? PLACES_LEAST
-           : share > LISTENING_PLACES_MAX ? LISTENING_PLACES_MAX
-                                          : (uint32_t)share;
-}
-
+#define PLACES_MOST 256
+#define DESCRIPTORS_SHARE 8 /* connections use at most an eighth of the process's descriptors */
 #define REQUESTS_PER_SECOND 500
 #define REQUESTS_AT_ONCE 100
 #define REQUESTS_A_TURN 8 /* then the loop serves the workers first */
 #define TURN_MS 10        /* how often connections that wait for their turn are served */
 #define DEADLINE_MS 10000
 #define IDLE_DEADLINES 6 /* an idle connection is kept for 6 deadlines */
-#define SWEEP_MS 250
+#define DEADLINE_CHECK_MS 250
 #define PAUSE_MS 100                  /* before accepting again, when there was no descriptor */
 #define DISCARDED_BYTES_MAX (1 << 18) /* of what a client still sends after a refusal */
 
@@ -106,25 +53,25 @@ struct connection {
 
 struct http {
     char *url;
-    struct authority_own own;
+    struct host_check host_check;
     int descriptor; /* −1 once the listener owns it */
     int64_t deadline_ns;
     struct event_base *base;
     struct http_callbacks callbacks;
     struct evconnlistener *listener;
-    struct event *sweeper, *resumer, *waker;
-    struct allowance allowance;
+    struct event *deadline, *resumer, *waker;
+    struct rate_limit limit;
     uint32_t served;      /* requests since the waiting connections were last served */
     struct evbuffer *out; /* the answer that is being sent; else empty */
     uint32_t turn;        /* the place whose turn is next, when connections wait */
     struct http_counts counts;
-    struct answers answers;
+    struct response_cache cache;
     uint32_t places; /* how many of the connections below are used */
-    struct connection connections[LISTENING_PLACES_MAX];
+    struct connection connections[PLACES_MOST];
 };
 
-static void note_refused(struct http *http, enum http_refusal refusal, const char *why) {
-    refusals_note(&http->counts.refused, refusal, why, clock_monotonic_ns());
+static void note_drop(struct http *http, enum http_drop drop, const char *why) {
+    drop_counters_note(&http->counts.dropped, drop, why, clock_monotonic_ns());
 }
 
 /* ---- connections ---- */
@@ -157,21 +104,19 @@ static void send_answer(struct connection *connection) {
     evbuffer_add_buffer(bufferevent_get_output(connection->stream), out);
 }
 
-static enum http_refusal refusal_of(int status) {
-    return status == 405                    ? HTTP_METHOD
-           : status == 421                  ? HTTP_MISDIRECTED
-           : status == 414 || status == 431 ? HTTP_TOO_LARGE
-                                            : HTTP_MALFORMED;
-}
-
-static void refuse(struct connection *connection, int status, const char *why, bool head) {
+static void answer_refusal(struct connection *connection, int status, const char *why, bool head) {
     char body[160];
     struct http_answer answer = {.status = status,
                                  .type = "application/json",
                                  .fields = status == 405 ? "Allow: GET, HEAD\r\n" : NULL,
                                  .body = body};
     answer.length = (size_t)snprintf(body, sizeof body, "{\"error\":\"%s\"}\n", why);
-    note_refused(connection->http, refusal_of(status), why);
+    note_drop(connection->http,
+              status == 405                    ? HTTP_METHOD
+              : status == 421                  ? HTTP_MISDIRECTED
+              : status == 414 || status == 431 ? HTTP_TOO_LARGE
+                                               : HTTP_MALFORMED,
+              why);
     write_head(connection, &answer, false);
     if (!head)
         evbuffer_add(connection->http->out, body, answer.length);
@@ -181,22 +126,22 @@ static void refuse(struct connection *connection, int status, const char *why, b
 static void on_sent(const void *body, size_t length, void *kept) {
     (void)body;
     (void)length;
-    answers_drop(kept);
+    cached_response_drop(kept);
 }
 
 static void answer(struct connection *connection, const struct request *request) {
     struct http *http = connection->http;
     int64_t begun_ns = clock_monotonic_ns();
-    struct kept_answer *kept = answers_find(&http->answers, request, begun_ns);
+    struct cached_response *kept = response_cache_find(&http->cache, request, begun_ns);
     if (!kept) {
         struct http_answer made = {.status = 500, .type = "text/plain", .body = ""};
         http->callbacks.answer(http->callbacks.context, request, &made);
-        kept = answers_keep(&http->answers, request, &made, begun_ns, clock_monotonic_ns());
+        kept = response_cache_put(&http->cache, request, &made, begun_ns, clock_monotonic_ns());
     }
     write_head(connection, &kept->answer, request->keep_alive);
     if (!request->head &&
         !evbuffer_add_reference(http->out, kept->answer.body, kept->answer.length, on_sent, kept))
-        answers_hold(kept);
+        cached_response_hold(kept);
     send_answer(connection);
 }
 
@@ -213,7 +158,7 @@ static void discard(struct connection *connection) {
 static bool may_answer(struct http *http) {
     bool time_for_others = http->served >= REQUESTS_A_TURN;
     struct timeval turn = {.tv_usec = time_for_others ? 0 : TURN_MS * 1000};
-    if (!time_for_others && allowance_take(&http->allowance, clock_monotonic_ns())) {
+    if (!time_for_others && rate_limit_take(&http->limit, clock_monotonic_ns())) {
         http->served++;
         return true;
     }
@@ -227,7 +172,8 @@ static void answer_or_refuse(struct connection *connection, const char *text, si
     struct request request;
     const char *why;
     int status = request_read(text, length, &request, &why);
-    if (status == 200 && *request.host && !authority_is_own(&connection->http->own, request.host)) {
+    if (status == 200 && *request.host &&
+        !host_check_accepts(&connection->http->host_check, request.host)) {
         status = 421;
         why = "a Host that is not this server; use its address, or localhost";
     }
@@ -235,7 +181,7 @@ static void answer_or_refuse(struct connection *connection, const char *text, si
     if (status == 200)
         answer(connection, &request);
     else
-        refuse(connection, status, why, request.head);
+        answer_refusal(connection, status, why, request.head);
 }
 
 /* Answers one request, if a whole one has come and the answer before it was sent. */
@@ -257,7 +203,7 @@ static enum served serve_one(struct connection *connection) {
     if (end)
         answer_or_refuse(connection, text, end);
     else
-        refuse(connection, 431, "a head beyond 8 KiB", false);
+        answer_refusal(connection, 431, "a head beyond 8 KiB", false);
     return SERVED_ONE;
 }
 
@@ -341,7 +287,7 @@ static struct connection *make_room(struct http *http) {
         if (connection->since_ns < quietest->since_ns)
             quietest = connection;
     }
-    note_refused(http, HTTP_CROWDED, "too many connections");
+    note_drop(http, HTTP_CROWDED, "too many connections");
     close_connection(quietest);
     return quietest;
 }
@@ -373,7 +319,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
 static void on_accept_failed(struct evconnlistener *listener, void *context) {
     struct http *http = context;
     struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
-    note_refused(http, HTTP_DESCRIPTORS, "lack of descriptors");
+    note_drop(http, HTTP_DESCRIPTORS, "lack of descriptors");
     evconnlistener_disable(listener);
     event_add(http->resumer, &pause);
 }
@@ -385,53 +331,85 @@ static void on_resume(evutil_socket_t descriptor, short events, void *context) {
     evconnlistener_enable(http->listener);
 }
 
-static bool is_over(const struct connection *connection, int64_t now_ns) {
-    if (!connection->stream)
-        return false;
-    int64_t allowed_ns = connection->http->deadline_ns * (connection->idle ? IDLE_DEADLINES : 1);
-    return now_ns - connection->since_ns >= allowed_ns;
-}
-
 /* Closes connections that are over their deadline. Only a slow request or answer counts as a
  * refusal; an idle connection, or one that lingers after its last answer, does not. */
-static void on_sweep(evutil_socket_t descriptor, short events, void *context) {
+static void on_deadline(evutil_socket_t descriptor, short events, void *context) {
     struct http *http = context;
     int64_t now_ns = clock_monotonic_ns();
     (void)descriptor;
     (void)events;
     for (uint32_t i = 0; i < http->places; i++) {
         struct connection *connection = &http->connections[i];
-        if (!is_over(connection, now_ns))
+        int64_t allowed_ns = http->deadline_ns * (connection->idle ? IDLE_DEADLINES : 1);
+        if (!connection->stream || now_ns - connection->since_ns < allowed_ns)
             continue;
         if (!connection->idle && !connection->closing)
-            note_refused(http, HTTP_SLOW, "slowness");
+            note_drop(http, HTTP_SLOW, "slowness");
         close_connection(connection);
     }
-    refusals_tell(&http->counts.refused, now_ns);
+    drop_counters_log(&http->counts.dropped, now_ns);
 }
 
 /* ---- life ---- */
 
-static int64_t deadline_ns(void) {
-    const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
-    long milliseconds = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
-    return (milliseconds > 0 ? milliseconds : DEADLINE_MS) * NS_PER_MS;
+/* Listens on ADDRESS:PORT, with a warning if the address is not a loopback address. `bound`, to be
+ * freed, is the address with the port that was picked for port 0. */
+static int open_listener(const char *address, int *descriptor, char **bound) {
+    int code = address_listen(address, descriptor, bound);
+    if (!code && !address_is_loopback(*descriptor))
+        log_warning("status server: everyone who can reach %s can read the status; there is no "
+                    "password",
+                    *bound);
+    if (!code)
+        return 0;
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "key `http`: %s; set another ADDRESS:PORT, or port 0 to get a free port", text);
+    free(text);
+    return code;
+}
+
+/* The names and addresses of the server that listens there. */
+static void find_own_names(const char *address, int descriptor, struct host_check *check) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    char number[NI_MAXHOST] = "", machine[HOST_CHECK_BYTES] = "";
+    if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
+        (void)getnameinfo((struct sockaddr *)&bound, length, number, sizeof number, NULL, 0,
+                          NI_NUMERICHOST);
+    if (gethostname(machine, sizeof machine - 1))
+        machine[0] = '\0';
+    host_check_init(check, address, number, machine);
+}
+
+/* How many connections there may be at once. The limit leaves enough descriptors for workers,
+ * checkpoints and the store. */
+static uint32_t places_allowed(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return PLACES_LEAST;
+    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
+    return share < PLACES_LEAST  ? PLACES_LEAST
+           : share > PLACES_MOST ? PLACES_MOST
+                                 : (uint32_t)share;
 }
 
 int http_new(const char *address, struct http **http) {
+    const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
+    long deadline_ms = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
     char *bound;
     int descriptor;
-    int code = listening_open(address, &descriptor, &bound);
+    int code = open_listener(address, &descriptor, &bound);
     if (code)
         return code;
     *http = memory_new(1, sizeof **http);
     (*http)->descriptor = descriptor;
     (*http)->url = memory_format("http://%s/", bound);
-    (*http)->deadline_ns = deadline_ns();
-    (*http)->places = listening_places();
-    listening_own(address, descriptor, &(*http)->own);
-    (*http)->allowance =
-        (struct allowance){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
+    (*http)->deadline_ns = (deadline_ms > 0 ? deadline_ms : DEADLINE_MS) * NS_PER_MS;
+    (*http)->places = places_allowed();
+    find_own_names(address, descriptor, &(*http)->host_check);
+    (*http)->limit =
+        (struct rate_limit){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
     free(bound);
     log_info("status server: %s", (*http)->url);
     return 0;
@@ -442,10 +420,10 @@ const char *http_url(const struct http *http) {
 }
 
 int http_serve(struct http *http, struct event_base *base, const struct http_callbacks *callbacks) {
-    struct timeval sweep = {.tv_usec = SWEEP_MS * 1000};
+    struct timeval pause = {.tv_usec = DEADLINE_CHECK_MS * 1000};
     http->base = base;
     http->callbacks = *callbacks;
-    http->sweeper = event_new(base, -1, EV_PERSIST, on_sweep, http);
+    http->deadline = event_new(base, -1, EV_PERSIST, on_deadline, http);
     http->resumer = evtimer_new(base, on_resume, http);
     http->waker = evtimer_new(base, on_turn, http);
     http->out = evbuffer_new();
@@ -455,7 +433,7 @@ int http_serve(struct http *http, struct event_base *base, const struct http_cal
         return error_set(ERROR_UNAVAILABLE, "cannot listen at %s", http->url);
     http->descriptor = -1;
     evconnlistener_set_error_cb(http->listener, on_accept_failed);
-    event_add(http->sweeper, &sweep);
+    event_add(http->deadline, &pause);
     return 0;
 }
 
@@ -471,8 +449,8 @@ void http_free(struct http *http) {
             close_connection(&http->connections[i]);
     if (http->listener)
         evconnlistener_free(http->listener);
-    if (http->sweeper)
-        event_free(http->sweeper);
+    if (http->deadline)
+        event_free(http->deadline);
     if (http->resumer)
         event_free(http->resumer);
     if (http->waker)
@@ -481,7 +459,7 @@ void http_free(struct http *http) {
         close(http->descriptor);
     if (http->out)
         evbuffer_free(http->out);
-    answers_release(&http->answers);
+    response_cache_release(&http->cache);
     free(http->url);
     free(http);
 }

@@ -30,7 +30,7 @@ struct http_callbacks {
 struct http_counts {
     uint64_t requests;    /* answered, whatever the status */
     uint32_t connections; /* now */
-    struct refusals refused;
+    struct drop_counters dropped;
 };
 
 /* Listens on ADDRESS:PORT; port 0 picks a free one. Clients wait until http_serve() was called and

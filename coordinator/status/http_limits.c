@@ -8,26 +8,26 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-bool allowance_take(struct allowance *allowance, int64_t now_ns) {
-    double gained = (double)(now_ns - allowance->counted_ns) / 1e9 * allowance->per_second;
-    allowance->left = fmin(allowance->left + gained, allowance->at_once_most);
-    allowance->counted_ns = now_ns;
-    if (allowance->left < 1)
+bool rate_limit_take(struct rate_limit *limit, int64_t now_ns) {
+    double gained = (double)(now_ns - limit->counted_ns) / 1e9 * limit->per_second;
+    limit->left = fmin(limit->left + gained, limit->at_once_most);
+    limit->counted_ns = now_ns;
+    if (limit->left < 1)
         return false;
-    allowance->left -= 1;
+    limit->left -= 1;
     return true;
 }
 
-static bool is_for(const struct kept_answer *kept, const struct request *request) {
+static bool is_for(const struct cached_response *kept, const struct request *request) {
     return kept && strcmp(kept->path, request->path) == 0 &&
            strcmp(kept->query, request->query) == 0;
 }
 
-void answers_hold(struct kept_answer *kept) {
+void cached_response_hold(struct cached_response *kept) {
     kept->holders++;
 }
 
-void answers_drop(struct kept_answer *kept) {
+void cached_response_drop(struct cached_response *kept) {
     if (!kept || --kept->holders)
         return;
     free(kept->path);
@@ -36,10 +36,10 @@ void answers_drop(struct kept_answer *kept) {
     free(kept);
 }
 
-struct kept_answer *answers_find(const struct answers *answers, const struct request *request,
-                                 int64_t now_ns) {
-    for (unsigned i = 0; i < ANSWERS_KEPT; i++) {
-        struct kept_answer *kept = answers->kept[i];
+struct cached_response *response_cache_find(const struct response_cache *cache,
+                                            const struct request *request, int64_t now_ns) {
+    for (unsigned i = 0; i < RESPONSES_CACHED; i++) {
+        struct cached_response *kept = cache->responses[i];
         if (is_for(kept, request) && now_ns < kept->good_until_ns)
             return kept;
     }
@@ -48,10 +48,11 @@ struct kept_answer *answers_find(const struct answers *answers, const struct req
 
 /* The place of the earlier answer to the same request, else a free place, else that of the oldest
  * answer. */
-static struct kept_answer **place_for(struct answers *answers, const struct request *request) {
-    struct kept_answer **oldest = &answers->kept[0];
-    for (unsigned i = 0; i < ANSWERS_KEPT; i++) {
-        struct kept_answer **kept = &answers->kept[i];
+static struct cached_response **place_for(struct response_cache *cache,
+                                          const struct request *request) {
+    struct cached_response **oldest = &cache->responses[0];
+    for (unsigned i = 0; i < RESPONSES_CACHED; i++) {
+        struct cached_response **kept = &cache->responses[i];
         if (is_for(*kept, request))
             return kept;
         if (*oldest && (!*kept || (*kept)->made_ns < (*oldest)->made_ns))
@@ -61,56 +62,57 @@ static struct kept_answer **place_for(struct answers *answers, const struct requ
 }
 
 static int64_t age_for(int64_t made_in_ns) {
-    int64_t age_ns = made_in_ns * ANSWERS_SHARE;
-    return age_ns < ANSWERS_AGE_MIN_MS * NS_PER_MS   ? ANSWERS_AGE_MIN_MS * NS_PER_MS
-           : age_ns > ANSWERS_AGE_MAX_MS * NS_PER_MS ? ANSWERS_AGE_MAX_MS * NS_PER_MS
-                                                     : age_ns;
+    int64_t age_ns = made_in_ns * CACHE_SHARE;
+    return age_ns < CACHE_AGE_MIN_MS * NS_PER_MS   ? CACHE_AGE_MIN_MS * NS_PER_MS
+           : age_ns > CACHE_AGE_MAX_MS * NS_PER_MS ? CACHE_AGE_MAX_MS * NS_PER_MS
+                                                   : age_ns;
 }
 
-struct kept_answer *answers_keep(struct answers *answers, const struct request *request,
-                                 const struct http_answer *answer, int64_t begun_ns,
-                                 int64_t now_ns) {
-    struct kept_answer **place = place_for(answers, request);
-    answers_drop(*place);
+struct cached_response *response_cache_put(struct response_cache *cache,
+                                           const struct request *request,
+                                           const struct http_answer *answer, int64_t begun_ns,
+                                           int64_t now_ns) {
+    struct cached_response **place = place_for(cache, request);
+    cached_response_drop(*place);
     *place = memory_new(1, sizeof **place);
-    **place = (struct kept_answer){.path = memory_copy_string(request->path),
-                                   .query = memory_copy_string(request->query),
-                                   .answer = *answer,
-                                   .made_ns = now_ns,
-                                   .good_until_ns = now_ns + age_for(now_ns - begun_ns),
-                                   .holders = 1};
+    **place = (struct cached_response){.path = memory_copy_string(request->path),
+                                       .query = memory_copy_string(request->query),
+                                       .answer = *answer,
+                                       .made_ns = now_ns,
+                                       .good_until_ns = now_ns + age_for(now_ns - begun_ns),
+                                       .holders = 1};
     return *place;
 }
 
-void answers_release(struct answers *answers) {
-    for (unsigned i = 0; i < ANSWERS_KEPT; i++)
-        answers_drop(answers->kept[i]);
+void response_cache_release(struct response_cache *cache) {
+    for (unsigned i = 0; i < RESPONSES_CACHED; i++)
+        cached_response_drop(cache->responses[i]);
 }
 
-const char *http_refusal_text(enum http_refusal refusal) {
+const char *http_drop_text(enum http_drop drop) {
     static const char *const texts[] = {
 #define X(name, text) text,
-        HTTP_REFUSAL_TABLE(X)
+        HTTP_DROPS(X)
 #undef X
     };
-    return texts[refusal];
+    return texts[drop];
 }
 
-void refusals_tell(struct refusals *refusals, int64_t now_ns) {
+void drop_counters_log(struct drop_counters *counters, int64_t now_ns) {
     uint64_t all = 0;
-    for (unsigned i = 0; i < HTTP_REFUSALS; i++)
-        all += refusals->counts[i];
-    if (all == refusals->told || (refusals->told_ns && now_ns - refusals->told_ns < NS_PER_S))
+    for (unsigned i = 0; i < HTTP_DROP_COUNT; i++)
+        all += counters->counts[i];
+    if (all == counters->told || (counters->told_ns && now_ns - counters->told_ns < NS_PER_S))
         return;
     log_info("status server: refused %llu requests or connections, the last for %s",
-             (unsigned long long)(all - refusals->told), refusals->last);
-    refusals->told = all;
-    refusals->told_ns = now_ns;
+             (unsigned long long)(all - counters->told), counters->last);
+    counters->told = all;
+    counters->told_ns = now_ns;
 }
 
-void refusals_note(struct refusals *refusals, enum http_refusal refusal, const char *why,
-                   int64_t now_ns) {
-    refusals->counts[refusal]++;
-    refusals->last = why;
-    refusals_tell(refusals, now_ns);
+void drop_counters_note(struct drop_counters *counters, enum http_drop drop, const char *why,
+                        int64_t now_ns) {
+    counters->counts[drop]++;
+    counters->last = why;
+    drop_counters_log(counters, now_ns);
 }

@@ -13,6 +13,8 @@
 #define NAME_CHARACTERS DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._"
 #define PORT_DIGITS_MAX 5
 
+/* ---- Host ---- */
+
 /* How many bytes at the beginning of the text are in `kind`. */
 static size_t span_of(const char *text, size_t length, const char *kind) {
     size_t count = 0;
@@ -27,22 +29,18 @@ static bool is_port(const char *text, size_t length) {
                        span_of(text + 1, length - 1, DIGITS) == length - 1);
 }
 
-static void take_lower(const char *text, size_t length, char host[AUTHORITY_MAX]) {
-    for (size_t i = 0; i < length; i++)
-        host[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] + ('a' - 'A') : text[i]);
-    host[length] = '\0';
-}
-
-bool authority_read(const char *text, size_t length, char host[AUTHORITY_MAX]) {
+bool host_check_parse(const char *text, size_t length, char host[HOST_CHECK_BYTES]) {
     bool bracketed = length && text[0] == '[';
     const char *start = bracketed ? text + 1 : text;
     size_t left = length - (size_t)(start - text);
     size_t named = span_of(start, left, bracketed ? ADDRESS_CHARACTERS : NAME_CHARACTERS);
     const char *end = start + named;
     left -= named;
-    if (!named || named >= AUTHORITY_MAX)
+    if (!named || named >= HOST_CHECK_BYTES)
         return false;
-    take_lower(start, named, host);
+    for (size_t i = 0; i < named; i++)
+        host[i] = (char)(start[i] >= 'A' && start[i] <= 'Z' ? start[i] + ('a' - 'A') : start[i]);
+    host[named] = '\0';
     if (bracketed) {
         struct in6_addr unused;
         return left && *end == ']' && is_port(end + 1, left - 1) &&
@@ -68,31 +66,29 @@ static bool is_loopback(const struct in6_addr *address) {
            (IN6_IS_ADDR_V4MAPPED(address) && address->s6_addr[12] == IN_LOOPBACKNET);
 }
 
-static bool is_any(const struct in6_addr *address) {
-    static const struct in6_addr any_four = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
-    return IN6_IS_ADDR_UNSPECIFIED(address) || IN6_ARE_ADDR_EQUAL(address, &any_four);
-}
-
-void authority_own_init(struct authority_own *own, const char *said, const char *bound,
-                        const char *machine) {
+void host_check_init(struct host_check *check, const char *said, const char *bound,
+                     const char *machine) {
     char number[INET6_ADDRSTRLEN] = "";
-    *own = (struct authority_own){.said = ""};
+    *check = (struct host_check){.configured = ""};
     snprintf(number, sizeof number, "%.*s", (int)strcspn(bound, "%"), bound); /* fe80::1%eth0 */
-    if (!read_address(number, &own->bound))
-        own->bound = in6addr_loopback;
-    if (!authority_read(said, strlen(said), own->said))
-        own->said[0] = '\0';
-    if (is_loopback(&own->bound) || !authority_read(machine, strlen(machine), own->machine))
-        own->machine[0] = '\0';
+    if (!read_address(number, &check->bound))
+        check->bound = in6addr_loopback;
+    if (!host_check_parse(said, strlen(said), check->configured))
+        check->configured[0] = '\0';
+    if (is_loopback(&check->bound) || !host_check_parse(machine, strlen(machine), check->machine))
+        check->machine[0] = '\0';
 }
 
-bool authority_is_own(const struct authority_own *own, const char *host) {
+bool host_check_accepts(const struct host_check *check, const char *host) {
+    static const struct in6_addr any_four = {.s6_addr = {[10] = 0xff, [11] = 0xff}};
+    bool on_any =
+        IN6_IS_ADDR_UNSPECIFIED(&check->bound) || IN6_ARE_ADDR_EQUAL(&check->bound, &any_four);
     struct in6_addr address;
     if (read_address(host, &address))
-        return is_loopback(&address) || is_any(&own->bound) ||
-               IN6_ARE_ADDR_EQUAL(&address, &own->bound);
-    return strcmp(host, "localhost") == 0 || (*own->said && strcmp(host, own->said) == 0) ||
-           (*own->machine && strcmp(host, own->machine) == 0);
+        return on_any || is_loopback(&address) || IN6_ARE_ADDR_EQUAL(&address, &check->bound);
+    return strcmp(host, "localhost") == 0 ||
+           (*check->configured && strcmp(host, check->configured) == 0) ||
+           (*check->machine && strcmp(host, check->machine) == 0);
 }
 
 #define TOKEN "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -110,7 +106,7 @@ struct reading {
     const char *why;
 };
 
-static int refuse(struct reading *reading, int status, const char *why) {
+static int request_refuse(struct reading *reading, int status, const char *why) {
     reading->why = why;
     return status;
 }
@@ -160,11 +156,11 @@ size_t request_end(const char *text, size_t length) {
 
 /* Takes the host that the request is for. If Host and target both name it, they must agree. */
 static int read_host(struct reading *reading, struct span authority) {
-    char host[AUTHORITY_MAX], *known = reading->request->host;
-    if (!authority_read(authority.at, authority.length, host))
-        return refuse(reading, 400, "a malformed Host");
+    char host[HOST_CHECK_BYTES], *known = reading->request->host;
+    if (!host_check_parse(authority.at, authority.length, host))
+        return request_refuse(reading, 400, "a malformed Host");
     if (*known && strcmp(known, host))
-        return refuse(reading, 400, "a target whose host differs from Host");
+        return request_refuse(reading, 400, "a target whose host differs from Host");
     strcpy(known, host);
     return 200;
 }
@@ -186,16 +182,16 @@ static int take_authority(struct reading *reading, struct span *target) {
 static int read_target(struct reading *reading, struct span target) {
     struct request *request = reading->request;
     if (target.length >= sizeof request->target - 1)
-        return refuse(reading, 414, "a long target");
+        return request_refuse(reading, 414, "a long target");
     for (size_t i = 0; i < target.length; i++)
         if (target.at[i] <= ' ' || target.at[i] > '~')
-            return refuse(reading, 400, "a target with strange characters");
+            return request_refuse(reading, 400, "a target with strange characters");
     int status = take_authority(reading, &target);
     if (status != 200)
         return status;
     bool bare = *request->host && (!target.length || target.at[0] == '?');
     if (!bare && (!target.length || target.at[0] != '/'))
-        return refuse(reading, 400, "a target without a path");
+        return request_refuse(reading, 400, "a target without a path");
     request->target[0] = '/';
     memcpy(request->target + bare, target.at, target.length);
     request->target[target.length + bare] = '\0';
@@ -207,26 +203,22 @@ static int read_target(struct reading *reading, struct span target) {
     return 200;
 }
 
-static int read_version(struct reading *reading, struct span version) {
-    reading->request->keep_alive = is(version, "HTTP/1.1");
-    if (is(version, "HTTP/1.1") || is(version, "HTTP/1.0"))
-        return 200;
-    if (version.length == 8 && memcmp(version.at, "HTTP/", 5) == 0)
-        return refuse(reading, 505, "another version of HTTP");
-    return refuse(reading, 400, "a malformed request line");
-}
-
 static int read_line(struct reading *reading, struct span line) {
+    struct request *request = reading->request;
     struct span method, target, version;
     if (!split(line, ' ', &method, &line) || !split(line, ' ', &target, &version) ||
         !is_token(method))
-        return refuse(reading, 400, "a malformed request line");
-    reading->request->head = is(method, "HEAD");
-    int status = read_version(reading, version);
-    if (status == 200)
-        status = read_target(reading, target);
-    if (status == 200 && !is(method, "GET") && !is(method, "HEAD"))
-        status = refuse(reading, 405, "a method other than GET and HEAD");
+        return request_refuse(reading, 400, "a malformed request line");
+    request->head = is(method, "HEAD");
+    request->keep_alive = is(version, "HTTP/1.1");
+    if (!request->keep_alive && !is(version, "HTTP/1.0")) {
+        if (version.length == 8 && memcmp(version.at, "HTTP/", 5) == 0)
+            return request_refuse(reading, 505, "another version of HTTP");
+        return request_refuse(reading, 400, "a malformed request line");
+    }
+    int status = read_target(reading, target);
+    if (status == 200 && !is(method, "GET") && !request->head)
+        status = request_refuse(reading, 405, "a method other than GET and HEAD");
     return status;
 }
 
@@ -256,14 +248,15 @@ static bool is_text(struct span value) {
 static int read_field(struct reading *reading, struct span line) {
     struct span name, value;
     if (!split(line, ':', &name, &value) || !is_token(name) || !is_text(value))
-        return refuse(reading, 400, "a malformed field");
+        return request_refuse(reading, 400, "a malformed field");
     value = trimmed(value);
     if (is_caseless(name, "Transfer-Encoding"))
-        return refuse(reading, 400, "a Transfer-Encoding");
+        return request_refuse(reading, 400, "a Transfer-Encoding");
     if (is_caseless(name, "Content-Length") && (reading->lengths++ || !is(value, "0")))
-        return refuse(reading, 400, "a body, or two Content-Length");
+        return request_refuse(reading, 400, "a body, or two Content-Length");
     if (is_caseless(name, "Host"))
-        return reading->hosts++ ? refuse(reading, 400, "two Host") : read_host(reading, value);
+        return reading->hosts++ ? request_refuse(reading, 400, "two Host")
+                                : read_host(reading, value);
     if (is_caseless(name, "Connection"))
         read_connection(reading, value);
     return 200;
@@ -272,7 +265,7 @@ static int read_field(struct reading *reading, struct span line) {
 /* Takes the next line, without its end, off the text. */
 static int next_line(struct reading *reading, struct span *text, struct span *line) {
     if (!split(*text, '\n', line, text) || !line->length || line->at[line->length - 1] != '\r')
-        return refuse(reading, 400, "a line that does not end with CR LF");
+        return request_refuse(reading, 400, "a line that does not end with CR LF");
     line->length--;
     return 200;
 }
@@ -287,7 +280,7 @@ int request_read(const char *text, size_t length, struct request *request, const
     while (status == 200 && (status = next_line(&reading, &rest, &line)) == 200 && line.length)
         status = read_field(&reading, line);
     if (status == 200 && request->keep_alive && !reading.hosts)
-        status = refuse(&reading, 400, "no Host");
+        status = request_refuse(&reading, 400, "no Host");
     request->keep_alive =
         status == 200 && !reading.close && (request->keep_alive || reading.keep_alive);
     *why = reading.why;

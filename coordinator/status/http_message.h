@@ -1,7 +1,5 @@
-/* Which server a request is for (RFC 9110, 7.2), and whether this is that server. A web page can
- * let a name of its own point to this machine's address (DNS rebinding). A browser then lets the
- * page read our answers, but the request's Host still has the page's name. So we answer only if
- * Host is a name or address that we know to be ours. No sockets here. */
+/* What an HTTP/1.1 server reads and writes as text: Host, the request, and the head of the answer.
+ * No sockets here. */
 #ifndef DML_COORDINATOR_STATUS_HTTP_MESSAGE_H
 #define DML_COORDINATOR_STATUS_HTTP_MESSAGE_H
 
@@ -11,32 +9,38 @@
 #include <stdint.h>
 #include <time.h>
 
-#define AUTHORITY_MAX 256
+/* ---- Host: which server a request is for (RFC 9110, 7.2), and whether this is that server ----
+ *
+ * A web page can let a name of its own point to this machine's address (DNS rebinding). A browser
+ * then lets the page read our answers, but the request's Host still has the page's name. So we
+ * answer only if Host is a name or address that we know to be ours. */
+
+#define HOST_CHECK_BYTES 256
 
 /* Reads HOST or HOST:PORT, `length` bytes. `host` gets the name in lower case without a dot at its
  * end, or the address without brackets. The port is ignored: through a tunnel it is another one.
  * False if the text is malformed. */
-bool authority_read(const char *text, size_t length, char host[AUTHORITY_MAX]);
+bool host_check_parse(const char *text, size_t length, char host[HOST_CHECK_BYTES]);
 
 /* The names and addresses of a server. */
-struct authority_own {
-    char said[AUTHORITY_MAX];    /* the name or address in the job file */
-    char machine[AUTHORITY_MAX]; /* the name of the machine; "" on loopback */
-    struct in6_addr bound;       /* the address it listens on; IPv4 as ::ffff:A.B.C.D */
+struct host_check {
+    char configured[HOST_CHECK_BYTES]; /* the name or address in the job file */
+    char machine[HOST_CHECK_BYTES];    /* the name of the machine; "" on loopback */
+    struct in6_addr bound;             /* the address it listens on; IPv4 as ::ffff:A.B.C.D */
 };
 
 /* `said` is the ADDRESS:PORT of the job file, `bound` the numeric address that the server listens
  * on, `machine` the name of the machine. */
-void authority_own_init(struct authority_own *own, const char *said, const char *bound,
-                        const char *machine);
+void host_check_init(struct host_check *check, const char *said, const char *bound,
+                     const char *machine);
 
-/* Whether `host`, from authority_read(), is one of these: localhost or any loopback address; the
+/* Whether `host`, from host_check_parse(), is one of these: localhost or any loopback address; the
  * address that the server listens on; the name or address in the job file; the machine's name, if
  * the server does not listen on loopback; any numeric address, if it listens on all addresses. */
-bool authority_is_own(const struct authority_own *own, const char *host);
+bool host_check_accepts(const struct host_check *check, const char *host);
 
-/* Reads the head of an HTTP/1.1 request (RFC 9112) strictly: only GET and HEAD without a body, and
- * nothing that two programs could read in different ways. No sockets here. */
+/* ---- the request (RFC 9112), read strictly: only GET and HEAD without a body, and nothing that
+ * two programs could read in different ways ---- */
 
 #define REQUEST_BYTES_MAX 8192 /* request line and fields together */
 #define REQUEST_TARGET_MAX 512
@@ -44,7 +48,7 @@ bool authority_is_own(const struct authority_own *own, const char *host);
 struct request {
     bool head;                       /* HEAD: the answer's body is left out */
     bool keep_alive;                 /* the connection serves another request */
-    char host[AUTHORITY_MAX];        /* from authority_read(); "" if the request names no host */
+    char host[HOST_CHECK_BYTES];     /* from host_check_parse(); "" if the request names no host */
     char target[REQUEST_TARGET_MAX]; /* path, a NUL, query; the two pointers below point into it */
     const char *path, *query;        /* as sent, not decoded; the query is "" if there is none */
 };
@@ -64,7 +68,7 @@ bool request_number(const struct request *request, const char *name, int64_t mis
 /* Whether the query has values only for these names; `names` ends with NULL. */
 bool request_has_only(const struct request *request, const char *const *names);
 
-/* An answer of the status server, and its head in HTTP/1.1. No sockets here. */
+/* ---- the answer ---- */
 
 struct http_answer {
     int status;

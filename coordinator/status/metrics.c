@@ -180,9 +180,9 @@ static void write_http(FILE *out, const struct http_counts *counts) {
               counts->connections);
     describe(out, "dml_http_refused_total", METRIC_COUNTER,
              "Requests and connections turned away.");
-    for (enum http_refusal i = 0; i < HTTP_REFUSALS; i++)
-        write_labelled(out, "dml_http_refused_total", "reason", http_refusal_text(i),
-                       (double)counts->refused.counts[i]);
+    for (enum http_drop i = 0; i < HTTP_DROP_COUNT; i++)
+        write_labelled(out, "dml_http_refused_total", "reason", http_drop_text(i),
+                       (double)counts->dropped.counts[i]);
 }
 
 /* When this process started, in clock ticks after the boot; 0 if that is not known. */
@@ -203,13 +203,6 @@ static double started_ticks(void) {
     return (double)ticks;
 }
 
-static double start_time(void) {
-    struct timespec since_boot;
-    clock_gettime(CLOCK_BOOTTIME, &since_boot);
-    double uptime = (double)since_boot.tv_sec + (double)since_boot.tv_nsec / 1e9;
-    return (double)clock_wall_ms() / 1e3 - uptime + started_ticks() / (double)sysconf(_SC_CLK_TCK);
-}
-
 static double resident_bytes(void) {
     unsigned long long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -221,18 +214,20 @@ static double resident_bytes(void) {
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static double cpu_seconds(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
 static void write_process(FILE *out) {
+    struct timespec since_boot;
+    struct rusage usage;
+    clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    getrusage(RUSAGE_SELF, &usage);
+    double uptime = (double)since_boot.tv_sec + (double)since_boot.tv_nsec / 1e9;
+    double booted = (double)clock_wall_ms() / 1e3 - uptime;
+    double cpu_seconds = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
     write_one(out, "process_start_time_seconds", METRIC_GAUGE,
-              "When the coordinator's process began, since 1970.", start_time());
+              "When the coordinator's process began, since 1970.",
+              booted + started_ticks() / (double)sysconf(_SC_CLK_TCK));
     write_one(out, "process_cpu_seconds_total", METRIC_COUNTER, "Time it spent on processors.",
-              cpu_seconds());
+              cpu_seconds);
     write_one(out, "process_resident_memory_bytes", METRIC_GAUGE, "Its resident memory.",
               resident_bytes());
 }

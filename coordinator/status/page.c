@@ -45,15 +45,6 @@ static void put_text(const char *text, FILE *out) {
     json_decref(clean);
 }
 
-static void put_time(int64_t wall_ms, FILE *out) {
-    time_t seconds = (time_t)(wall_ms / 1000);
-    struct tm local;
-    char text[32];
-    localtime_r(&seconds, &local);
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
-    fputs(text, out);
-}
-
 static void put_entry(const struct index_entry *entry, uint32_t number, FILE *out) {
     fprintf(out, "<tr><td><a href=\"%u/\">", number);
     put_text(entry->folder, out);
@@ -72,8 +63,14 @@ static void put_entry(const struct index_entry *entry, uint32_t number, FILE *ou
     if (entry->trouble)
         put_text(entry->trouble, out);
     fputs("</td><td>", out);
-    if (entry->status)
-        put_time(member_count(entry->status, "started_ms"), out);
+    if (entry->status) {
+        time_t seconds = (time_t)(member_count(entry->status, "started_ms") / 1000);
+        struct tm local;
+        char text[32];
+        localtime_r(&seconds, &local);
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+        fputs(text, out);
+    }
     fputs("</td></tr>\n", out);
 }
 

@@ -10,7 +10,7 @@
 #include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
 
-static int take_wall_ms(void *context, const struct store_step *step) {
+static int report_take_wall_ms(void *context, const struct store_step *step) {
     *(int64_t *)context = step->wall_ms;
     return 0;
 }
@@ -18,7 +18,8 @@ static int take_wall_ms(void *context, const struct store_step *step) {
 /* When a run ended; if it has not ended, when its last step or its start was recorded. */
 static int last_ms(struct store *store, const struct store_run *run, int64_t *wall_ms) {
     *wall_ms = run->ended_ms ? run->ended_ms : run->started_ms;
-    return run->ended_ms ? 0 : store_steps(store, run->run, run->steps, take_wall_ms, wall_ms);
+    return run->ended_ms ? 0
+                         : store_steps(store, run->run, run->steps, report_take_wall_ms, wall_ms);
 }
 
 /* A run without a result is told by its settings alone. A network's objective is its loss. */
@@ -40,7 +41,7 @@ struct stored_epochs {
     uint64_t minibatches;
 };
 
-static int take_epoch(void *context, const struct store_epoch *epoch) {
+static int report_take_epoch(void *context, const struct store_epoch *epoch) {
     struct stored_epochs *stored = context;
     stored->last = *epoch;
     stored->minibatches += epoch->minibatches;
@@ -50,7 +51,7 @@ static int take_epoch(void *context, const struct store_epoch *epoch) {
 /* Of a run without a result: its epochs in the store, if there are any. */
 static int add_epochs(struct store *store, const struct store_run *run, json_t *status) {
     struct stored_epochs stored = {0};
-    int code = store_downpour_epochs(store, run->run, 0, take_epoch, &stored);
+    int code = store_downpour_epochs(store, run->run, 0, report_take_epoch, &stored);
     if (code || !stored.last.epoch)
         return code;
     const json_t *settings = json_object_get(status, "settings");
@@ -71,7 +72,7 @@ struct process_list {
     bool ended;
 };
 
-static int take_process(void *context, const struct store_process_row *process) {
+static int report_take_process(void *context, const struct store_process_row *process) {
     struct process_list *processes = context;
     const char *state = process->state;
     if (strcmp(state, "ended") && strcmp(state, "lost"))
@@ -85,7 +86,7 @@ static int take_process(void *context, const struct store_process_row *process) 
     return 0;
 }
 
-static int take_host(void *context, const struct store_host *host) {
+static int report_take_host(void *context, const struct store_host *host) {
     json_array_append_new(context, figures_json(IN_HOST, &(struct figure_source){.host = host}));
     return 0;
 }
@@ -109,9 +110,9 @@ int report_status(struct store *store, json_t **status) {
     figures_add_result(*status, IN_RECORDED_RESULT, result);
     if (!result)
         add_settings(*status, settings);
-    code = store_processes(store, run.run, take_process, &processes);
+    code = store_processes(store, run.run, report_take_process, &processes);
     if (!code)
-        code = store_hosts(store, run.run, take_host, hosts);
+        code = store_hosts(store, run.run, report_take_host, hosts);
     json_object_set_new(*status, "processes", processes.list);
     json_object_set_new(*status, "hosts", hosts);
     json_object_set_new(*status, "settings", settings ? settings : json_null());
@@ -140,18 +141,15 @@ static void changes_release(struct changes *changes) {
     *changes = (struct changes){0};
 }
 
-/* Where results are kept says nothing about them. */
-static bool is_told(const char *key) {
-    return strcmp(key, "name") != 0 && strcmp(key, "state") != 0;
-}
-
-static json_t *compare(const char *before, const char *now) {
+/* The settings that differ, but for those of where results are kept: they say nothing of them. */
+static json_t *compare_settings(const char *before, const char *now) {
     json_t *old = json_loads(before, 0, NULL), *new = json_loads(now, 0, NULL);
     json_t *changed = json_object(), *value;
     const char *key;
     json_object_foreach(new, key, value) {
         json_t *from = json_object_get(old, key);
-        if (from && is_told(key) && !json_equal(from, value))
+        bool of_place = !strcmp(key, "name") || !strcmp(key, "state");
+        if (from && !of_place && !json_equal(from, value))
             json_object_set_new(changed, key, json_pack("{s:O, s:O}", "from", from, "to", value));
     }
     json_decref(old);
@@ -162,7 +160,7 @@ static json_t *compare(const char *before, const char *now) {
 /* Notes the run, and returns how it differs from the one noted before. */
 static json_t *changes_note(struct changes *changes, const struct store_run *run) {
     bool comparable = changes->job && strcmp(changes->job, run->job) == 0;
-    json_t *changed = comparable ? compare(changes->settings, run->settings) : json_null();
+    json_t *changed = comparable ? compare_settings(changes->settings, run->settings) : json_null();
     if (comparable && strcmp(changes->data, run->data) && !json_object_get(changed, "data"))
         json_object_set_new(changed, "data",
                             json_pack("{s:s, s:s}", "from", changes->data, "to", run->data));
@@ -195,16 +193,8 @@ static json_t *publication_of(const struct runs_listed *runs, int64_t run) {
     return json_string(item == history_pending(&runs->history) ? "pending" : "published");
 }
 
-/* The figures on the holdout and the test data, without what is for each class. */
-static void drop_classes(json_t *run) {
+static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
-    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
-        json_object_del(json_object_get(run, over[i]), "classes");
-        json_object_del(json_object_get(run, over[i]), "confusion");
-    }
-}
-
-static int take_run(void *context, const struct store_run *run) {
     struct runs_listed *runs = context;
     const char *folder, *sha256;
     int64_t wall_ms;
@@ -225,7 +215,11 @@ static int take_run(void *context, const struct store_run *run) {
         json_object_set_new(of_run, "sweep",
                             json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
                                       (json_int_t)run->member));
-    drop_classes(of_run);
+    for (size_t i = 0; i < sizeof over / sizeof over[0];
+         i++) { /* figures without those of classes */
+        json_object_del(json_object_get(of_run, over[i]), "classes");
+        json_object_del(json_object_get(of_run, over[i]), "confusion");
+    }
     json_object_set_new(of_run, "changed", changes_note(&runs->changes, run));
     json_array_append_new(runs->list, of_run);
     return 0;
@@ -238,7 +232,7 @@ int report_runs(struct store *store, json_t **runs) {
     free(folder);
     int code = history_read(store, &list.history);
     if (!code)
-        code = store_runs(store, take_run, &list);
+        code = store_runs(store, report_take_run, &list);
     history_release(&list.history);
     changes_release(&list.changes);
     *runs = json_pack("{s:o}", "runs", list.list);

@@ -44,14 +44,6 @@ static void put_figure(const json_t *object, const char *member, const char *wor
         fprintf(out, ", %s %.6g", words, json_number_value(value));
 }
 
-static void put_progress(const json_t *downpour, FILE *out) {
-    fprintf(out, "epoch %lld of %lld: %lld of %lld minibatches",
-            member_count(downpour, "epoch") + 1, member_count(downpour, "epochs"),
-            member_count(downpour, "minibatch"), member_count(downpour, "minibatches"));
-    if (json_is_number(json_object_get(downpour, "minibatches_per_second")))
-        fprintf(out, ", %.4g a second", member_number(downpour, "minibatches_per_second"));
-}
-
 char *epochs_line(const json_t *downpour) {
     char *text = NULL;
     size_t length;
@@ -59,9 +51,14 @@ char *epochs_line(const json_t *downpour) {
     FILE *out = open_memstream(&text, &length);
     if (!out)
         abort(); /* it fails only without memory */
-    if (json_is_true(json_object_get(downpour, "running")))
-        put_progress(downpour, out);
-    else
+    if (json_is_true(json_object_get(downpour, "running"))) {
+        fprintf(out, "epoch %lld of %lld: %lld of %lld minibatches", through + 1,
+                member_count(downpour, "epochs"), member_count(downpour, "minibatch"),
+                member_count(downpour, "minibatches"));
+        double speed = member_number(downpour, "minibatches_per_second");
+        if (!isnan(speed))
+            fprintf(out, ", %.4g a second", speed);
+    } else
         fprintf(out, "%lld epoch%s, %lld minibatches", through, through == 1 ? "" : "s",
                 member_count(downpour, "done"));
     put_figure(downpour, "loss", "loss", out);
@@ -137,12 +134,6 @@ static void print_devices(const json_t *result) {
     putchar('\n');
 }
 
-static void print_weights(const json_t *result) {
-    const json_t *weights = json_object_get(result, "weights");
-    if (json_is_object(weights))
-        printf("%-12s %.12g in all\n", "weights", member_number(weights, "sum"));
-}
-
 /* With l1: how many weights are left, and how good the point is. */
 static void print_sparsity(const json_t *result) {
     if (!json_is_integer(json_object_get(result, "nonzero")))
@@ -152,15 +143,6 @@ static void print_sparsity(const json_t *result) {
     if (json_is_number(json_object_get(result, "gap_bound")))
         printf("; the loss is at most %.2g above the minimum", member_number(result, "gap_bound"));
     putchar('\n');
-}
-
-static void print_epochs(const json_t *result) {
-    const json_t *downpour = json_object_get(result, "downpour");
-    if (!json_is_object(downpour))
-        return;
-    char *line = epochs_line(downpour);
-    printf("%-12s %s\n", "downpour", line);
-    free(line);
 }
 
 /* Which step the model is of, or which epoch, if there was no step; nothing of a run that was
@@ -266,6 +248,8 @@ static void print_path(const json_t *result) {
 
 static void print_table(const json_t *result) {
     const json_t *seconds = json_object_get(result, "seconds");
+    const json_t *weights = json_object_get(result, "weights");
+    const json_t *downpour = json_object_get(result, "downpour");
     printf("%-12s ", "job");
     escape_put(member_text(result, "job"), stdout);
     printf(", run %lld\n", member_count(result, "run"));
@@ -278,14 +262,19 @@ static void print_table(const json_t *result) {
     }
     printf("%-12s %lld, %lld evaluations\n", "steps", member_count(result, "steps"),
            member_count(result, "evaluations"));
-    print_epochs(result);
+    if (json_is_object(downpour)) {
+        char *line = epochs_line(downpour);
+        printf("%-12s %s\n", "downpour", line);
+        free(line);
+    }
     print_sparsity(result);
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            member_count(result, "examples"), member_count(result, "features"),
            member_count(result, "values"));
     print_network(result);
-    print_weights(result);
+    if (json_is_object(weights))
+        printf("%-12s %.12g in all\n", "weights", member_number(weights, "sum"));
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
     print_figures(result, "test");

@@ -360,7 +360,7 @@ static void expect_line(const char *text, const char *line) {
 static void metrics_are_those_of_the_coordinator(void **state) {
     (void)state;
     bench_finish_first(bench, 4, 1);
-    counts.refused.counts[HTTP_SLOW] = 2;
+    counts.dropped.counts[HTTP_SLOW] = 2;
     api.live.durable_ms = 5500;
     for (int i = 0; i < 9; i++) {
         struct message old = {.type = MESSAGE_PONG, .epoch = EPOCH - 1};
@@ -421,52 +421,52 @@ static void labels_are_quoted(void **state) {
 
 static void an_answer_is_good_for_as_long_as_its_making_was_worth(void **state) {
     (void)state;
-    struct answers answers = {0};
+    struct response_cache cache = {0};
     struct request request = {.path = "/a", .query = ""}, other = {.path = "/a", .query = "b=1"};
     struct http_answer answer = {.status = 200, .body = strdup("x"), .length = 1};
     answer.owned = (void *)answer.body;
-    assert_null(answers_find(&answers, &request, 0));
-    answers_keep(&answers, &request, &answer, 0, 4 * NS_PER_MS);
-    assert_null(answers_find(&answers, &other, 5 * NS_PER_MS));
-    const struct kept_answer *found = answers_find(&answers, &request, 203 * NS_PER_MS);
+    assert_null(response_cache_find(&cache, &request, 0));
+    response_cache_put(&cache, &request, &answer, 0, 4 * NS_PER_MS);
+    assert_null(response_cache_find(&cache, &other, 5 * NS_PER_MS));
+    const struct cached_response *found = response_cache_find(&cache, &request, 203 * NS_PER_MS);
     assert_non_null(found);
     assert_ptr_equal(found->answer.body, answer.body);
-    assert_null(answers_find(&answers, &request, 204 * NS_PER_MS));
+    assert_null(response_cache_find(&cache, &request, 204 * NS_PER_MS));
     struct http_answer quick = {.status = 200, .body = "y", .length = 1};
-    answers_keep(&answers, &request, &quick, 0, 0);
-    assert_non_null(answers_find(&answers, &request, 100 * NS_PER_MS - 1));
-    assert_null(answers_find(&answers, &request, 100 * NS_PER_MS));
-    answers_keep(&answers, &request, &quick, 0, NS_PER_S);
-    assert_non_null(answers_find(&answers, &request, 2 * NS_PER_S - 1));
-    assert_null(answers_find(&answers, &request, 2 * NS_PER_S));
-    answers_release(&answers);
+    response_cache_put(&cache, &request, &quick, 0, 0);
+    assert_non_null(response_cache_find(&cache, &request, 100 * NS_PER_MS - 1));
+    assert_null(response_cache_find(&cache, &request, 100 * NS_PER_MS));
+    response_cache_put(&cache, &request, &quick, 0, NS_PER_S);
+    assert_non_null(response_cache_find(&cache, &request, 2 * NS_PER_S - 1));
+    assert_null(response_cache_find(&cache, &request, 2 * NS_PER_S));
+    response_cache_release(&cache);
 }
 
 static void an_answer_stays_while_somebody_sends_it(void **state) {
     (void)state;
-    struct answers answers = {0};
+    struct response_cache cache = {0};
     struct request request = {.path = "/a", .query = ""};
     struct http_answer answer = {.status = 200, .body = strdup("x"), .length = 1};
     answer.owned = (void *)answer.body;
-    struct kept_answer *sent = answers_keep(&answers, &request, &answer, 0, 0);
-    answers_hold(sent);
+    struct cached_response *sent = response_cache_put(&cache, &request, &answer, 0, 0);
+    cached_response_hold(sent);
     struct http_answer next = {.status = 200, .body = "y", .length = 1};
-    answers_keep(&answers, &request, &next, 0, 1);
-    answers_release(&answers);
+    response_cache_put(&cache, &request, &next, 0, 1);
+    response_cache_release(&cache);
     assert_string_equal(sent->answer.body, "x");
-    answers_drop(sent);
+    cached_response_drop(sent);
 }
 
 static void more_than_is_allowed_waits_for_time_to_pass(void **state) {
     (void)state;
-    struct allowance allowance = {.per_second = 10, .at_once_most = 2};
+    struct rate_limit limit = {.per_second = 10, .at_once_most = 2};
     int64_t now_ns = 100 * NS_PER_S;
-    assert_true(allowance_take(&allowance, now_ns));
-    assert_true(allowance_take(&allowance, now_ns));
-    assert_false(allowance_take(&allowance, now_ns));
-    assert_false(allowance_take(&allowance, now_ns + 99 * NS_PER_MS));
-    assert_true(allowance_take(&allowance, now_ns + 101 * NS_PER_MS));
-    assert_false(allowance_take(&allowance, now_ns + 102 * NS_PER_MS));
+    assert_true(rate_limit_take(&limit, now_ns));
+    assert_true(rate_limit_take(&limit, now_ns));
+    assert_false(rate_limit_take(&limit, now_ns));
+    assert_false(rate_limit_take(&limit, now_ns + 99 * NS_PER_MS));
+    assert_true(rate_limit_take(&limit, now_ns + 101 * NS_PER_MS));
+    assert_false(rate_limit_take(&limit, now_ns + 102 * NS_PER_MS));
 }
 
 SUITE(api) {

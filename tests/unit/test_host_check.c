@@ -10,16 +10,16 @@
 #include "coordinator/status/http_message.h"
 #include "tests/unit/suites.h"
 
-static struct authority_own own;
+static struct host_check own;
 
 static void serve_at(const char *said, const char *bound) {
-    authority_own_init(&own, said, bound, "Node7");
+    host_check_init(&own, said, bound, "Node7");
 }
 
 /* −1 if it is malformed, else whether it is ours. */
 static int judged(const char *text) {
-    char host[AUTHORITY_MAX];
-    return authority_read(text, strlen(text), host) ? authority_is_own(&own, host) : -1;
+    char host[HOST_CHECK_BYTES];
+    return host_check_parse(text, strlen(text), host) ? host_check_accepts(&own, host) : -1;
 }
 
 static void check(const char *const *texts, int expected) {
@@ -49,11 +49,11 @@ static void a_host_that_is_none_is_malformed(void **state) {
                                 "localhost:80x", "localhost:123456", "me@localhost", "local host",
                                 "localhost/", "localhost:1:2", "[::1%lo]", "\xc3\xb6", NULL},
           -1);
-    char host[AUTHORITY_MAX], text[AUTHORITY_MAX + 1];
+    char host[HOST_CHECK_BYTES], text[HOST_CHECK_BYTES + 1];
     memset(text, 'a', sizeof text);
-    assert_false(authority_read(text, AUTHORITY_MAX, host));
-    assert_true(authority_read(text, AUTHORITY_MAX - 1, host));
-    assert_false(authority_read("localhost\0.evil", 15, host));
+    assert_false(host_check_parse(text, HOST_CHECK_BYTES, host));
+    assert_true(host_check_parse(text, HOST_CHECK_BYTES - 1, host));
+    assert_false(host_check_parse("localhost\0.evil", 15, host));
 }
 
 static void a_server_on_one_address_goes_by_that_and_by_the_machines_name(void **state) {
@@ -85,7 +85,7 @@ static void the_name_in_the_job_file_is_its_own(void **state) {
     assert_int_equal(judged("[fe80::1]:80"), 1);
 }
 
-SUITE(authority) {
+SUITE(host_check) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_on_loopback_is_localhost_and_loopback_addresses),
         cmocka_unit_test(a_host_that_is_none_is_malformed),
