@@ -67,12 +67,6 @@ static bool idx_cell(uint8_t type, enum array_cell *cell) {
     return true;
 }
 
-static bool is_idx(const uint8_t *bytes, size_t length) {
-    enum array_cell cell;
-    return length >= IDX_MAGIC_BYTES && !bytes[0] && !bytes[1] && idx_cell(bytes[2], &cell) &&
-           bytes[3];
-}
-
 static int idx_read_header(struct blocks *blocks, struct array *array) {
     const uint8_t *bytes;
     size_t length;
@@ -97,10 +91,6 @@ static int idx_read_header(struct blocks *blocks, struct array *array) {
 }
 
 /* ---- .npy: numpy.lib.format describes it. The header is the text of a Python dictionary. ---- */
-
-static bool is_npy(const uint8_t *bytes, size_t length) {
-    return length >= NPY_MAGIC_BYTES && !memcmp(bytes, NPY_MAGIC, NPY_MAGIC_BYTES);
-}
 
 static const char *skip_blanks(const char *at) {
     return at + strspn(at, " \t\r\n");
@@ -247,7 +237,12 @@ static int npy_read_header(struct blocks *blocks, struct array *array) {
 /* ---- both ---- */
 
 enum source_format array_format(const uint8_t *bytes, size_t length) {
-    return is_idx(bytes, length) ? FORMAT_IDX : is_npy(bytes, length) ? FORMAT_NPY : FORMAT_AUTO;
+    enum array_cell cell;
+    if (length >= NPY_MAGIC_BYTES && !memcmp(bytes, NPY_MAGIC, NPY_MAGIC_BYTES))
+        return FORMAT_NPY;
+    bool idx = length >= IDX_MAGIC_BYTES && !bytes[0] && !bytes[1] && idx_cell(bytes[2], &cell) &&
+               bytes[3];
+    return idx ? FORMAT_IDX : FORMAT_AUTO;
 }
 
 int array_read_header(struct blocks *blocks, enum source_format format, struct array *array) {

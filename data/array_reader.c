@@ -107,13 +107,6 @@ static int open_labels(struct array_reader *reader) {
     return code ? code : check_labels(reader);
 }
 
-static int open_array(struct array_reader *reader, enum source_format format) {
-    int code = array_read_header(reader->blocks, format, &reader->data);
-    if (!code)
-        code = check_options(reader);
-    return code || !reader->options->labels ? code : open_labels(reader);
-}
-
 int array_reader_open(struct blocks *data, const struct source_options *options,
                       struct array_reader **opened) {
     enum source_format format;
@@ -129,7 +122,11 @@ int array_reader_open(struct blocks *data, const struct source_options *options,
     struct array_reader *reader = memory_new(1, sizeof *reader);
     reader->options = options;
     reader->blocks = data;
-    code = open_array(reader, format);
+    code = array_read_header(data, format, &reader->data);
+    if (!code)
+        code = check_options(reader);
+    if (!code && options->labels)
+        code = open_labels(reader);
     if (code)
         array_reader_close(reader);
     else
@@ -163,21 +160,16 @@ static int take_rows_of(struct blocks *blocks, const struct array *array, uint64
                      blocks->path, (unsigned long long)array->rows, (unsigned long long)there);
 }
 
-static int check_ends(struct array_reader *reader) {
-    int code = array_check_end(reader->blocks, &reader->data);
-    if (!code && reader->input)
-        code = array_check_end(&reader->label_blocks, &reader->label);
-    return code;
-}
-
 int array_reader_next(struct array_reader *reader, struct batch *batch) {
     uint64_t left = reader->data.rows - reader->rows_read, rows = BLOCK_CELLS / reader->data.width;
     rows = rows ? rows : 1;
     rows = rows < left ? rows : left;
     batch->text_length = 0;
     batch->first_line = reader->rows_read + 1;
-    if (!rows)
-        return check_ends(reader);
+    if (!rows) {
+        int end = array_check_end(reader->blocks, &reader->data);
+        return end || !reader->input ? end : array_check_end(&reader->label_blocks, &reader->label);
+    }
     int code = take_rows_of(reader->blocks, &reader->data, reader->rows_read, rows, batch);
     if (!code && reader->input)
         code = take_rows_of(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
@@ -195,27 +187,21 @@ int array_reader_end(const struct array_reader *reader, struct source_report *re
 
 /* ---- parsing ---- */
 
-/* The place of the first number that is not finite; `count` if all are. */
-static uint32_t find_not_finite(const double *value, uint32_t count) {
-    uint32_t i = 0;
-    while (i < count && isfinite(value[i]))
-        i++;
-    return i;
-}
-
 static void parse_row(const struct array_reader *reader, struct batch *batch, uint64_t line,
                       const char *row, double label) {
-    uint32_t width = reader->data.width;
+    uint32_t width = reader->data.width, finite = 0;
     uint64_t repeated;
     batch_reserve(batch, width);
     batch->row_line = line;
     double *value = batch->value + batch->value_count;
     array_decode(&reader->data, row, width, value);
-    bool floats = reader->data.cell == CELL_F32 || reader->data.cell == CELL_F64;
-    uint32_t bad = floats ? find_not_finite(value, width) : width;
-    if (bad < width) {
-        batch_reject(batch, line, "number %u of this row is %g, which is not finite", bad + 1,
-                     value[bad]);
+    if (reader->data.cell != CELL_F32 && reader->data.cell != CELL_F64)
+        finite = width;
+    while (finite < width && isfinite(value[finite]))
+        finite++;
+    if (finite < width) {
+        batch_reject(batch, line, "number %u of this row is %g, which is not finite", finite + 1,
+                     value[finite]);
         return;
     }
     if (reader->input && !isfinite(label)) {

@@ -46,29 +46,23 @@ void batch_release(struct batch *batch) {
     *batch = (struct batch){0};
 }
 
-static void grow_rows(struct batch *batch) {
-    uint32_t capacity = batch->row_capacity = 2 * batch->row_capacity + 256;
-    batch->start = memory_resize(batch->start, (size_t)capacity + 1, sizeof *batch->start);
-    batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
-    batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
-    batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
-    batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
-}
-
-static void grow_values(struct batch *batch, uint64_t least) {
-    uint64_t capacity = batch->value_capacity = 2 * batch->value_capacity + least + 4096;
-    batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
-    batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
-    batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
-    if (batch->has_origins)
-        batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
-}
-
 void batch_reserve(struct batch *batch, uint64_t values) {
-    if (batch->row_count == batch->row_capacity)
-        grow_rows(batch);
-    if (batch->value_capacity - batch->value_count < values)
-        grow_values(batch, values);
+    if (batch->row_count == batch->row_capacity) {
+        uint32_t capacity = batch->row_capacity = 2 * batch->row_capacity + 256;
+        batch->start = memory_resize(batch->start, (size_t)capacity + 1, sizeof *batch->start);
+        batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
+        batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
+        batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
+        batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
+    }
+    if (batch->value_capacity - batch->value_count < values) {
+        uint64_t capacity = batch->value_capacity = 2 * batch->value_capacity + values + 4096;
+        batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
+        batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
+        batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
+        if (batch->has_origins)
+            batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
+    }
     batch->start[batch->row_count] = batch->value_count;
 }
 

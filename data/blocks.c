@@ -22,22 +22,16 @@ static bool opens_cell(const struct record_rule *rule, const char *record, const
     return quote == record || quote[-1] == '\n' || strchr(rule->delimiters, quote[-1]);
 }
 
-/* The quote that closes a cell; `end` if it is not to be seen. */
-static const char *closing_quote(const char *open, const char *end) {
-    const char *quote = find(open + 1, '"', end);
-    while (quote && quote + 1 < end && quote[1] == '"')
-        quote = find(quote + 2, '"', end);
-    return quote ? quote : end;
-}
-
 /* Where to look for a line end again behind a quote that opens a cell: behind the cell, or right
  * behind the quote if it is not closed. NULL: more text must tell. */
 static const char *behind_cell(const struct record_rule *rule, const char *open, const char *end,
                                bool ended) {
     bool bounded = (size_t)(end - open) > QUOTED_BYTES_MAX;
     const char *bound = bounded ? open + QUOTED_BYTES_MAX : end;
-    const char *close = closing_quote(open, bound);
-    if (close == bound)
+    const char *close = find(open + 1, '"', bound);
+    while (close && close + 1 < bound && close[1] == '"')
+        close = find(close + 2, '"', bound);
+    if (!close)
         return ended || bounded ? open + 1 : NULL;
     if (!find(open, '\n', close))
         return close + 1;
@@ -145,29 +139,6 @@ static void reserve_rest(struct blocks *blocks, size_t length) {
     blocks->rest = memory_resize(blocks->rest, length, 1);
 }
 
-static void keep_rest(struct blocks *blocks, const struct batch *batch, size_t whole) {
-    blocks->rest_length = batch->text_length - whole;
-    reserve_rest(blocks, blocks->rest_length);
-    if (blocks->rest_length)
-        memcpy(blocks->rest, batch->text + whole, blocks->rest_length);
-}
-
-static uint64_t count_lines(const char *text, size_t length) {
-    uint64_t count = 0;
-    const char *end = text + length;
-    for (const char *p = text; p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
-        count++;
-    return count;
-}
-
-/* Windows editors begin a file with these three bytes. */
-static void drop_byte_order_mark(struct batch *batch) {
-    if (batch->text_length < 3 || memcmp(batch->text, "\xef\xbb\xbf", 3))
-        return;
-    batch->text_length -= 3;
-    memmove(batch->text, batch->text + 3, batch->text_length + TEXT_END_BYTES);
-}
-
 int blocks_next(struct blocks *blocks, struct batch *batch) {
     batch->first_line = blocks->next_line;
     reserve_text(batch, blocks->rest_length);
@@ -187,12 +158,20 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
                              (unsigned long long)blocks->next_line, LINE_BYTES_MAX);
         aim *= 2;
     }
-    keep_rest(blocks, batch, whole);
+    blocks->rest_length = batch->text_length - whole;
+    reserve_rest(blocks, blocks->rest_length);
+    if (blocks->rest_length)
+        memcpy(blocks->rest, batch->text + whole, blocks->rest_length);
     batch->text_length = whole;
     memset(batch->text + whole, 0, TEXT_END_BYTES);
-    blocks->next_line += count_lines(batch->text, whole);
-    if (batch->first_line == 1)
-        drop_byte_order_mark(batch);
+    for (const char *p = batch->text, *end = p + whole;
+         p < end && (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        blocks->next_line++;
+    /* Windows editors begin a file with these three bytes. */
+    if (batch->first_line == 1 && whole >= 3 && !memcmp(batch->text, "\xef\xbb\xbf", 3)) {
+        batch->text_length -= 3;
+        memmove(batch->text, batch->text + 3, batch->text_length + TEXT_END_BYTES);
+    }
     return 0;
 }
 

@@ -28,20 +28,9 @@ struct chunk_cache {
     atomic_bool full; /* or another failure */
 };
 
-/* ---- what other runs left ---- */
-
-/* Whoever has a copy open holds a shared lock on it. A process that opens the file between our
- * lock and its removal works on with a file that has no name. */
-static void remove_unused(const char *path) {
-    int descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (descriptor < 0)
-        return;
-    if (!flock(descriptor, LOCK_EX | LOCK_NB) && !unlink(path))
-        log_debug("removed %s, which no run uses", path);
-    close(descriptor);
-}
-
-static void sweep(const char *folder, const char *own) {
+/* Removes what other runs left. Whoever has a copy open holds a shared lock on it. A process that
+ * opens the file between our lock and its removal works on with a file that has no name. */
+static void remove_unused(const char *folder, const char *own) {
     char **names;
     if (folder_names(folder, &names)) {
         error_clear();
@@ -49,19 +38,22 @@ static void sweep(const char *folder, const char *own) {
     }
     for (char **name = names; *name; name++) {
         char *path = path_join(folder, *name);
-        if (!strncmp(*name, BEGINNING, strlen(BEGINNING)) && name_ends(*name, ENDING) &&
-            strcmp(path, own))
-            remove_unused(path);
+        bool other = !strncmp(*name, BEGINNING, strlen(BEGINNING)) && name_ends(*name, ENDING) &&
+                     strcmp(path, own);
+        int descriptor = other ? open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC) : -1;
+        if (descriptor >= 0) {
+            if (!flock(descriptor, LOCK_EX | LOCK_NB) && !unlink(path))
+                log_debug("removed %s, which no run uses", path);
+            close(descriptor);
+        }
         free(path);
     }
     names_free(names);
 }
 
-/* ---- its life ---- */
-
 /* A folder for temporary files belongs to all: a file that somebody else made could change after
  * its chunks were verified. The file only grows: others may have mapped it. */
-static int prepare_file(struct chunk_cache *cache) {
+static int open_file(struct chunk_cache *cache) {
     struct stat status;
     cache->descriptor =
         open(cache->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
@@ -74,10 +66,6 @@ static int prepare_file(struct chunk_cache *cache) {
     if ((uint64_t)status.st_size < cache->bytes &&
         ftruncate(cache->descriptor, (off_t)cache->bytes))
         return error_set_errno(ERROR_IO, "cannot extend %s", cache->path);
-    return 0;
-}
-
-static int map_file(struct chunk_cache *cache) {
     void *start = mmap(NULL, cache->bytes, PROT_READ, MAP_SHARED, cache->descriptor, 0);
     if (start == MAP_FAILED)
         return error_set_errno(ERROR_IO, "cannot map %s", cache->path);
@@ -93,11 +81,9 @@ int chunk_cache_open(const char *folder, const char *fingerprint, uint64_t bytes
     cache->bytes = bytes;
     int code = folder_make(folder, 0700);
     if (!code)
-        sweep(folder, cache->path);
+        remove_unused(folder, cache->path);
     if (!code)
-        code = prepare_file(cache);
-    if (!code)
-        code = map_file(cache);
+        code = open_file(cache);
     if (code)
         chunk_cache_close(cache);
     else

@@ -18,15 +18,6 @@ void chunk_buffer_release(struct chunk_buffer *buffer) {
     bytes_release(&buffer->places);
 }
 
-static void reserve_chunk(struct chunk_buffer *buffer, size_t bytes) {
-    if (buffer->capacity < bytes) {
-        memory_unmap(buffer->data, buffer->capacity);
-        buffer->data = memory_map(bytes);
-        buffer->capacity = bytes;
-    }
-    memset(buffer->data, 0, bytes);
-}
-
 /* What rows are made from, and the type of their values. */
 struct row_filler {
     const struct columns *columns;
@@ -34,14 +25,6 @@ struct row_filler {
     const struct row_weights *row_weights;
     enum value_type type;
 };
-
-static struct row_filler row_filler_of(const struct chunk_source *source,
-                                       const struct plan_part *part) {
-    return (struct row_filler){.columns = source->columns,
-                               .labels = source->labels,
-                               .row_weights = source->row_weights,
-                               .type = part->type};
-}
 
 /* The arrays of a chunk. */
 struct chunk_arrays {
@@ -85,11 +68,6 @@ static inline void put_label(const struct row_filler *filler, const struct row_w
     *place->label = label;
     if (place->weight)
         *place->weight = row_weight_of(filler->row_weights, &walk->rows, walk->row, label);
-}
-
-/* The column of each of the block's features. */
-static const uint32_t *columns_of(const struct row_filler *filler, const struct row_walk *walk) {
-    return filler->columns->of_pack[walk->pack];
 }
 
 static inline void put_value(void *values, enum value_type type, uint64_t at, double value) {
@@ -167,7 +145,7 @@ static bool next_derived(const struct row_filler *filler, const struct row_walk 
 static void gather_row(struct gathered *gathered, const struct row_filler *filler,
                        const struct row_walk *walk, struct row_place place) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    const uint32_t *column_of = columns_of(filler, walk);
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
     const struct pack_rows rows = walk->rows;
     uint32_t count = gathered->count, row = gathered->rows++;
     gathered->place[row] = place;
@@ -217,15 +195,6 @@ static void sort_keys_by_digit(struct gathered *gathered, unsigned shift, unsign
     gathered->other = key;
 }
 
-/* Sorts the values of some rows by column: with thousands of them, a few passes cost less than a
- * sort of each row. */
-static void sort_by_column(struct gathered *gathered, uint32_t columns) {
-    unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
-    unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
-    for (unsigned pass = 0; pass < passes; pass++)
-        sort_keys_by_digit(gathered, 32 + pass * digit, digit);
-}
-
 /* Hands each value to its row; so rows get their values by rising column. */
 static inline void hand_over(const struct gathered *gathered, enum value_type type) {
     const uint64_t *key = gathered->key;
@@ -243,21 +212,20 @@ static inline void hand_over(const struct gathered *gathered, enum value_type ty
     }
 }
 
-/* One loop for each type. */
-static void put_sparse(const struct gathered *gathered, enum value_type type) {
-    if (type == VALUE_DOUBLE)
+/* Sorts what was gathered and empties it. With thousands of values, a few passes of a counting sort
+ * cost less than a sort of each row. */
+static void put_gathered(const struct row_filler *filler, struct gathered *gathered) {
+    uint32_t columns = filler->columns->count;
+    unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
+    unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
+    for (unsigned pass = 0; pass < passes && !gathered->sorted; pass++)
+        sort_keys_by_digit(gathered, 32 + pass * digit, digit);
+    if (filler->type == VALUE_DOUBLE) /* one loop for each type */
         hand_over(gathered, VALUE_DOUBLE);
-    else if (type == VALUE_FLOAT)
+    else if (filler->type == VALUE_FLOAT)
         hand_over(gathered, VALUE_FLOAT);
     else
-        hand_over(gathered, type);
-}
-
-/* Sorts what was gathered and empties it. */
-static void put_gathered(const struct row_filler *filler, struct gathered *gathered) {
-    if (!gathered->sorted)
-        sort_by_column(gathered, filler->columns->count);
-    put_sparse(gathered, filler->type);
+        hand_over(gathered, filler->type);
     gathered->count = gathered->rows = 0;
     gathered->sorted = true;
 }
@@ -286,7 +254,7 @@ static inline void put_dense(const struct row_filler *filler, const struct row_w
                              void *row, enum value_type from, enum value_type to) {
     struct pack_rows rows = walk->rows;
     uint64_t first, end = pack_row(&rows, walk->row, &first);
-    const uint32_t *column_of = columns_of(filler, walk);
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
     rows.type = from;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&rows, first, i)];
@@ -316,25 +284,27 @@ static void fill_dense_row(const struct row_filler *filler, const struct row_wal
         put_value(place->value, filler->type, absent->values[i].column, absent->values[i].value);
 }
 
-static void fill_dense(const struct row_filler *filler, const struct set_chunk *chunk,
-                       uint8_t *data, struct row_walk walk) {
-    struct chunk_arrays arrays = arrays_at(data, chunk, true);
-    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
-        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * filler->columns->count);
-        fill_dense_row(filler, &walk, &place);
-    }
-}
-
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part) {
     bool dense = source->plan->dense;
-    struct row_filler filler = row_filler_of(source, part);
+    size_t bytes = set_chunk_layout(chunk, dense).bytes;
+    struct row_filler filler = {source->columns, source->labels, source->row_weights, part->type};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
-    reserve_chunk(buffer, set_chunk_layout(chunk, dense).bytes);
-    if (dense)
-        fill_dense(&filler, chunk, buffer->data, walk);
-    else
+    if (buffer->capacity < bytes) {
+        memory_unmap(buffer->data, buffer->capacity);
+        buffer->data = memory_map(bytes);
+        buffer->capacity = bytes;
+    }
+    memset(buffer->data, 0, bytes);
+    if (!dense) {
         fill_sparse(buffer, &filler, chunk, walk);
+        return;
+    }
+    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, true);
+    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
+        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
+        fill_dense_row(&filler, &walk, &place);
+    }
 }
 
 /* ---- windows of shuffled sets ---- */
@@ -399,15 +369,6 @@ void chunk_window_start(const struct chunk_source *source, const struct chunk_wi
         start[row + 1] += start[row];
 }
 
-static void scatter_dense(const struct row_filler *filler, struct scatter at) {
-    for (; find_scattered(&at); next_scattered(&at)) {
-        struct chunk_arrays arrays = arrays_of_window(&at);
-        uint32_t row = at.place % SET_BLOCK_ROWS;
-        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * filler->columns->count);
-        fill_dense_row(filler, &at.walk, &place);
-    }
-}
-
 static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
                            struct scatter at) {
     uint64_t rows = at.end - at.row, values = at.walk.rows.values;
@@ -429,10 +390,17 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
 
 void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                        const struct chunk_window *window, uint32_t block) {
-    struct row_filler filler = row_filler_of(source, &source->plan->trained);
+    struct row_filler filler = {source->columns, source->labels, source->row_weights,
+                                source->plan->trained.type};
     struct scatter at = scatter_of(source, window, block);
-    if (source->plan->dense)
-        scatter_dense(&filler, at);
-    else
+    if (!source->plan->dense) {
         scatter_sparse(buffer, &filler, at);
+        return;
+    }
+    for (; find_scattered(&at); next_scattered(&at)) {
+        struct chunk_arrays arrays = arrays_of_window(&at);
+        uint32_t row = at.place % SET_BLOCK_ROWS;
+        struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
+        fill_dense_row(&filler, &at.walk, &place);
+    }
 }

@@ -15,76 +15,6 @@
 #include "base/process.h"
 #include "data/merge.h"
 
-/* ---- a pass over the numbers of some columns, in the rows that are trained on ---- */
-
-/* Columns [first, first + count) of the table. */
-struct number_pass {
-    const struct split *split;
-    uint32_t first, count;
-    uint32_t *place; /* scratch; free() it at the end */
-    uint32_t run;    /* of the pack: its first feature that has a place, if they follow in order */
-    bool runs;
-};
-
-/* What is done with a number; `place` is that of its column among those of the pass, `weight` that
- * of its row. */
-typedef void number_take(void *context, uint32_t place, double value, double weight);
-
-static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
-    numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
-    for (uint32_t i = 0; i < pack->facts->features; i++) {
-        uint32_t place = pack->column[i] - numbers->first;
-        bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
-        numbers->place[i] = here ? place : DICTIONARY_NONE;
-    }
-    numbers->run = 0;
-    while (numbers->run < pack->facts->features && numbers->place[numbers->run])
-        numbers->run++;
-    numbers->runs = numbers->run + (uint64_t)numbers->count <= pack->facts->features;
-    for (uint32_t i = 0; numbers->runs && i < numbers->count; i++)
-        numbers->runs = numbers->place[numbers->run + i] == i;
-}
-
-/* The type and `take` are constants for the compiler. */
-__attribute__((always_inline)) static inline void
-number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32_t row,
-                enum value_type type, number_take *take, void *context) {
-    uint64_t first, end = pack_row(&rows, row, &first);
-    double weight = rows.weight ? rows.weight[row] : 1;
-    rows.type = type;
-    if (!rows.feature && numbers->runs) {
-        for (uint32_t i = 0; i < numbers->count; i++)
-            take(context, i, pack_value(&rows, first + numbers->run + i), weight);
-        return;
-    }
-    for (uint64_t i = first; i < end; i++) {
-        uint32_t place = numbers->place[pack_feature(&rows, first, i)];
-        if (place != DICTIONARY_NONE)
-            take(context, place, pack_value(&rows, i), weight);
-    }
-}
-
-__attribute__((always_inline)) static inline void
-number_pass_each(struct number_pass *numbers, number_take *take, void *context) {
-    const struct split *split = numbers->split;
-    for (uint32_t p = 0; p < split->trained; p++) {
-        const struct pack *pack = split->packs[p];
-        if (!pack->table)
-            continue;
-        number_pass_find_places(numbers, pack);
-        for (uint32_t b = 0; b < pack->facts->blocks; b++) {
-            struct pack_rows rows = pack_rows(pack, b);
-            for (uint32_t row = 0; row < rows.rows; row++)
-                if (split_side(split, p, b, row) != ROW_TRAINED)
-                    continue;
-                else if (rows.type == VALUE_FLOAT)
-                    number_pass_row(numbers, rows, row, VALUE_FLOAT, take, context);
-                else
-                    number_pass_row(numbers, rows, row, rows.type, take, context);
-        }
-    }
-}
-
 /* ---- sums ---- */
 
 #define UNIT_BITS 62
@@ -125,38 +55,93 @@ static inline void add_term(struct units *units, double term) {
     units->sum += (int64_t)(term * units->unit);
 }
 
-static void see_number(void *context, uint32_t place, double value, double weight) {
-    struct column_sum *sum = (struct column_sum *)context + place;
-    (void)weight;
-    see_term(&sum->numbers, value);
-    sum->values++;
+/* What a pass over the rows does with each number. */
+enum pass_step { STEP_SEE, STEP_ADD, STEP_SEE_WEIGHTED, STEP_ADD_WEIGHTED, STEP_KEEP };
+
+/* The step is a constant for the compiler. `weight` is that of the number's row. */
+__attribute__((always_inline)) static inline void
+take_number(struct column_sum *sum, enum pass_step step, double value, double weight) {
+    if (step == STEP_KEEP)
+        sum->value[sum->filled++] = value;
+    else if (step == STEP_SEE || step == STEP_SEE_WEIGHTED)
+        sum->values++;
+    if (step == STEP_SEE) {
+        see_term(&sum->numbers, value);
+    } else if (step == STEP_ADD) {
+        add_term(&sum->numbers, value);
+    } else if (step == STEP_SEE_WEIGHTED) {
+        see_term(&sum->numbers, value * weight);
+        see_term(&sum->weights, weight);
+    } else if (step == STEP_ADD_WEIGHTED && sum->numbers.unit != 0) {
+        add_term(&sum->numbers, value * weight);
+        add_term(&sum->weights, weight);
+    }
 }
 
-static void add_number(void *context, uint32_t place, double value, double weight) {
-    struct column_sum *sum = (struct column_sum *)context + place;
-    (void)weight;
-    add_term(&sum->numbers, value);
+/* ---- a pass over the numbers of some columns, in the rows that are trained on ---- */
+
+/* Columns [first, first + count) of the table. */
+struct number_pass {
+    const struct split *split;
+    uint32_t first, count;
+    uint32_t *place; /* scratch; free() it at the end */
+    uint32_t run;    /* of the pack: its first feature that has a place, if they follow in order */
+    bool runs;
+};
+
+static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
+    numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
+    for (uint32_t i = 0; i < pack->facts->features; i++) {
+        uint32_t place = pack->column[i] - numbers->first;
+        bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
+        numbers->place[i] = here ? place : DICTIONARY_NONE;
+    }
+    numbers->run = 0;
+    while (numbers->run < pack->facts->features && numbers->place[numbers->run])
+        numbers->run++;
+    numbers->runs = numbers->run + (uint64_t)numbers->count <= pack->facts->features;
+    for (uint32_t i = 0; numbers->runs && i < numbers->count; i++)
+        numbers->runs = numbers->place[numbers->run + i] == i;
 }
 
-static void see_weighted(void *context, uint32_t place, double value, double weight) {
-    struct column_sum *sum = (struct column_sum *)context + place;
-    see_term(&sum->numbers, value * weight);
-    see_term(&sum->weights, weight);
-    sum->values++;
-}
-
-static void add_weighted(void *context, uint32_t place, double value, double weight) {
-    struct column_sum *sum = (struct column_sum *)context + place;
-    if (sum->numbers.unit == 0)
+/* Type and step are constants for the compiler. */
+__attribute__((always_inline)) static inline void
+number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32_t row,
+                enum value_type type, enum pass_step step, struct column_sum *sums) {
+    uint64_t first, end = pack_row(&rows, row, &first);
+    double weight = rows.weight ? rows.weight[row] : 1;
+    rows.type = type;
+    if (!rows.feature && numbers->runs) {
+        for (uint32_t i = 0; i < numbers->count; i++)
+            take_number(&sums[i], step, pack_value(&rows, first + numbers->run + i), weight);
         return;
-    add_term(&sum->numbers, value * weight);
-    add_term(&sum->weights, weight);
+    }
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t place = numbers->place[pack_feature(&rows, first, i)];
+        if (place != DICTIONARY_NONE)
+            take_number(&sums[place], step, pack_value(&rows, i), weight);
+    }
 }
 
-static void keep_number(void *context, uint32_t place, double value, double weight) {
-    struct column_sum *sum = (struct column_sum *)context + place;
-    (void)weight;
-    sum->value[sum->filled++] = value;
+__attribute__((always_inline)) static inline void
+number_pass_each(struct number_pass *numbers, enum pass_step step, struct column_sum *sums) {
+    const struct split *split = numbers->split;
+    for (uint32_t p = 0; p < split->trained; p++) {
+        const struct pack *pack = split->packs[p];
+        if (!pack->table)
+            continue;
+        number_pass_find_places(numbers, pack);
+        for (uint32_t b = 0; b < pack->facts->blocks; b++) {
+            struct pack_rows rows = pack_rows(pack, b);
+            for (uint32_t row = 0; row < rows.rows; row++)
+                if (split_side(split, p, b, row) != ROW_TRAINED)
+                    continue;
+                else if (rows.type == VALUE_FLOAT)
+                    number_pass_row(numbers, rows, row, VALUE_FLOAT, step, sums);
+                else
+                    number_pass_row(numbers, rows, row, rows.type, step, sums);
+        }
+    }
 }
 
 /* The sums of some columns of a table. */
@@ -166,13 +151,6 @@ struct column_sums {
     uint32_t bins;
     struct column_sum sum[COLUMNS_MOST];
 };
-
-/* To the 24 digits of a float: data that is otherwise stored as floats stays so. */
-static double rounded(double mean) {
-    int exponent;
-    double digits = frexp(mean, &exponent);
-    return ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
-}
 
 static int compare_values(const void *a, const void *b) {
     const double *x = a, *y = b;
@@ -204,7 +182,7 @@ static void find_edges(struct column_sum *sum, uint32_t bins, struct table_colum
 static void bin_columns(struct column_sums *sums) {
     for (uint32_t i = 0; i < sums->numbers.count; i++)
         sums->sum[i].value = memory_new(sums->sum[i].values, sizeof(double));
-    number_pass_each(&sums->numbers, keep_number, sums->sum);
+    number_pass_each(&sums->numbers, STEP_KEEP, sums->sum);
     for (uint32_t i = 0; i < sums->numbers.count; i++) {
         if (sums->sum[i].values)
             find_edges(&sums->sum[i], sums->bins, &sums->table->column[sums->numbers.first + i]);
@@ -212,58 +190,38 @@ static void bin_columns(struct column_sums *sums) {
     }
 }
 
-static void choose_units(struct column_sums *sums) {
+/* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */
+static void sum_rows(struct column_sums *sums, bool weighted) {
+    memset(sums->sum, 0, sizeof sums->sum);
+    if (weighted)
+        number_pass_each(&sums->numbers, STEP_SEE_WEIGHTED, sums->sum);
+    else
+        number_pass_each(&sums->numbers, STEP_SEE, sums->sum);
     for (uint32_t i = 0; i < sums->numbers.count; i++) {
         choose_unit(&sums->sum[i].numbers);
         choose_unit(&sums->sum[i].weights);
     }
+    if (weighted)
+        number_pass_each(&sums->numbers, STEP_ADD_WEIGHTED, sums->sum);
+    else
+        number_pass_each(&sums->numbers, STEP_ADD, sums->sum);
 }
 
-static void sum_rows(struct column_sums *sums) {
-    memset(sums->sum, 0, sizeof sums->sum);
-    number_pass_each(&sums->numbers, see_number, sums->sum);
-    choose_units(sums);
-    number_pass_each(&sums->numbers, add_number, sums->sum);
-}
-
-static void sum_weighted_rows(struct column_sums *sums) {
-    memset(sums->sum, 0, sizeof sums->sum);
-    number_pass_each(&sums->numbers, see_weighted, sums->sum);
-    choose_units(sums);
-    number_pass_each(&sums->numbers, add_weighted, sums->sum);
-}
-
-static double mean_of(const struct units *numbers, double of) {
-    return rounded((double)numbers->sum / of / numbers->unit);
-}
-
-/* Columns without a number in any row whose weight is not 0 keep the plain mean. */
-static void find_weighted_means(struct column_sums *sums) {
-    sum_weighted_rows(sums);
+/* Means are rounded to the 24 digits of a float: data that is otherwise stored as floats stays so.
+ * Columns without a number in any row whose weight is not 0 keep the plain mean. */
+static void find_means(struct column_sums *sums, bool weighted) {
+    sum_rows(sums, weighted);
     for (uint32_t i = 0; i < sums->numbers.count; i++) {
         const struct column_sum *sum = &sums->sum[i];
-        if (sum->weights.sum)
-            sums->table->column[sums->numbers.first + i].mean =
-                mean_of(&sum->numbers, (double)sum->weights.sum / sum->weights.unit);
+        if (weighted ? sum->weights.sum == 0 : sum->values == 0)
+            continue;
+        double rows = weighted ? (double)sum->weights.sum / sum->weights.unit : (double)sum->values;
+        double mean = (double)sum->numbers.sum / rows / sum->numbers.unit;
+        int exponent;
+        double digits = frexp(mean, &exponent);
+        sums->table->column[sums->numbers.first + i].mean =
+            ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
     }
-}
-
-static void find_means(struct column_sums *sums) {
-    sum_rows(sums);
-    for (uint32_t i = 0; i < sums->numbers.count; i++) {
-        const struct column_sum *sum = &sums->sum[i];
-        if (sum->values)
-            sums->table->column[sums->numbers.first + i].mean =
-                mean_of(&sum->numbers, (double)sum->values);
-    }
-}
-
-static void sum_columns(struct column_sums *sums) {
-    find_means(sums);
-    if (sums->numbers.split->trained_weighted)
-        find_weighted_means(sums);
-    if (sums->bins)
-        bin_columns(sums);
 }
 
 /* Threads take some columns each. */
@@ -275,24 +233,29 @@ struct column_queue {
     uint32_t next;
 };
 
-static uint32_t take_columns(struct column_queue *work, uint32_t *first) {
-    pthread_mutex_lock(&work->mutex);
-    *first = work->next;
-    uint32_t left = work->table->columns - *first, count = left < work->step ? left : work->step;
-    work->next += count;
-    pthread_mutex_unlock(&work->mutex);
-    return count;
-}
-
-static void *sum_in_thread(void *argument) {
-    struct column_queue *work = argument;
+static void *sum_columns(void *argument) {
+    struct column_queue *queue = argument;
     struct column_sums *sums = memory_new(1, sizeof *sums);
-    sums->numbers.split = work->split;
-    sums->table = work->table;
-    sums->bins = work->bins;
-    while ((sums->numbers.count = take_columns(work, &sums->numbers.first)))
-        sum_columns(sums);
-    free(sums->numbers.place);
+    struct number_pass *numbers = &sums->numbers;
+    numbers->split = queue->split;
+    sums->table = queue->table;
+    sums->bins = queue->bins;
+    for (;;) {
+        pthread_mutex_lock(&queue->mutex);
+        uint32_t left = queue->table->columns - queue->next;
+        numbers->first = queue->next;
+        numbers->count = left < queue->step ? left : queue->step;
+        queue->next += numbers->count;
+        pthread_mutex_unlock(&queue->mutex);
+        if (!numbers->count)
+            break;
+        find_means(sums, false);
+        if (queue->split->trained_weighted)
+            find_means(sums, true);
+        if (sums->bins)
+            bin_columns(sums);
+    }
+    free(numbers->place);
     free(sums);
     return NULL;
 }
@@ -301,10 +264,10 @@ void column_stats_find(struct table *table, const struct split *split, uint32_t 
                        unsigned threads) {
     threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
     uint32_t each = table->columns / threads + (table->columns % threads != 0);
-    struct column_queue work = {.split = split,
-                                .table = table,
-                                .bins = bins,
-                                .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
-                                .mutex = PTHREAD_MUTEX_INITIALIZER};
-    threads_run(threads, sum_in_thread, &work);
+    struct column_queue queue = {.split = split,
+                                 .table = table,
+                                 .bins = bins,
+                                 .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
+                                 .mutex = PTHREAD_MUTEX_INITIALIZER};
+    threads_run(threads, sum_columns, &queue);
 }

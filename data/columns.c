@@ -50,13 +50,6 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p, uint32_t 
     return true;
 }
 
-static bool add_whole_pack(struct column_builder *builder, uint32_t p, uint32_t *of_pack) {
-    for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++)
-        if (!add_feature(builder, p, i, of_pack))
-            return false;
-    return true;
-}
-
 /* The features of a pack are numbered by first appearance already. */
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
     const struct pack *pack = builder->split->packs[0];
@@ -69,16 +62,6 @@ static void take_only_pack(struct columns *columns, struct column_builder *build
         memcpy(builder->id, pack->id, columns->count * sizeof *builder->id);
 }
 
-/* A feature that only held-out rows of one pack have may be a column because of rows of another. */
-static void find_others(const struct column_builder *builder, struct columns *columns) {
-    for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = builder->split->packs[p];
-        for (uint32_t i = 0; i < pack->facts->features; i++)
-            if (columns->of_pack[p][i] == DICTIONARY_NONE)
-                columns->of_pack[p][i] = dictionary_find(&builder->dictionary, pack->id[i]);
-    }
-}
-
 static int number_packs(struct columns *columns, struct column_builder *builder) {
     const struct split *split = builder->split;
     for (uint32_t p = 0; p < columns->packs; p++) {
@@ -86,8 +69,9 @@ static int number_packs(struct columns *columns, struct column_builder *builder)
         uint32_t *of_pack = columns->of_pack[p] = memory_new(features, sizeof *of_pack);
         for (uint32_t i = 0; i < features; i++)
             of_pack[i] = DICTIONARY_NONE;
-        bool fits = split->side[p] ? add_split_pack(builder, p, of_pack)
-                                   : add_whole_pack(builder, p, of_pack);
+        bool fits = !split->side[p] || add_split_pack(builder, p, of_pack);
+        for (uint32_t i = 0; !split->side[p] && i < features && fits; i++)
+            fits = add_feature(builder, p, i, of_pack);
         if (!fits)
             return error_set(ERROR_DATA, "the data has more than %u different features",
                              FEATURES_MAX);
@@ -95,7 +79,14 @@ static int number_packs(struct columns *columns, struct column_builder *builder)
     columns->count = builder->dictionary.count;
     builder->id = memory_new(columns->count, sizeof *builder->id);
     memcpy(builder->id, builder->dictionary.id, columns->count * sizeof *builder->id);
-    find_others(builder, columns);
+    /* A feature that only held-out rows of one pack have may be a column because of rows of
+     * another.
+     */
+    for (uint32_t p = 0; p < columns->packs; p++)
+        for (uint32_t i = 0; i < split->packs[p]->facts->features; i++)
+            if (columns->of_pack[p][i] == DICTIONARY_NONE)
+                columns->of_pack[p][i] =
+                    dictionary_find(&builder->dictionary, split->packs[p]->id[i]);
     return 0;
 }
 
@@ -246,16 +237,6 @@ static int check_ids(const struct columns *columns, const struct split *split) {
     return 0;
 }
 
-static void column_builder_release(struct column_builder *builder) {
-    for (uint32_t p = 0; p < builder->split->count; p++)
-        free(builder->trained[p]);
-    free(builder->trained);
-    free(builder->id);
-    free(builder->values);
-    bytes_release(&builder->order);
-    dictionary_release(&builder->dictionary);
-}
-
 int columns_find(struct columns *columns, const struct split *split,
                  const struct set_options *options) {
     *columns = (struct columns){.packs = split->count};
@@ -278,7 +259,13 @@ int columns_find(struct columns *columns, const struct split *split,
         if (!code)
             code = check_ids(columns, split);
     }
-    column_builder_release(&builder);
+    for (uint32_t p = 0; p < split->count; p++)
+        free(builder.trained[p]);
+    free(builder.trained);
+    free(builder.id);
+    free(builder.values);
+    bytes_release(&builder.order);
+    dictionary_release(&builder.dictionary);
     return code;
 }
 

@@ -138,26 +138,15 @@ bool csv_is_missing(const struct format *format, const char *cell, size_t length
 
 /* ---- labels ---- */
 
-/* A text is a label that is missing only if the job says so: "none" may be a class. */
-static bool label_is_missing(const struct format *format, const char *cell) {
-    const char *const *words = format->options->missing;
-    return !*cell || (words && *words && csv_is_missing(format, cell, strlen(cell)));
-}
-
-/* Labels are printed one a line. */
-static bool reject_broken_label(const struct csv_line *line, uint32_t column) {
-    char name[COLUMN_TEXT];
-    return batch_reject(line->batch, line->number, "%s: the label has a line break in it",
-                        describe_column(line->format, column, name));
-}
-
 static bool take_label(struct csv_line *line, uint32_t column) {
     const struct format *format = line->format;
     char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, format->delimiter);
     if (!cell)
         return reject_quote(line, column);
     if (line->last > line->number && strchr(cell, '\n'))
-        return reject_broken_label(line, column);
+        return batch_reject(
+            line->batch, line->number, "%s: the label has a line break in it",
+            describe_column(format, column, name)); /* they are printed one a line */
     line->label = NAN;
     if (format->options->separator) {
         line->label_text = cell;
@@ -168,7 +157,9 @@ static bool take_label(struct csv_line *line, uint32_t column) {
         return true;
     }
     line->label = NAN;
-    if (!label_is_missing(format, cell)) {
+    /* A text is a label that is missing only if the job says so: "none" may be a class. */
+    const char *const *words = format->options->missing;
+    if (*cell && !(words && *words && csv_is_missing(format, cell, strlen(cell)))) {
         line->label_text = cell;
         return true;
     }
@@ -229,12 +220,6 @@ static bool unusual_number(struct csv_line *line, uint32_t column, double *value
     *value = NAN;
     line->missing++;
     return true;
-}
-
-static inline bool take_number(struct csv_line *line, uint32_t column, double *value) {
-    return (!line->format->decimal_comma &&
-            usual_cell(&line->at, line->end, line->format->delimiter, value)) ||
-           unusual_number(line, column, value);
 }
 
 /* ---- categories ---- */
@@ -372,7 +357,10 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
         const struct csv_column *column = &format->column[i];
         if (!line.at)
             return reject_count(&line, i, false);
-        if (!(column->kind == COLUMN_NUMBER ? take_number(&line, i, value + column->place)
+        bool usual = column->kind == COLUMN_NUMBER && !format->decimal_comma &&
+                     usual_cell(&line.at, end, format->delimiter, value + column->place);
+        if (!usual &&
+            !(column->kind == COLUMN_NUMBER ? unusual_number(&line, i, value + column->place)
                                             : take_other(&line, i)))
             return false;
     }

@@ -1,5 +1,6 @@
 /* What the first line of a CSV file says about all the others. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -107,12 +108,6 @@ bool csv_is_number(const char *text) {
  * error that says what to do. So in doubt the line is a row: it is one if any cell may be a value.
  */
 
-static bool begins_as_number(const char *cell) {
-    cell += *cell == '-' || *cell == '+';
-    cell += *cell == '.';
-    return isdigit((unsigned char)*cell);
-}
-
 /* Whether a cell stands for an unknown number, or is a number for other programs: "NA", "nan",
  * "inf". */
 static bool stands_for_number(const char *cell) {
@@ -125,46 +120,38 @@ static bool stands_for_number(const char *cell) {
     return *end == '\0';
 }
 
-static bool has_letter(const char *cell) {
-    for (; *cell; cell++)
-        if (isalpha((unsigned char)*cell) || *cell & 0x80)
-            return true;
-    return false;
-}
-
-static bool is_column_name(const char *cell) {
-    return has_letter(cell) && !begins_as_number(cell) && !stands_for_number(cell);
-}
-
-/* Whether all cells are names of columns, or empty as that of an index often is. */
+/* Whether all cells are names of columns, or empty as that of an index often is. A name has a
+ * letter, and neither begins as a number nor stands for one. */
 static bool are_names(const struct csv_cells *line) {
     uint32_t names = 0;
     for (uint32_t i = 0; i < line->count; i++) {
-        if (is_column_name(line->cell[i]))
-            names++;
-        else if (*line->cell[i])
+        const char *cell = line->cell[i], *first = cell;
+        bool letter = false;
+        for (const char *p = cell; *p && !letter; p++)
+            letter = isalpha((unsigned char)*p) || *p & 0x80;
+        first += *first == '-' || *first == '+';
+        first += *first == '.';
+        bool name = letter && !isdigit((unsigned char)*first) && !stands_for_number(cell);
+        if (!name && *cell)
             return false;
+        names += name;
     }
     return names > 0;
 }
 
-/* Whether a line has a number under a name of the first, with whatever decimal point. */
-static bool has_number_below(const struct csv_cells *line, const struct csv_cells *first) {
-    double value;
-    for (uint32_t i = 0; i < line->count && i < first->count; i++)
-        if (*first->cell[i] &&
-            (number_of_text(line->cell[i], &value) || csv_has_decimal_comma(line->cell[i])))
-            return true;
-    return false;
-}
-
-/* Names above texts only may be an ordinary row: a header needs a number below one of its names. */
+/* Names above texts only may be an ordinary row: a header needs a number, with whatever decimal
+ * point, below one of its names. */
 static bool fits_below(const struct text_line *second, const struct csv_cells *first,
                        char delimiter) {
     struct csv_cells cells = {.path = first->path};
     if (!second->length)
         return true; /* there is no other line in sight */
-    bool fits = split_cells(&cells, second, delimiter) || has_number_below(&cells, first);
+    bool fits = split_cells(&cells, second, delimiter);
+    for (uint32_t i = 0; !fits && i < cells.count && i < first->count; i++) {
+        double value;
+        fits = *first->cell[i] &&
+               (number_of_text(cells.cell[i], &value) || csv_has_decimal_comma(cells.cell[i]));
+    }
     error_clear(); /* a line that is malformed will be reported as one */
     cells_release(&cells);
     return fits;
@@ -185,22 +172,21 @@ static bool asks_for_names(const struct source_options *options) {
            list_has_name(options->numbers) || list_has_name(options->categories);
 }
 
-/* Whether a line names the columns of the table: all, or most where some may be missing. */
-static bool names_columns(const struct source_options *options, const struct csv_cells *first) {
-    uint32_t used, named;
-    if (!options->table)
-        return false;
-    named = csv_count_named(options->table, first, &used);
-    return used && (named == used || (2 * named >= used && are_names(first) &&
-                                      options->missing_columns == MISSING_COLUMNS_MISSING));
-}
-
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
                       const struct format *format) {
-    if (format->options->header != CSV_HEADER_AUTO)
-        return format->options->header == CSV_HEADER_YES;
-    return asks_for_names(format->options) || names_columns(format->options, first) ||
-           (are_names(first) && fits_below(second, first, format->delimiter));
+    const struct source_options *options = format->options;
+    if (options->header != CSV_HEADER_AUTO)
+        return options->header == CSV_HEADER_YES;
+    if (asks_for_names(options))
+        return true;
+    bool names = are_names(first);
+    if (options->table) { /* its columns are named: all, or most where some may be missing */
+        uint32_t used, named = csv_count_named(options->table, first, &used);
+        bool may_lack = options->missing_columns == MISSING_COLUMNS_MISSING;
+        if (used && (named == used || (may_lack && names && 2 * named >= used)))
+            return true;
+    }
+    return names && fits_below(second, first, format->delimiter);
 }
 
 /* ---- columns ---- */
@@ -249,12 +235,6 @@ static int find_label(struct format *format, const struct csv_cells *first) {
     return csv_check_count(format, first, options->columns);
 }
 
-/* Whether a name in a list need not be that of a column here: it may be one of another file.
- * Numbers are those of the first. */
-static bool may_lack(const struct source_options *options, const char *name) {
-    return options->adds_columns && (options->table || !csv_is_number(name));
-}
-
 /* Gives the columns of a list their kind, which no other list may have told. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
@@ -262,7 +242,9 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         uint32_t column = format->options->table && csv_is_number(*name)
                               ? first->count
                               : csv_find_column(first, format->header, *name);
-        if (column == first->count && may_lack(format->options, *name))
+        /* It may be a column of another file. Numbers are those of the first. */
+        if (column == first->count && format->options->adds_columns &&
+            (format->options->table || !csv_is_number(*name)))
             continue;
         if (column == first->count)
             return csv_no_column(first, format->header, what, *name);
@@ -308,12 +290,10 @@ static void tell_of_categories(const struct format *format, const char *path) {
         const struct table_column *column = &format->table->column[i];
         if (!column->found || column->kind != COLUMN_CATEGORY)
             continue;
-        char *before = list;
-        list = before ? memory_format("%s, ", before) : memory_copy_string("");
-        free(before);
-        before = list;
-        list = column->name ? memory_format("%s%.100s", before, column->name)
-                            : memory_format("%s%u", before, i + 1);
+        char number[16], *before = list;
+        snprintf(number, sizeof number, "%u", i + 1);
+        list = memory_format("%s%s%.100s", before ? before : "", before ? ", " : "",
+                             column->name ? column->name : number);
         free(before);
     }
     if (list)
@@ -337,23 +317,6 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
     if (!code)
         tell_of_categories(format, first->path);
     return code;
-}
-
-/* Gives all columns their kinds. */
-static int find_kinds(struct format *format, const struct csv_cells *first,
-                      const struct text_line *text) {
-    bool *known = memory_new(first->count, sizeof *known);
-    if (format->label < first->count)
-        known[format->label] = true;
-    int code = csv_find_kinds(format, first, text, known);
-    free(known);
-    return code;
-}
-
-static void keep_names(struct format *format, const struct csv_cells *first) {
-    format->names = memory_new(first->count + 1, sizeof *format->names);
-    for (uint32_t i = 0; i < first->count; i++)
-        format->names[i] = memory_copy_string(first->cell[i]);
 }
 
 static void keep_words(struct format *format) {
@@ -383,8 +346,13 @@ static int make_table(struct format *format, const struct csv_cells *first,
     for (uint32_t i = 0; format->header && i < first->count; i++)
         table_set_name(&format->table->column[i], first->cell[i]);
     int code = find_label(format, first);
-    if (!code)
-        code = find_kinds(format, first, text);
+    if (!code) {
+        bool *known = memory_new(first->count, sizeof *known);
+        if (format->label < first->count)
+            known[format->label] = true;
+        code = csv_find_kinds(format, first, text, known);
+        free(known);
+    }
     if (!code && order_of(format))
         csv_number_as(format->table, order_of(format), first);
     for (uint32_t i = 0; !code && i < format->table->columns; i++) {
@@ -466,7 +434,9 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         warn_of_names(format, &first, behind);
     }
     if (!code && format->header)
-        keep_names(format, &first);
+        format->names = memory_new(first.count + 1, sizeof *format->names);
+    for (uint32_t i = 0; format->names && i < first.count; i++)
+        format->names[i] = memory_copy_string(first.cell[i]);
     cells_release(&first);
     return code;
 }

@@ -170,21 +170,18 @@ static uint32_t match_weight(const struct format *format, struct column_match *m
     return at;
 }
 
-static struct table_column *new_column(struct table *table, const char *name) {
-    table->column = memory_resize(table->column, table->columns + (size_t)1, sizeof *table->column);
-    struct table_column *column = &table->column[table->columns++];
-    *column = (struct table_column){
-        .name = memory_copy_string(name), .place = COLUMN_NOWHERE, .mean = NAN};
-    return column;
-}
-
 /* The table's column that the file's column `i` is, which becomes one if there is none. */
 static struct table_column *column_for(struct format *format, struct column_match *match,
                                        uint32_t i) {
+    struct table *table = format->table;
     if (match->taken[i] != NOWHERE)
-        return &format->table->column[match->taken[i]];
-    match->taken[i] = format->table->columns;
-    return new_column(format->table, match->name[i]);
+        return &table->column[match->taken[i]];
+    match->taken[i] = table->columns++;
+    table->column = memory_resize(table->column, table->columns, sizeof *table->column);
+    struct table_column *column = &table->column[match->taken[i]];
+    *column = (struct table_column){
+        .name = memory_copy_string(match->name[i]), .place = COLUMN_NOWHERE, .mean = NAN};
+    return column;
 }
 
 /* Adds the columns of the file that the table lacks, of the kinds that they are found to have. */
@@ -192,16 +189,18 @@ static int add_columns(struct format *format, struct column_match *match,
                        const struct csv_cells *first, const struct text_line *text) {
     struct format kinds = *format;
     bool *known = memory_new(first->count, sizeof *known), *added = memory_new(first->count, 1);
+    bool some = false;
     kinds.table = table_new(first->count);
     for (uint32_t i = 0; i < first->count; i++) {
         uint32_t number = match->taken[i];
         added[i] = number != NO_FEATURE && table_lacks(format->table, number);
+        some |= added[i];
         known[i] = !added[i];
         kinds.table->column[i].name = memory_copy_string(match->name[i]);
         if (number < format->table->columns && known[i])
             kinds.table->column[i].kind = format->table->column[number].kind;
     }
-    int code = csv_find_kinds(&kinds, first, text, known);
+    int code = some ? csv_find_kinds(&kinds, first, text, known) : 0;
     for (uint32_t i = 0; i < first->count && !code; i++)
         if (added[i]) {
             struct table_column *column = column_for(format, match, i);
@@ -212,14 +211,6 @@ static int add_columns(struct format *format, struct column_match *match,
     free(known);
     free(added);
     return code;
-}
-
-/* Whether the file has a column that the table lacks. */
-static bool has_others(const struct column_match *match) {
-    for (uint32_t i = 0; i < match->count; i++)
-        if (match->taken[i] != NO_FEATURE && table_lacks(match->table, match->taken[i]))
-            return true;
-    return false;
 }
 
 /* Finds the columns that features are made of. A line that names none of them is probably a row: to
@@ -252,7 +243,7 @@ static int match_by_name(struct format *format, struct column_match *match,
         code = csv_no_column(first, true, "take the label from", label);
     if (!code && format->options->weight && weight == NOWHERE)
         code = csv_no_column(first, true, "take the weight from", format->options->weight);
-    if (!code && format->options->adds_columns && has_others(match))
+    if (!code && format->options->adds_columns)
         code = add_columns(format, match, first, text);
     if (!code)
         tell_of_others(match, first, format->label, weight);
@@ -336,21 +327,16 @@ const char *csv_label_before(const struct table *order, const struct csv_cells *
     return found;
 }
 
-/* The new number of each column of the file, and how many numbers there are. */
-static uint32_t number_after(struct column_match *match) {
-    uint32_t columns = match->table->columns;
-    for (uint32_t i = 0; i < match->table->columns; i++)
-        match_column(match, i);
-    for (uint32_t i = 0; i < match->count; i++)
-        if (match->taken[i] == NOWHERE)
-            match->taken[i] = columns++;
-    return columns;
-}
-
 void csv_number_as(struct table *table, const struct table *order, const struct csv_cells *first) {
     struct column_match match;
     column_match_init(&match, order, first);
-    struct table *numbered = table_new(number_after(&match));
+    uint32_t columns = order->columns;
+    for (uint32_t i = 0; i < order->columns; i++)
+        match_column(&match, i);
+    for (uint32_t i = 0; i < first->count; i++)
+        if (match.taken[i] == NOWHERE)
+            match.taken[i] = columns++;
+    struct table *numbered = table_new(columns);
     for (uint32_t i = 0; i < order->columns; i++) {
         struct table_column *column = &numbered->column[i];
         column->kind = COLUMN_SKIPPED; /* unless the file has it */
@@ -363,12 +349,11 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
         *column = table->column[i];
         table->column[i] = (struct table_column){0};
     }
-    struct table_column *column = table->column;
-    uint32_t columns = table->columns;
+    const struct table old = *table;
     table->column = numbered->column;
     table->columns = numbered->columns;
-    numbered->column = column;
-    numbered->columns = columns;
+    numbered->column = old.column;
+    numbered->columns = old.columns;
     table_free(numbered);
     column_match_release(&match);
 }

@@ -33,17 +33,15 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-static uint64_t hash_label(const struct source_rows *rows, uint32_t row) {
-    const char *text = rows->label_text ? rows->label_text[row] : NULL;
-    if (text)
-        return mix(hash64(text, strlen(text)) + OF_TEXT);
-    return isnan(rows->label[row]) ? 0 : mix(bits_of(rows->label[row]) + OF_NUMBER);
-}
-
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
-    uint64_t sum = hash_label(rows, row), values = rows->start[row + 1] - rows->start[row];
+    const char *text = rows->label_text ? rows->label_text[row] : NULL;
+    uint64_t values = rows->start[row + 1] - rows->start[row], sum = 0;
     const uint64_t *id = source_row_seeded_ids(rows, row);
     const double *value = rows->value + rows->start[row];
+    if (text)
+        sum = mix(hash64(text, strlen(text)) + OF_TEXT);
+    else if (!isnan(rows->label[row]))
+        sum = mix(bits_of(rows->label[row]) + OF_NUMBER);
     for (uint64_t i = 0; i < values; i++)
         if (value[i] != 0)
             sum += mix(mix(id[i] + OF_ID) ^ bits_of(value[i]));
@@ -109,16 +107,6 @@ static int look_at_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
-static int fold_error(const struct holdout_pick *pick, const struct class_place *place,
-                      const char *class) {
-    return error_set(
-        ERROR_DATA,
-        "`folds`: all rows of class \"%.100s\", %llu, are in fold %u of %u, so the rest "
-        "has one class alone: take another `seed` or other `folds`, or choose by "
-        "`holdout`",
-        class, (unsigned long long)place->rows, place->fold, pick->folds);
-}
-
 #define NAMES_MOST 5
 
 /* Gathers the classes that one fold has alone. */
@@ -134,7 +122,12 @@ static int look_at_class(struct lone_classes *lone, const struct class_place *pl
     if (!place->fold)
         return 0;
     if (lone->two_classes)
-        return fold_error(lone->pick, place, class);
+        return error_set(
+            ERROR_DATA,
+            "`folds`: all rows of class \"%.100s\", %llu, are in fold %u of %u, so the rest "
+            "has one class alone: take another `seed` or other `folds`, or choose by "
+            "`holdout`",
+            class, (unsigned long long)place->rows, place->fold, lone->pick->folds);
     if (lone->count++ < NAMES_MOST) {
         char *before = lone->names;
         lone->names = memory_format("%s%s\"%.100s\" in fold %u", before ? before : "",

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,14 +52,6 @@ static const struct foreign {
     {"\xfe\xff", 2, "text in UTF-16", BY_ICONV},
 };
 
-/* Some beginnings are of letters that a text may begin with. */
-static bool is_text(const char *bytes, size_t length) {
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)bytes[i] < ' ' && !memchr("\t\r\n", bytes[i], 3))
-            return false;
-    return isalpha((unsigned char)bytes[0]);
-}
-
 /* The command with the file's name. */
 static char *command_for(const char *command, const char *path) {
     char *text = memory_copy_string("");
@@ -76,39 +67,46 @@ static char *command_for(const char *command, const char *path) {
     return text;
 }
 
-static int foreign_error(const char *path, const struct foreign *format) {
-    char *command = command_for(format->command, path);
-    error_set(ERROR_DATA,
-              "%s is %s, which is not read: give CSV, LIBSVM, IDX or .npy, plain or as .gz or "
-              ".zst; this converts it: %s",
-              path, format->name, command);
-    free(command);
-    return ERROR_DATA;
-}
-
 int foreign_check(const char *path, const void *bytes, size_t length) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (length >= formats[i].length && !memcmp(bytes, formats[i].bytes, formats[i].length) &&
-            !is_text(bytes, length))
-            return foreign_error(path, &formats[i]);
+    const char *first = bytes;
+    bool text = length && isalpha((unsigned char)*first); /* some beginnings are of letters */
+    for (size_t i = 0; i < length && text; i++)
+        text = (unsigned char)first[i] >= ' ' || memchr("\t\r\n", first[i], 3);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats && !text; i++) {
+        const struct foreign *format = &formats[i];
+        if (length < format->length || memcmp(bytes, format->bytes, format->length))
+            continue;
+        char *command = command_for(format->command, path);
+        error_set(ERROR_DATA,
+                  "%s is %s, which is not read: give CSV, LIBSVM, IDX or .npy, plain or as .gz or "
+                  ".zst; this converts it: %s",
+                  path, format->name, command);
+        free(command);
+        return ERROR_DATA;
+    }
     return 0;
 }
 
+/* How what is at an address is read, by the beginning of its scheme; the last is that of all
+ * others.
+ */
+static const struct {
+    const char *scheme, *before, *behind;
+} readers[] = {{"s3", "aws s3 cp ", " -"},
+               {"gs", "gsutil cat ", ""},
+               {"hdfs", "hdfs dfs -cat ", ""},
+               {"", "curl -fsS ", ""}};
+
 int foreign_check_path(const char *path) {
-    size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+");
+    size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+"), i = 0;
     if (scheme < 2 || strncmp(path + scheme, "://", 3) != 0)
         return 0;
-    const char *get = !strncmp(path, "s3", 2)     ? "aws s3 cp %s -"
-                      : !strncmp(path, "gs", 2)   ? "gsutil cat %s"
-                      : !strncmp(path, "hdfs", 4) ? "hdfs dfs -cat %s"
-                                                  : "curl -fsS %s";
-    char command[512];
-    snprintf(command, sizeof command, "%.*s%.200s%s", (int)strcspn(get, "%"), get, path,
-             strchr(get, '%') + 2);
+    while (strncmp(path, readers[i].scheme, strlen(readers[i].scheme)))
+        i++;
     return error_set(ERROR_DATA,
                      "%s is an address and no file: copy what is there first, or read it from "
-                     "standard input: give - as the data, as in `%s | dml-coordinator ...`",
-                     path, command);
+                     "standard input: give - as the data, as in `%s%.200s%s | dml-coordinator ...`",
+                     path, readers[i].before, path, readers[i].behind);
 }
 
 /* ---- the text of a file ---- */
@@ -276,14 +274,6 @@ static int damaged(const struct input *input, const char *kind, const char *why)
                      (unsigned long long)(input->stored_bytes - (input->end - input->at)), why);
 }
 
-static int read_plain(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
-    size_t there = input->end - input->at;
-    *length = there < capacity ? there : capacity;
-    memcpy(buffer, input->stored + input->at, *length);
-    input->at += *length;
-    return 0;
-}
-
 /* A .gz may have several members, one after the other. */
 static int read_gzip(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
     z_stream *gzip = &input->gzip;
@@ -315,14 +305,15 @@ static int read_zstd(struct input *input, uint8_t *buffer, size_t capacity, size
 }
 
 static int read_some(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
-    switch (input->compression) {
-    case GZIP:
+    size_t there = input->end - input->at;
+    if (input->compression == GZIP)
         return read_gzip(input, buffer, capacity, length);
-    case ZSTANDARD:
+    if (input->compression == ZSTANDARD)
         return read_zstd(input, buffer, capacity, length);
-    default:
-        return read_plain(input, buffer, capacity, length);
-    }
+    *length = there < capacity ? there : capacity;
+    memcpy(buffer, input->stored + input->at, *length);
+    input->at += *length;
+    return 0;
 }
 
 int input_read(struct input *input, void *buffer, size_t capacity, size_t *length) {

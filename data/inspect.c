@@ -14,11 +14,6 @@
 
 #define LISTED_MAX 20 /* members of a list that are printed for people */
 
-static const char *labels_name(uint32_t labels) {
-    static const char *const name[] = {"binary", "classes", "targets", "ordered", "lists"};
-    return name[labels];
-}
-
 static json_t *integer(uint64_t value) {
     return json_integer((json_int_t)value);
 }
@@ -32,39 +27,24 @@ static json_t *text_list(const char *const *string, uint64_t count, uint64_t ste
 
 static json_t *describe_pack(const struct pack *pack) {
     const struct pack_facts *facts = pack->facts;
-    json_t *object = json_object();
-    json_object_set_new(object, "kind", json_string("pack"));
-    json_object_set_new(object, "version", integer(PACK_VERSION));
-    json_object_set_new(object, "fingerprint", json_string(facts->fingerprint));
-    json_object_set_new(object, "source", text_to_json(pack->source));
-    json_object_set_new(object, "source_hash", json_string(facts->source_hash));
-    json_object_set_new(object, "source_bytes", integer(facts->source_bytes));
-    json_object_set_new(object, "text_bytes", integer(facts->text_bytes));
-    json_object_set_new(object, "bytes", integer(pack->container.length));
-    json_object_set_new(object, "format", json_string(source_format_names[facts->format]));
-    json_object_set_new(object, "rows", integer(facts->rows));
-    json_object_set_new(object, "features", integer(facts->features));
-    json_object_set_new(object, "values", integer(facts->values));
-    json_object_set_new(object, "value_type",
-                        json_string(value_type_name((enum value_type)facts->type)));
-    json_object_set_new(object, "blocks", integer(facts->blocks));
-    if (facts->label_column)
-        json_object_set_new(object, "label_column", integer(facts->label_column));
-    if (facts->label_texts)
-        json_object_set_new(object, "label_texts",
-                            text_list(pack->label_text, facts->label_texts, 1));
-    if (pack->name)
-        json_object_set_new(object, "columns", text_list(pack->name, facts->features, 1));
-    if (facts->weighted)
-        json_object_set_new(object, "weighted", json_true());
-    if (*facts->weights_hash)
-        json_object_set_new(object, "weights_hash", json_string(facts->weights_hash));
-    if (*facts->labels_hash)
-        json_object_set_new(object, "labels_hash", json_string(facts->labels_hash));
-    json_object_set_new(object, "rejected", integer(facts->rejected));
-    if (facts->reasons)
-        json_object_set_new(object, "reasons", text_list(pack->reason, facts->reasons, 1));
-    return object;
+    return json_pack(
+        "{s:s, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:o*, s:o*, s:o*, "
+        "s:o*, s:o*, s:o*, s:I, s:o*}",
+        "kind", "pack", "version", (json_int_t)PACK_VERSION, "fingerprint", facts->fingerprint,
+        "source", text_to_json(pack->source), "source_hash", facts->source_hash, "source_bytes",
+        (json_int_t)facts->source_bytes, "text_bytes", (json_int_t)facts->text_bytes, "bytes",
+        (json_int_t)pack->container.length, "format", source_format_names[facts->format], "rows",
+        (json_int_t)facts->rows, "features", (json_int_t)facts->features, "values",
+        (json_int_t)facts->values, "value_type", value_type_name((enum value_type)facts->type),
+        "blocks", (json_int_t)facts->blocks, "label_column",
+        facts->label_column ? integer(facts->label_column) : NULL, "label_texts",
+        facts->label_texts ? text_list(pack->label_text, facts->label_texts, 1) : NULL, "columns",
+        pack->name ? text_list(pack->name, facts->features, 1) : NULL, "weighted",
+        facts->weighted ? json_true() : NULL, "weights_hash",
+        *facts->weights_hash ? json_string(facts->weights_hash) : NULL, "labels_hash",
+        *facts->labels_hash ? json_string(facts->labels_hash) : NULL, "rejected",
+        (json_int_t)facts->rejected, "reasons",
+        facts->reasons ? text_list(pack->reason, facts->reasons, 1) : NULL);
 }
 
 static int describe_sources(const struct container *container, const struct set_facts *facts,
@@ -79,74 +59,44 @@ static int describe_sources(const struct container *container, const struct set_
     return 0;
 }
 
-static void describe_holdout(const struct set_info *info, json_t *object) {
-    if (info->holdout > 0) {
-        json_object_set_new(object, "holdout", json_real(info->holdout));
-        json_object_set_new(object, "rows_held_out", integer(info->rows_held_out));
-    }
-    if (info->holdout_chunks) {
-        json_object_set_new(object, "holdout_chunks", integer(info->holdout_chunks));
-        json_object_set_new(object, "holdout_rows", integer(info->holdout_rows));
-        json_object_set_new(object, "holdout_unseen", integer(info->holdout_unseen));
-    }
-}
-
-/* Names in the order of the file, which is not that of the set. */
-static json_t *columns_in_order(const struct set_info *info) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < info->features; i++)
-        json_array_append_new(list, text_to_json(info->feature_names[info->original_order[i]]));
-    return list;
-}
-
-static void describe_targets(const struct set_info *info, json_t *object) {
-    const struct label_summary *targets = info->targets;
-    json_object_set_new(object, "label_max_abs", json_real(info->label_max_abs));
-    json_object_set_new(object, "label_least", json_real(targets->least));
-    json_object_set_new(object, "label_mean", json_real(targets->mean));
-    json_object_set_new(object, "label_median", json_real(targets->quantile[LABEL_QUANTILES / 2]));
-}
-
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
                             uint64_t bytes) {
-    json_t *object = json_object();
-    json_object_set_new(object, "kind", json_string("set"));
-    json_object_set_new(object, "version", integer(SET_VERSION));
-    json_object_set_new(object, "fingerprint", json_string(info->fingerprint));
-    json_object_set_new(object, "bytes", integer(bytes));
-    json_object_set_new(object, "rows", integer(info->rows));
-    json_object_set_new(object, "features", integer(info->features));
-    json_object_set_new(object, "values", integer(info->values));
-    json_object_set_new(object, "values_in_text", integer(facts->text_values));
-    json_object_set_new(object, "storage", json_string(info->dense ? "dense" : "sparse"));
-    json_object_set_new(object, "value_type", json_string(value_type_name(info->type)));
-    json_object_set_new(object, "chunks", integer(info->chunks));
-    if (info->block_rows)
-        json_object_set_new(object, "shuffled_rows_per_chunk", integer(info->block_rows));
-    json_object_set_new(object, "labels", json_string(labels_name(info->labels)));
-    if (info->classes)
-        json_object_set_new(object, "classes", text_list(info->class_names, info->classes, 1));
-    else
-        describe_targets(info, object);
-    if (info->feature_names)
-        json_object_set_new(object, "columns", columns_in_order(info));
+    static const char *const labels[] = {"binary", "classes", "targets", "ordered", "lists"};
+    const struct label_summary *targets = info->targets;
+    json_t *columns = info->feature_names ? json_array() : NULL;
+    for (uint32_t i = 0; columns && i < info->features; i++) /* in the order of the file */
+        json_array_append_new(columns, text_to_json(info->feature_names[info->original_order[i]]));
+    json_t *object = json_pack(
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:o*, s:s, s:o*}", "kind", "set",
+        "version", (json_int_t)SET_VERSION, "fingerprint", info->fingerprint, "bytes",
+        (json_int_t)bytes, "rows", (json_int_t)info->rows, "features", (json_int_t)info->features,
+        "values", (json_int_t)info->values, "values_in_text", (json_int_t)facts->text_values,
+        "storage", info->dense ? "dense" : "sparse", "value_type", value_type_name(info->type),
+        "chunks", (json_int_t)info->chunks, "shuffled_rows_per_chunk",
+        info->block_rows ? integer(info->block_rows) : NULL, "labels", labels[info->labels],
+        "classes", info->classes ? text_list(info->class_names, info->classes, 1) : NULL);
+    if (!info->classes)
+        json_object_update_new(
+            object, json_pack("{s:o*, s:o*, s:o*, s:o*}", "label_max_abs",
+                              json_real(info->label_max_abs), "label_least",
+                              json_real(targets->least), "label_mean", json_real(targets->mean),
+                              "label_median", json_real(targets->quantile[LABEL_QUANTILES / 2])));
+    if (columns)
+        json_object_set_new(object, "columns", columns);
     if (info->uniform)
         json_object_set_new(object, "uniform_exponent", json_integer(info->uniform_exponent));
     if (info->weighted)
         json_object_set_new(object, "weight_sum", json_real(info->weight_total));
     json_object_set_new(object, "rejected", integer(info->rejected));
-    describe_holdout(info, object);
+    if (info->holdout > 0)
+        json_object_update_new(object, json_pack("{s:f, s:I}", "holdout", info->holdout,
+                                                 "rows_held_out", (json_int_t)info->rows_held_out));
+    if (info->holdout_chunks)
+        json_object_update_new(object, json_pack("{s:I, s:I, s:I}", "holdout_chunks",
+                                                 (json_int_t)info->holdout_chunks, "holdout_rows",
+                                                 (json_int_t)info->holdout_rows, "holdout_unseen",
+                                                 (json_int_t)info->holdout_unseen));
     return object;
-}
-
-static int load_pack(const char *path, json_t **object) {
-    struct pack *pack;
-    int code = pack_open(path, &pack);
-    if (code)
-        return code;
-    *object = describe_pack(pack);
-    pack_close(pack);
-    return 0;
 }
 
 /* Every chunk is verified on the way. */
@@ -184,32 +134,26 @@ static void print_list(const json_t *list) {
         printf(", … (%zu in all)", count);
 }
 
-static void print_number(double value) {
-    char text[NUMBER_TEXT];
-    number_format(value, text);
-    fputs(text, stdout);
-}
-
 static void print_for_people(json_t *object) {
     const char *key;
     json_t *value;
     json_object_foreach(object, key, value) {
-        char label[32];
+        char label[32], number[NUMBER_TEXT];
         snprintf(label, sizeof label, "%s", key);
         for (char *p = label; *p; p++)
             if (*p == '_')
                 *p = ' ';
         printf("%-18s", label);
+        number_format(json_real_value(value), number);
         if (json_is_array(value))
             print_list(value);
-        else if (json_is_string(value))
-            escape_put(json_string_value(value), stdout);
         else if (json_is_integer(value))
             printf("%lld", (long long)json_integer_value(value));
-        else if (json_is_boolean(value))
-            fputs(json_is_true(value) ? "yes" : "no", stdout);
         else
-            print_number(json_real_value(value));
+            escape_put(json_is_string(value)    ? json_string_value(value)
+                       : json_is_boolean(value) ? (json_is_true(value) ? "yes" : "no")
+                                                : number,
+                       stdout);
         putchar('\n');
     }
 }
@@ -222,15 +166,18 @@ int inspect_print(const char *path, bool json) {
     size_t got = fread(magic, 1, sizeof magic, file);
     fclose(file);
     json_t *object = NULL;
+    struct pack *pack = NULL;
     int code;
     if (got == sizeof magic && !memcmp(magic, pack_kind.magic, sizeof magic))
-        code = load_pack(path, &object);
+        code = pack_open(path, &pack);
     else if (got == sizeof magic && !memcmp(magic, set_kind.magic, sizeof magic))
         code = load_set(path, &object);
     else
         code = error_set(ERROR_DATA, "%s is neither a pack nor a set", path);
     if (code)
         return code;
+    object = pack ? describe_pack(pack) : object;
+    pack_close(pack);
     if (json) {
         json_dumpf(object, stdout, JSON_COMPACT);
         putchar('\n');

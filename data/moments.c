@@ -67,31 +67,26 @@ static void add_chunk_rows(const struct moments_pass *pass, struct chunk_group *
     }
 }
 
-static int add_group(const struct moments_pass *pass, struct chunk_group *group) {
-    int code = 0;
-    for (uint32_t chunk = group->first; chunk < group->end && !code; chunk++) {
-        struct rows rows;
-        code = set_chunk(pass->set, chunk, &rows);
-        if (!code)
-            add_chunk_rows(pass, group, &rows);
-    }
-    return code;
-}
-
 /* ---- all groups ---- */
 
-static struct chunk_group *take_group(struct moments_pass *pass) {
-    pthread_mutex_lock(&pass->mutex);
-    struct chunk_group *group =
-        pass->next < pass->count && !pass->code ? &pass->groups[pass->next++] : NULL;
-    pthread_mutex_unlock(&pass->mutex);
-    return group;
-}
-
+/* Several threads do this at once. Each takes a whole group, so the sums of a group are taken in
+ * one order, whoever takes it. */
 static void *add_groups(void *argument) {
     struct moments_pass *pass = argument;
-    for (struct chunk_group *group; (group = take_group(pass));) {
-        int code = add_group(pass, group);
+    for (;;) {
+        pthread_mutex_lock(&pass->mutex);
+        bool there = pass->next < pass->count && !pass->code;
+        struct chunk_group *group = there ? &pass->groups[pass->next++] : NULL;
+        pthread_mutex_unlock(&pass->mutex);
+        if (!group)
+            return NULL;
+        int code = 0;
+        for (uint32_t chunk = group->first; chunk < group->end && !code; chunk++) {
+            struct rows rows;
+            code = set_chunk(pass->set, chunk, &rows);
+            if (!code)
+                add_chunk_rows(pass, group, &rows);
+        }
         if (!code)
             continue;
         pthread_mutex_lock(&pass->mutex);
@@ -102,7 +97,6 @@ static void *add_groups(void *argument) {
         pthread_mutex_unlock(&pass->mutex);
         error_clear();
     }
-    return NULL;
 }
 
 static int run_pass(struct moments_pass *pass, unsigned threads) {
@@ -122,16 +116,6 @@ static void make_groups(struct moments_pass *pass, uint32_t chunks) {
         group->stored = memory_new(pass->columns, sizeof *group->stored);
         group->nonzero = memory_new(pass->columns, sizeof *group->nonzero);
     }
-}
-
-static void release_groups(struct moments_pass *pass) {
-    for (uint32_t i = 0; i < pass->count; i++) {
-        free(pass->groups[i].sum);
-        free(pass->groups[i].square);
-        free(pass->groups[i].stored);
-        free(pass->groups[i].nonzero);
-    }
-    free(pass->text);
 }
 
 /* ---- what they come to ---- */
@@ -198,7 +182,13 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     }
     if (!code)
         finish_variances(&pass, info, moments);
-    release_groups(&pass);
+    for (uint32_t i = 0; i < pass.count; i++) {
+        free(pass.groups[i].sum);
+        free(pass.groups[i].square);
+        free(pass.groups[i].stored);
+        free(pass.groups[i].nonzero);
+    }
+    free(pass.text);
     return code;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/input.h"
@@ -25,18 +26,6 @@ static void hash_texts(struct hash_stream *stream, const char *const *text) {
     for (; text && *text; text++)
         hash_text(stream, *text);
     hash_text(stream, NULL);
-}
-
-static void hash_table(struct hash_stream *stream, const struct table *table) {
-    char *text = table ? table_text(table) : NULL;
-    hash_text(stream, text);
-    free(text);
-}
-
-/* Only what an order says: its kinds and means do not count. */
-static void hash_order(struct hash_stream *stream, const struct table *order) {
-    for (uint32_t i = 0; i < order->columns; i++)
-        hash_text(stream, order->column[i].name);
 }
 
 /* Every option that shapes what a pack holds. */
@@ -60,15 +49,18 @@ static uint64_t hash_options(const struct source_options *options) {
     hash_texts(stream, options->numbers);
     hash_texts(stream, options->categories);
     hash_texts(stream, options->missing);
-    hash_table(stream, options->table);
+    char *table = options->table ? table_text(options->table) : NULL;
+    hash_text(stream, table);
+    free(table);
     if (options->delimiter || options->decimal) {
         hash_text(stream, options->delimiter);
         hash_text(stream, options->decimal);
     }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
-    if (options->order && !options->table)
-        hash_order(stream, options->order);
+    /* Only what an order says: its kinds and means do not count. */
+    for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++)
+        hash_text(stream, options->order->column[i].name);
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);
@@ -148,11 +140,6 @@ static enum likeness compare_packs(const struct pack_facts *pack, const struct p
     return less == SAME && pack->path_hash != known->path_hash ? MAYBE : less;
 }
 
-static bool is_pack_name(const char *name) {
-    size_t length = strlen(name);
-    return length > 5 && !strcmp(name + length - 5, ".pack");
-}
-
 /* Searches the folder for the most similar pack; its fingerprint goes to `found`. Another process
  * may remove or replace packs meanwhile: a file that cannot be read is skipped. */
 static enum likeness search_folder(const char *packs, const struct pack_facts *known,
@@ -162,7 +149,7 @@ static enum likeness search_folder(const char *packs, const struct pack_facts *k
     if (!folder)
         return UNLIKE;
     for (struct dirent *entry; best != SAME && (entry = readdir(folder));) {
-        if (!is_pack_name(entry->d_name))
+        if (!name_ends(entry->d_name, ".pack"))
             continue;
         char *path = path_join(packs, entry->d_name);
         struct pack_facts facts;
@@ -178,7 +165,7 @@ static enum likeness search_folder(const char *packs, const struct pack_facts *k
 }
 
 /* Opens the pack with that fingerprint; NULL if it is missing or damaged: it is then made again. */
-static struct pack *reuse(const char *packs, const char *fingerprint) {
+static struct pack *reuse_pack(const char *packs, const char *fingerprint) {
     char *path = pack_path_make(packs, fingerprint);
     struct stat status;
     struct pack *pack = NULL;
@@ -194,67 +181,45 @@ static int find_pack(const char *packs, const char *source, const struct source_
                      const struct pack_facts *known, struct pack **pack) {
     char fingerprint[HASH128_TEXT];
     struct pack_hashes hashes = {0};
-    *pack = NULL;
     enum likeness likeness = search_folder(packs, known, fingerprint);
-    if (likeness == SAME)
-        *pack = reuse(packs, fingerprint);
-    if (likeness != MAYBE)
-        return 0;
-    int code = input_hash_file(source, hashes.source);
-    if (!code && options->weights)
-        code = input_hash_file(options->weights, hashes.weights);
-    if (!code && options->labels)
-        code = input_hash_file(options->labels, hashes.labels);
-    if (code)
-        return code;
-    pack_fingerprint_make(&hashes, known->options_hash, fingerprint);
-    *pack = reuse(packs, fingerprint);
-    return 0;
+    int code = 0;
+    if (likeness == MAYBE) {
+        code = input_hash_file(source, hashes.source);
+        if (!code && options->weights)
+            code = input_hash_file(options->weights, hashes.weights);
+        if (!code && options->labels)
+            code = input_hash_file(options->labels, hashes.labels);
+        pack_fingerprint_make(&hashes, known->options_hash, fingerprint);
+    }
+    *pack = likeness == UNLIKE || code ? NULL : reuse_pack(packs, fingerprint);
+    return code;
 }
 
 /* ---- what can be read once ---- */
 
-/* Nobody gives anything: standard input is a terminal, or /dev/null. */
-static bool nothing_is_given(void) {
-    struct stat status;
-    return fstat(STDIN_FILENO, &status) == 0 && S_ISCHR(status.st_mode);
-}
-
-/* When a pack was made that was read from the same path in the same way; else −1. */
-static int64_t made_alike_ns(const char *path, const struct pack_facts *known,
-                             struct pack_facts *facts) {
-    struct stat status;
-    bool alike = container_peek(&pack_kind, path, facts, sizeof *facts) &&
-                 facts->options_hash == known->options_hash &&
-                 facts->path_hash == known->path_hash && !stat(path, &status);
-    return alike ? input_stamp_of(&status).modified_ns : -1;
-}
-
-/* The newest such pack; "" if there is none. */
-static void find_last_input(const char *packs, const struct pack_facts *known,
-                            char found[HASH128_TEXT]) {
+/* Takes the newest pack that was read from the same path in the same way. */
+static int find_last_input(const char *packs, const struct pack_facts *known, struct pack **pack) {
     int64_t newest_ns = -1;
+    char fingerprint[HASH128_TEXT] = "";
     DIR *folder = opendir(packs);
-    *found = '\0';
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char *path = path_join(packs, entry->d_name);
         struct pack_facts facts;
-        int64_t made_ns = is_pack_name(entry->d_name) ? made_alike_ns(path, known, &facts) : -1;
+        struct stat status;
+        bool alike = name_ends(entry->d_name, ".pack") &&
+                     container_peek(&pack_kind, path, &facts, sizeof facts) &&
+                     facts.options_hash == known->options_hash &&
+                     facts.path_hash == known->path_hash && !stat(path, &status);
+        int64_t made_ns = alike ? input_stamp_of(&status).modified_ns : -1;
         if (made_ns > newest_ns) {
             newest_ns = made_ns;
-            memcpy(found, facts.fingerprint, HASH128_TEXT);
+            memcpy(fingerprint, facts.fingerprint, HASH128_TEXT);
         }
         free(path);
     }
     if (folder)
         closedir(folder);
-}
-
-/* Takes what was read from standard input before. */
-static int recall_input(const char *packs, const struct pack_facts *known, struct pack **pack) {
-    char fingerprint[HASH128_TEXT];
-    find_last_input(packs, known, fingerprint);
-    *pack = *fingerprint ? reuse(packs, fingerprint) : NULL;
+    *pack = *fingerprint ? reuse_pack(packs, fingerprint) : NULL;
     if (*pack)
         return 0;
     return error_set(ERROR_DATA,
@@ -264,34 +229,29 @@ static int recall_input(const char *packs, const struct pack_facts *known, struc
                      packs);
 }
 
-/* The pack is made anew whatever is there: what is read is known when it was read. */
-static int find_stream(const char *packs, const char *source, const struct pack_facts *known,
-                       struct pack **pack) {
-    *pack = NULL;
-    return source_is_input(source) && nothing_is_given() ? recall_input(packs, known, pack) : 0;
-}
-
-/* Whether the file lacks a column that it may not: it is then read again, to say so. */
-static bool lacks_columns(const struct pack *pack, const struct source_options *options) {
-    const struct table *table = options->table;
-    for (uint32_t i = 0; table && pack->table && i < table->columns; i++)
-        if (table_uses(&table->column[i]) && table_lacks(pack->table, i))
-            return options->missing_columns != MISSING_COLUMNS_MISSING;
-    return false;
-}
-
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
+    struct stat input;
+    *pack = NULL;
     int code = look_at_source(source, options, &known);
     if (!code)
         code = folder_make(packs, 0755);
-    if (!code)
-        code = options->streams ? find_stream(packs, source, &known, pack)
-                                : find_pack(packs, source, options, &known, pack);
+    if (!code && !options->streams)
+        code = find_pack(packs, source, options, &known, pack);
+    /* What can be read once is read, whatever packs there are, unless nobody gives anything:
+     * standard input is a terminal, or /dev/null. */
+    else if (!code && source_is_input(source) && !fstat(STDIN_FILENO, &input) &&
+             S_ISCHR(input.st_mode))
+        code = find_last_input(packs, &known, pack);
     if (code)
         return code;
-    if (*pack && lacks_columns(*pack, options)) {
+    /* A file that lacks a column that it may not is read again, to say so. */
+    const struct table *table = options->table;
+    bool lacks = false;
+    for (uint32_t i = 0; table && *pack && (*pack)->table && i < table->columns; i++)
+        lacks |= table_uses(&table->column[i]) && table_lacks((*pack)->table, i);
+    if (lacks && options->missing_columns != MISSING_COLUMNS_MISSING) {
         pack_close(*pack);
         *pack = NULL;
     }

@@ -42,18 +42,6 @@ static void reserve_counts(struct pack_writer *writer, uint64_t features) {
     writer->count_capacity = 2 * features;
 }
 
-/* Adds the ids of an unsorted row to the dictionary in the order of the text: numbers go by first
- * appearance there. */
-static void show_in_text_order(struct pack_writer *writer, const struct source_rows *rows,
-                               uint64_t first, uint64_t end) {
-    bytes_clear(&writer->order);
-    uint64_t *id = bytes_extend(&writer->order, (end - first) * sizeof *id);
-    for (uint64_t i = first; i < end; i++)
-        id[rows->position[i]] = rows->id[i];
-    for (uint64_t i = 0; i < end - first; i++)
-        dictionary_add(&writer->features, id[i]);
-}
-
 /* A table of so many ids stays in the cache. */
 #define NEAR 8192
 
@@ -79,11 +67,19 @@ static bool number_run(struct pack_writer *writer, const uint64_t *id, uint64_t 
     return true;
 }
 
-/* The same for the first `count` rows. */
+/* The same for the first `count` rows. Those of an unsorted text are shown to the dictionary in the
+ * text's order before: numbers go by first appearance there. */
 static bool number_rows(struct pack_writer *writer, const struct source_rows *rows, uint32_t count,
                         uint32_t times, uint32_t *local) {
-    for (uint32_t row = 0; rows->position && row < count; row++)
-        show_in_text_order(writer, rows, rows->start[row], rows->start[row + 1]);
+    for (uint32_t row = 0; rows->position && row < count; row++) {
+        uint64_t first = rows->start[row], values = rows->start[row + 1] - first;
+        bytes_clear(&writer->order);
+        uint64_t *id = bytes_extend(&writer->order, values * sizeof *id);
+        for (uint64_t i = first; i < first + values; i++)
+            id[rows->position[i]] = rows->id[i];
+        for (uint64_t i = 0; i < values; i++)
+            dictionary_add(&writer->features, id[i]);
+    }
     uint64_t end = rows->start[count];
     for (uint64_t first = 0; first < end; first += RUN) {
         uint64_t values = end - first < RUN ? end - first : RUN;
@@ -91,32 +87,6 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
             return false;
     }
     return true;
-}
-
-/* True if all rows have the features of the first, as those of CSV do. */
-static bool are_alike(const struct source_rows *rows) {
-    uint64_t width = rows->start[1] - rows->start[0];
-    for (uint32_t row = 1; !rows->alike && row < rows->count; row++)
-        if (rows->start[row + 1] - rows->start[row] != width ||
-            memcmp(rows->id + rows->start[row], rows->id, width * sizeof *rows->id))
-            return false;
-    return width && !rows->position;
-}
-
-/* True if `count` features are 0, 1, 2 … */
-static bool are_consecutive(const uint32_t *local, uint64_t count) {
-    for (uint64_t i = 0; i < count; i++)
-        if (local[i] != i)
-            return false;
-    return true;
-}
-
-static void put_label_texts(struct pack_writer *writer, const struct source_rows *rows,
-                            uint32_t *to) {
-    for (uint32_t row = 0; row < rows->count; row++) {
-        const char *text = rows->label_text[row];
-        to[row] = text ? text_dictionary_add(&writer->label_texts, text) + 1 : 0;
-    }
 }
 
 /* What one of prepare_rows(), take_rows() and finish_rows() leaves for the next in the rows'
@@ -140,16 +110,6 @@ static uint32_t *pending_texts(struct pending_block *pending, const struct sourc
     return pending_features(pending) + features_numbered(rows, pending->alike);
 }
 
-static void note_labels(struct pack_facts *facts, const struct source_rows *rows) {
-    for (uint32_t i = 0; i < rows->count; i++) {
-        double label = rows->label[i];
-        if (isnan(label) || (rows->weight && rows->weight[i] == 0))
-            continue;
-        facts->label_least = label < facts->label_least ? label : facts->label_least;
-        facts->label_most = label > facts->label_most ? label : facts->label_most;
-    }
-}
-
 static void append_block(struct pack_writer *writer, struct pending_block *pending) {
     struct pack_block *block = &pending->block;
     block->bytes = pack_block_layout(block).bytes;
@@ -164,12 +124,18 @@ static void append_block(struct pack_writer *writer, struct pending_block *pendi
         writer->facts.type = block->type;
 }
 
-/* By many threads at once. */
+/* By many threads at once. Rows are alike if all have the features of the first, as those of CSV
+ * do.
+ */
 static int prepare_rows(void *context, const struct source_rows *rows) {
-    (void)context;
-    bool alike = are_alike(rows);
+    uint64_t width = rows->start[1] - rows->start[0];
+    bool alike = width && !rows->position;
+    for (uint32_t row = 1; !rows->alike && row < rows->count && alike; row++)
+        alike = rows->start[row + 1] - rows->start[row] == width &&
+                !memcmp(rows->id + rows->start[row], rows->id, width * sizeof *rows->id);
     uint64_t numbers = features_numbered(rows, alike) + rows->count;
     uint64_t values = rows->start[rows->count];
+    (void)context;
     bytes_clear(rows->scratch);
     struct pending_block *pending =
         bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
@@ -203,6 +169,7 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
     struct pending_block *pending = (void *)rows->scratch->data;
     uint32_t *local = pending_features(pending);
     bool alike = pending->alike;
+    struct pack_facts *facts = &writer->facts;
     if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
         return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
                          FEATURES_MAX);
@@ -213,15 +180,26 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
                          writer->source);
     pending->block.first_row = writer->facts.rows;
     pending->block.weighted = rows->weight != NULL;
-    pending->block.dense = alike && are_consecutive(local, rows->start[1]);
-    if (rows->label_text)
-        put_label_texts(writer, rows, pending_texts(pending, rows));
+    uint64_t consecutive = 0; /* features that are 0, 1, 2 … */
+    while (alike && consecutive < rows->start[1] && local[consecutive] == consecutive)
+        consecutive++;
+    pending->block.dense = alike && consecutive == rows->start[1];
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const char *text = rows->label_text ? rows->label_text[row] : NULL;
+        double label = rows->label[row];
+        if (rows->label_text)
+            pending_texts(pending, rows)[row] =
+                text ? text_dictionary_add(&writer->label_texts, text) + 1 : 0;
+        if (isnan(label) || (rows->weight && rows->weight[row] == 0))
+            continue;
+        facts->label_least = label < facts->label_least ? label : facts->label_least;
+        facts->label_most = label > facts->label_most ? label : facts->label_most;
+    }
     if (writer->label_texts.count > CLASSES_MAX)
         return error_set(ERROR_DATA,
                          "%s: more than %u different texts as labels: is the label "
                          "column the right one?",
                          writer->source, CLASSES_MAX);
-    note_labels(&writer->facts, rows);
     append_block(writer, pending);
     return 0;
 }

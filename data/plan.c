@@ -34,27 +34,17 @@ static void count_value(struct plan_part *part, double value) {
     part->type = type > part->type ? type : part->type;
 }
 
-/* Counts what the values of a row bring with them. */
-static void count_derived(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
-                          const struct columns *columns, uint32_t p) {
-    uint64_t first, end = pack_row(rows, row, &first);
-    for (uint64_t i = first; i < end; i++) {
-        uint32_t feature = pack_feature(rows, first, i);
-        if (columns_derive(columns, p, feature))
-            count_value(part, columns_derived(columns, p, feature, pack_value(rows, i)).value);
-    }
-}
-
-/* Counts a row into the part. */
+/* Counts a row into the part, with what its values bring with them. */
 static void count_row(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
                       const struct columns *columns, uint32_t p) {
     const uint32_t *column = columns->of_pack[p];
     uint64_t first, end = pack_row(rows, row, &first);
-    if (columns->derivation[p])
-        count_derived(part, rows, row, columns, p);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
-        if (column[pack_feature(rows, first, i)] == DICTIONARY_NONE)
+        uint32_t feature = pack_feature(rows, first, i);
+        if (columns_derive(columns, p, feature))
+            count_value(part, columns_derived(columns, p, feature, pack_value(rows, i)).value);
+        if (column[feature] == DICTIONARY_NONE)
             continue;
         part->values++;
         if (part->type < rows->type) {
@@ -65,27 +55,16 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
     }
 }
 
-/* Counts a block whose rows are all training rows: its facts say everything. */
-static void count_whole_block(struct plan_part *part, const struct pack_block *block) {
-    part->rows += block->rows;
-    part->values += block->values;
-    if (block->type > part->type)
-        part->type = (enum value_type)block->type;
-}
-
-/* Counts what each of `rows` rows has for columns that its file lacks. */
-static void count_absent(struct plan_part *part, const struct absent *absent, uint64_t rows) {
-    uint64_t values = part->values;
-    for (uint32_t i = 0; i < absent->count && rows; i++)
-        count_value(part, absent->values[i].value);
-    part->values = values + rows * absent->count;
-}
-
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns) {
-    if (!split->side[p] && !columns->derivation[p]) {
-        if (part->side == ROW_TRAINED)
-            count_whole_block(part, &split->packs[p]->block[b]);
+    const struct pack_block *block = &split->packs[p]->block[b];
+    if (!split->side[p] && !columns->derivation[p]) { /* its facts say everything */
+        if (part->side != ROW_TRAINED)
+            return;
+        part->rows += block->rows;
+        part->values += block->values;
+        if (block->type > part->type)
+            part->type = (enum value_type)block->type;
         return;
     }
     struct pack_rows rows = pack_rows(split->packs[p], b);
@@ -106,9 +85,15 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
         for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
             uint64_t before = part->rows;
             count_side(part, split, p, b, columns);
-            count_absent(part, &columns->absent[p], part->rows - before);
-            if (part->rows > before)
-                part->block[part->blocks++] = (struct merge_block){before, p, b};
+            if (part->rows == before)
+                continue;
+            part->block[part->blocks++] = (struct merge_block){before, p, b};
+            /* What each of these rows has for columns that its file lacks. */
+            const struct absent *absent = &columns->absent[p];
+            uint64_t values = part->values + (part->rows - before) * absent->count;
+            for (uint32_t i = 0; i < absent->count; i++)
+                count_value(part, absent->values[i].value);
+            part->values = values;
         }
 }
 
@@ -118,16 +103,6 @@ static uint64_t row_bytes(bool dense, enum value_type type, uint64_t values) {
     uint64_t index = dense ? 0 : sizeof(uint32_t);
     uint64_t value = value_bytes(type == VALUE_BYTE ? VALUE_FLOAT : type);
     return sizeof(double) + index + values * (index + value);
-}
-
-/* The aim follows from the training rows, and holds for chunks of the holdout too. */
-static uint64_t aimed_bytes(const struct chunk_plan *plan) {
-    uint64_t empty = row_bytes(plan->dense, plan->trained.type, 0);
-    uint64_t value = row_bytes(plan->dense, plan->trained.type, 1) - empty;
-    uint64_t bytes = (empty * plan->trained.rows + plan->values * value) / CHUNKS_AIMED_AT;
-    return bytes < CHUNK_BYTES_MIN   ? CHUNK_BYTES_MIN
-           : bytes > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX
-                                     : bytes;
 }
 
 /* Cuts a part into chunks as its rows are shown in order. */
@@ -140,16 +115,6 @@ struct chunk_cutter {
     bool weighted;
     bool open; /* a chunk that takes more rows */
 };
-
-static void add_chunk(struct chunk_cutter *cutter) {
-    struct chunk_plan *plan = cutter->plan;
-    MEMORY_ROOM(plan->chunk, plan->chunks, cutter->capacity);
-    plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutter->next_row,
-                                                     .type = (uint8_t)cutter->part->type,
-                                                     .weighted = cutter->weighted};
-    cutter->filled = 0;
-    cutter->open = true;
-}
 
 uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
                            const struct split *split, uint32_t p, const struct pack_rows *rows,
@@ -169,10 +134,17 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
 
 /* A chunk ends before the row that would make it too large. */
 static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
-    uint64_t bytes = row_bytes(cutter->plan->dense, cutter->part->type, values);
-    if (!cutter->open || cutter->filled + bytes > cutter->aim)
-        add_chunk(cutter);
-    struct set_chunk *chunk = &cutter->plan->chunk[cutter->plan->chunks - 1];
+    struct chunk_plan *plan = cutter->plan;
+    uint64_t bytes = row_bytes(plan->dense, cutter->part->type, values);
+    if (!cutter->open || cutter->filled + bytes > cutter->aim) {
+        MEMORY_ROOM(plan->chunk, plan->chunks, cutter->capacity);
+        plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutter->next_row,
+                                                         .type = (uint8_t)cutter->part->type,
+                                                         .weighted = cutter->weighted};
+        cutter->filled = 0;
+        cutter->open = true;
+    }
+    struct set_chunk *chunk = &plan->chunk[plan->chunks - 1];
     chunk->rows++;
     chunk->values += values;
     cutter->filled += bytes;
@@ -196,26 +168,6 @@ static void cut_part(struct chunk_cutter *cutter, const struct plan_part *part,
 
 /* ---- a shuffled set ---- */
 
-/* Adds up what the rows of each chunk have: they are all over the packs, which are walked over in
- * order. */
-static void scatter_values(struct chunk_plan *plan, const struct columns *columns,
-                           const struct split *split) {
-    struct row_walk walk = row_walk_from(split, &plan->trained, 0);
-    for (uint64_t row = 0; row < plan->trained.rows; row++, row_walk_next(&walk))
-        plan->chunk[chunk_plan_place(plan, row) / SET_BLOCK_ROWS].values +=
-            chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row);
-}
-
-static int check_blocks(const struct chunk_plan *plan) {
-    for (uint32_t i = 0; i < plan->chunks && !plan->dense; i++)
-        if (plan->chunk[i].values > UINT32_MAX)
-            return error_set(ERROR_DATA,
-                             "%u rows have more than %u values, which is too many for a chunk of a "
-                             "shuffled set: train without Downpour",
-                             SET_BLOCK_ROWS, UINT32_MAX);
-    return 0;
-}
-
 static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
                       const struct split *split, bool weighted) {
     uint64_t rows = plan->trained.rows, chunks = (rows + SET_BLOCK_ROWS - 1) / SET_BLOCK_ROWS;
@@ -235,9 +187,20 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
                                .type = (uint8_t)plan->trained.type,
                                .weighted = weighted};
     }
-    if (!plan->dense)
-        scatter_values(plan, columns, split);
-    return check_blocks(plan);
+    if (plan->dense)
+        return 0;
+    /* The rows of each chunk are all over the packs, which are walked over in order. */
+    struct row_walk walk = row_walk_from(split, &plan->trained, 0);
+    for (uint64_t row = 0; row < rows; row++, row_walk_next(&walk))
+        plan->chunk[chunk_plan_place(plan, row) / SET_BLOCK_ROWS].values +=
+            chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row);
+    for (uint32_t i = 0; i < plan->chunks; i++)
+        if (plan->chunk[i].values > UINT32_MAX)
+            return error_set(ERROR_DATA,
+                             "%u rows have more than %u values, which is too many for a chunk of a "
+                             "shuffled set: train without Downpour",
+                             SET_BLOCK_ROWS, UINT32_MAX);
+    return 0;
 }
 
 /* ---- the plan ---- */
@@ -256,8 +219,13 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;
         plan->held.type = plan->held.type == VALUE_ONES ? VALUE_FLOAT : plan->held.type;
     }
+    /* The aim follows from the training rows, and holds for chunks of the holdout too. */
+    uint64_t empty = row_bytes(plan->dense, plan->trained.type, 0);
+    uint64_t value = row_bytes(plan->dense, plan->trained.type, 1) - empty;
+    uint64_t aim = (empty * plan->trained.rows + plan->values * value) / CHUNKS_AIMED_AT;
+    aim = aim < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : aim > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX : aim;
     struct chunk_cutter cutter = {
-        .plan = plan, .columns = columns, .aim = aimed_bytes(plan), .weighted = weighted};
+        .plan = plan, .columns = columns, .aim = aim, .weighted = weighted};
     int code = 0;
     if (plan->shuffled)
         code = lay_blocks(plan, columns, split, weighted);

@@ -334,7 +334,7 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     return memory_format("%s/%s.set", sets, key);
 }
 
-static struct set *reuse(const char *path) {
+static struct set *reuse_set(const char *path) {
     struct stat status;
     struct set *set = NULL;
     if (stat(path, &status) == 0 && set_open(path, &set)) {
@@ -369,7 +369,7 @@ int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
     if (code)
         return code;
     char *path = make_path(sets, packs, count, &simple);
-    *set = reuse(path);
+    *set = reuse_set(path);
     *made = !*set;
     if (*made)
         code = set_write(path, packs, count, &simple);
