@@ -118,7 +118,7 @@ void virtual_send(struct virtual_process *process) {
     for (size_t i = 0; i < process->out.count; i++) {
         struct virtual_item *item = pack(process, &process->out.envelopes[i]);
         struct virtual_process *to = &network.processes[item->to];
-        double at_ns = fmax(network.now_ns, process->busy_ns);
+        double at_ns = fmax(network.now_ns, process->occupied_ns);
         network.messages++;
         if (to->host == process->host) {
             post(at_ns + LOCAL_NS, ARRIVES, to, item);
@@ -161,7 +161,7 @@ void virtual_alarm(struct virtual_process *process, double at_ns, uint64_t what)
 }
 
 void virtual_spend(struct virtual_process *process, double ns) {
-    process->busy_ns = fmax(process->busy_ns, network.now_ns) + ns;
+    process->occupied_ns = fmax(process->occupied_ns, network.now_ns) + ns;
     process->worked_ns += ns;
 }
 
@@ -175,7 +175,7 @@ static void serve_next(struct virtual_process *process) {
         struct message message = message_of(item);
         virtual_spend(process, process->role->cost(process, &message));
     }
-    post(process->busy_ns, SERVES, process, NULL);
+    post(process->occupied_ns, SERVES, process, NULL);
 }
 
 /* PING and PONG go between others: the loop gives each connection its turn. */

@@ -273,7 +273,7 @@ void device_shuffle(struct device *device, uint64_t seed) {
         device->backend->shuffle(device->state, seed);
 }
 
-#define BUSY_NS INT64_C(100000)
+#define SPIN_NS INT64_C(100000)
 #define PAUSE_SHARE 32 /* of the time since */
 #define PAUSE_NS_MIN INT64_C(10000)
 #define PAUSE_NS_MAX INT64_C(1000000)
@@ -285,7 +285,7 @@ void patience_begin(struct patience *patience, uint64_t most_ms) {
 
 bool patience_lasts(const struct patience *patience) {
     int64_t waited = clock_monotonic_ns() - patience->since_ns;
-    if (waited < BUSY_NS)
+    if (waited < SPIN_NS)
         return true;
     if (waited >= patience->most_ns)
         return false;

@@ -11,7 +11,7 @@
 
 /* `auto` has a diagonal where a column has so many values as a rule, and where the scales of
  * columns are so far apart, or with l1, where columns as they are gain from it at any scales:
- * doc/MODELS.md has the counts. */
+ * bench/NOTES.md has the counts. */
 #define SPREAD_LEAST 100.0
 #define VALUES_A_COLUMN 100.0
 

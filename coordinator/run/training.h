@@ -181,7 +181,7 @@ void training_release_plugin(struct training *run);
 /* Of a run whose start is known. They refer to the job. A run that starts from a model has no
  * Downpour before L-BFGS: its first steps, as long as if nothing was known, would lead away from
  * what the model has learned. Its sums are H0 of L-BFGS where F may not be
- * convex; elsewhere they cost steps (doc/MODELS.md). */
+ * convex; elsewhere they cost steps (doc/OPTIMIZERS.md). */
 struct downpour_settings pour_settings(const struct training *run);
 
 /* Seconds that all coordinators of the run have spent on it, this one included. */
