@@ -41,7 +41,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 
 static void process_connect(struct process *process, const char *address) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
-    struct channel *channel;
+    struct channel *channel = NULL;
     if (process->peer)
         peer_free(process->peer);
     assert_int_equal(connect_now(address, 5000, &channel), 0);
