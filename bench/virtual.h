@@ -31,7 +31,7 @@ struct virtual_process {
     uint32_t number, host;
     void *state;
     struct outbox out;
-    double occupied_ns;                     /* until when it handles what has come */
+    double occupied_ns;                 /* until when it handles what has come */
     double worked_ns;                   /* for how long it has done so, in all */
     struct virtual_item *first, **last; /* what has come and waits */
     bool serving;
