@@ -18,7 +18,7 @@ device/build.inc: device-build
 device-build:
 	@$(MKDIR_P) device && cd $(srcdir) && { LC_ALL=C; export LC_ALL; \
 		cat device/*.[ch] device/*.cu numeric/*.[ch] numeric/*.def objective/*.[ch] objective/*.def \
-		objective/*.cu shard/*kernel*; '$(NVCC)' --version; } 2>/dev/null | cksum | \
+		objective/*.cu shard/*kernel* shard/pass_plan.h; '$(NVCC)' --version; } 2>/dev/null | cksum | \
 		{ read sum bytes; echo "#define DEVICE_BUILD \"$$sum-$$bytes\""; } \
 		>$(abs_builddir)/device/build.inc.new
 	@cmp -s device/build.inc.new device/build.inc || cp device/build.inc.new device/build.inc

@@ -1,5 +1,6 @@
 #include "shard/checkpoint.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct registers *registers,
                                           const struct checkpoint_pair *with, uint32_t pairs,
                                           const struct checkpoint *earlier) {
+    assert(pairs <= SLOTS_MAX && header->count == registers->count);
     struct checkpoint_job *job = memory_new(1, sizeof *job);
     job->folder = memory_copy_string(folder);
     job->checkpoint.header = *header;
@@ -147,6 +149,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     for (uint32_t i = 0; i < pairs; i++) {
         struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
         const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
+        assert(with[i].slot < registers->slots);
         *pair = there ? *there : with[i];
         pair->slot = with[i].slot;
         if (there)
@@ -199,6 +202,7 @@ static struct disk_piece seal_header(struct checkpoint *checkpoint) {
     struct checkpoint_header *header = &checkpoint->header;
     header->header_bytes = (uint32_t)header_bytes(header->pairs);
     header->file_bytes = pair_offset(checkpoint, header->pairs);
+    assert(header->header_bytes % ALIGNMENT == 0 && header->file_bytes >= header->header_bytes);
     uint8_t *bytes = memory_new(header->header_bytes, 1);
     memcpy(bytes, header, sizeof *header);
     memcpy(bytes + sizeof *header, checkpoint->pairs, header->pairs * sizeof *checkpoint->pairs);
@@ -213,6 +217,7 @@ static struct disk_piece seal_header(struct checkpoint *checkpoint) {
  * overwrites a slot as soon as it sees `taken` (is_being_written()). */
 static void tell_taken(void *context) {
     struct checkpoint_job *job = context;
+    assert(!atomic_load(&job->taken));
     atomic_store(&job->taken, true);
     if (job->on_taken)
         job->on_taken(job->on_taken_context);
@@ -221,6 +226,7 @@ static void tell_taken(void *context) {
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
     struct disk_piece pieces[1 + CHECKPOINT_POINTS + 1 + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
+    assert(sections < sizeof pieces / sizeof *pieces);
     pieces[0] = seal_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
     const struct disk_taken taken = {tell_taken, job};

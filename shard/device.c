@@ -39,16 +39,6 @@ static void *lay_out(struct arrangement *arrangement, size_t count, size_t size)
     return array;
 }
 
-static void lay_out_scaling(struct registers *registers, struct arrangement *arrangement) {
-    struct resident *resident = registers->resident;
-    size_t count = registers->count, size = sizeof(double);
-    resident->mean = lay_out(arrangement, count, size);
-    resident->scale = lay_out(arrangement, count, size);
-    resident->penalty = lay_out(arrangement, count, size);
-    resident->root = lay_out(arrangement, count, size);
-    resident->bias_gradient = lay_out(arrangement, registers->scaling.outputs, size);
-}
-
 static size_t lay_out_all(struct registers *registers, void *memory) {
     struct resident *resident = registers->resident;
     struct arrangement arrangement = {.memory = memory};
@@ -64,8 +54,14 @@ static size_t lay_out_all(struct registers *registers, void *memory) {
     resident->yields = lay_out(&arrangement, SCALARS_MAX, sizeof *resident->yields);
     if (registers->exponents)
         resident->exponents = lay_out(&arrangement, registers->count, sizeof *resident->exponents);
-    if (registers->scaling.used)
-        lay_out_scaling(registers, &arrangement);
+    if (registers->scaling.used) {
+        size_t count = registers->count, size = sizeof(double);
+        resident->mean = lay_out(&arrangement, count, size);
+        resident->scale = lay_out(&arrangement, count, size);
+        resident->penalty = lay_out(&arrangement, count, size);
+        resident->root = lay_out(&arrangement, count, size);
+        resident->bias_gradient = lay_out(&arrangement, registers->scaling.outputs, size);
+    }
     return memory ? zeroed : arrangement.used;
 }
 
@@ -103,12 +99,14 @@ static int get(struct registers *registers, void *to, const void *from, size_t b
 }
 
 static int pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    assert(registers_have(registers, number) && offset + count <= registers->count);
     const struct vector *vector = &registers->vector[number];
     return get(registers, vector->elements + offset, vector->resident + offset,
                count * sizeof(double));
 }
 
 static int push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    assert(registers_have(registers, number) && offset + count <= registers->count);
     const struct vector *vector = &registers->vector[number];
     return put(registers, vector->resident + offset, vector->elements + offset,
                count * sizeof(double));
@@ -120,6 +118,7 @@ static size_t stored_bytes(const struct registers *registers) {
 
 /* s or q (`part` 0 or 1) of a slot. */
 static uint8_t *stored_at(const struct registers *registers, uint32_t slot, uint32_t part) {
+    assert(slot < registers->slots && part < 2);
     return registers->resident->history + (2 * (size_t)slot + part) * registers->history_stride;
 }
 
@@ -254,6 +253,7 @@ static int put_pass(struct registers *registers, struct pass_plan *pass,
     memcpy(bytes, pass->steps, steps);
     if (terms)
         memcpy(bytes + steps, pass->terms, terms);
+    assert(arguments->phases && arguments->phases <= 2 * pass->step_count);
     size_t length = steps + terms + arguments->phases * sizeof *phases;
     int code = make_room(registers, length);
     uint8_t *to = registers->resident->program;
@@ -314,6 +314,7 @@ static int clear_sum(struct registers *registers, enum sums_layout layout) {
 }
 
 static int pull_sum(struct registers *registers, size_t count) {
+    assert(count <= registers->sum_length);
     return get(registers, registers->sum, registers->resident->sum, count * sizeof *registers->sum);
 }
 
@@ -366,6 +367,7 @@ static int fold_sparse(struct registers *registers, const struct slice *slice) {
 static int fold(struct registers *registers, size_t count, const struct slice *slice, bool first) {
     int64_t *sum = registers->resident->sum;
     int code = 0;
+    assert(count <= registers->sum_length);
     if (slice->encoding == STAGE_DENSE && count)
         return fold_dense(registers, count, slice->data, first);
     if (first)

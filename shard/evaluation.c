@@ -14,6 +14,7 @@
 static void send_parameters(const struct shard *shard, uint32_t to, struct outbox *out) {
     const struct registers *registers = &shard->registers;
     const struct vector *t = &registers->vector[REGISTER_T];
+    assert(shard->ready && shard->begun && shard->trial_is_there);
     struct message message = {.type = MESSAGE_PARAMETERS};
     message.parameters = (struct message_parameters){.attempt = shard->attempt,
                                                      .evaluation = shard->evaluation,
@@ -75,6 +76,7 @@ static void staged_release(struct staged *staged) {
 void staging_clear(struct staging *staging) {
     for (size_t i = 0; i < staging->staged_count; i++)
         staged_release(&staging->staged[i]);
+    assert(staging->folded_count || !staging->folded_hash);
     staging->staged_count = 0;
     flush_index_clear(&staging->index);
     staging->folded_count = 0;
@@ -154,6 +156,7 @@ static int keep_slice(struct shard *shard, const struct message *message) {
 static int add_slice(struct shard *shard, const struct staged *staged) {
     struct registers *registers = &shard->registers;
     bool first = !shard->staging.folded_count;
+    assert(shard->sums != SUMS_NONE || staged->encoding != STAGE_SPARSE);
     int64_t *bias = registers->scaling.bias_sum;
     size_t biases = biases_of(shard);
     if (first && biases)
@@ -197,6 +200,7 @@ static int fold(struct shard *shard, const struct flush_id *id) {
 
 /* Whether the flush is of the evaluation under way. */
 static bool is_at_hand(struct shard *shard, const struct flush_id *id) {
+    assert(!shard->begun || shard->ready);
     bool at_hand = shard->begun && (id->attempt == shard->attempt || mutant(ATTEMPT_IGNORED)) &&
                    id->evaluation == shard->evaluation;
     if (!at_hand)

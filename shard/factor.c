@@ -1,5 +1,6 @@
 #include "shard/factor.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ struct factor *factor_hold(struct factor *factor) {
 }
 
 void factor_drop(struct factor *factor) {
+    assert(!factor || factor->holders);
     if (!factor || --factor->holders)
         return;
     if (factor->elements)
@@ -142,6 +144,7 @@ static bool find_factor(const struct registers *registers, const struct row_scal
 
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
                            double lambda, uint64_t serial, double *added) {
+    assert(serial && registers->precondition);
     struct factor *factor = factor_new(serial, registers->count);
     struct row_scale *scale = memory_new(registers->count, sizeof *scale);
     *added = 0;
@@ -159,6 +162,7 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
 /* ---- applying ---- */
 
 void factor_apply(const struct factor *factor, double *out, const double *in) {
+    assert(factor && factor->holders);
     const double *roots = factor->elements;
     for (size_t r = 0; r < factor->order; r++)
         out[r] = in[r] / roots[r];

@@ -1,5 +1,6 @@
 #include "shard/placing.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -240,6 +241,7 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup,
     int code = device_choose(&wish, &placing->device);
     if (code || !placing->device)
         return code;
+    assert(*device_name(placing->device));
     place->backend = &shard_on_device;
     place->device = placing->device;
     place->name = device_name(placing->device);

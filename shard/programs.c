@@ -76,6 +76,7 @@ static int make_factors(const struct course *course) {
 
 /* On the host, between two passes. The factor is of the Hessian by weights. */
 static int apply_factor(struct registers *registers, const struct operation *operation) {
+    assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
     const double *b = registers->vector[operation->b].elements;
     int code = registers_pull(registers, operation->b, 0, registers->count);
@@ -131,6 +132,7 @@ static void read_biases(const struct course *course) {
 int operation_list_run(const struct operation_list *list, struct registers *registers,
                        const struct bounds *bounds, struct bytes *scalars) {
     const struct shard_backend *backend = registers->backend;
+    assert(backend && registers_complete(registers));
     struct course course = {.list = list, .registers = registers, .bounds = bounds};
     course.yields = yields_new(list, &course.yield_count);
     read_biases(&course);
@@ -168,105 +170,91 @@ static int check_number(const struct shard *shard, const struct message_program 
     return 1;
 }
 
-/* Checks come before anything is changed, so that a refused program leaves no trace. */
-static int check_registers(const struct shard *shard, const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *o = &list->items[i];
-        const uint8_t named[] = {o->a, o->b, o->c, o->d, o->e, o->f};
-        for (size_t k = 0; k < sizeof named; k++)
-            if (!registers_have(&shard->registers, named[k]))
-                return error_set(
-                    ERROR_INTERNAL,
-                    "a program names register %u, which this shard was not set up with", named[k]);
-        if (o->scaled && !shard->registers.adagrad)
+static int check_registers(const struct registers *registers, const struct operation *o) {
+    const uint8_t named[] = {o->a, o->b, o->c, o->d, o->e, o->f};
+    for (size_t k = 0; k < sizeof named; k++)
+        if (!registers_have(registers, named[k]))
             return error_set(ERROR_INTERNAL,
-                             "a program scales by Adagrad's sums, which this shard has not");
-    }
-    return 0;
-}
-
-static int check_tensors(const struct shard *shard, const struct operation_list *list) {
-    uint32_t tensors = shard->registers.layout.count;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_TENSOR_SQUARES && list->items[i].tensors != tensors)
-            return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",
-                             list->items[i].tensors, tensors);
-    return 0;
-}
-
-/* The preconditioner must be the one that the coordinator believes to be here. */
-static int check_serials(const struct shard *shard, const struct operation_list *list) {
-    uint64_t serial = registers_factor_serial(&shard->registers);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
-        if (operation->code == OPERATION_PRECONDITION && operation->serial != serial &&
-            !(serial && mutant(FACTOR_KEPT)))
-            return error_set(ERROR_INTERNAL,
-                             "a program applies preconditioner %llu, but this shard has %llu",
-                             (unsigned long long)operation->serial, (unsigned long long)serial);
-    }
-    return 0;
-}
-
-/* A gradient is made of sums over the parameters, a preconditioner of a triangle. */
-static int check_sums(const struct shard *shard, const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++) {
-        enum operation_code code = list->items[i].code;
-        if (code == OPERATION_GRADIENT && shard->sums != SUMS_PARAMETERS)
-            return error_set(ERROR_INTERNAL,
-                             "a program takes the gradient of an evaluation that adds up none");
-        if (code == OPERATION_FACTOR &&
-            (shard->sums != SUMS_TRIANGLE || !shard->registers.precondition))
-            return error_set(ERROR_INTERNAL, "a program makes a preconditioner of an evaluation "
-                                             "that adds up no second derivatives");
-        if (code == OPERATION_BEGIN && list->items[i].sums == SUMS_TRIANGLE &&
-            !shard->registers.precondition)
-            return error_set(ERROR_INTERNAL, "a program begins an evaluation of second "
-                                             "derivatives, but this shard has no room for them");
-    }
+                             "a program names register %u, which this shard was not set up with",
+                             named[k]);
+    if (o->scaled && !registers->adagrad)
+        return error_set(ERROR_INTERNAL,
+                         "a program scales by Adagrad's sums, which this shard has not");
     return 0;
 }
 
 /* Sums are read under the bounds that they were made under: as many as the parameters have. */
-static int check_bounds(const struct shard *shard, const struct operation_list *list) {
-    uint32_t wanted = layout_bounds(&shard->registers.layout);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
-        uint32_t count = operation->bounds.count;
-        if (operation->code == OPERATION_BEGIN &&
-            count != (operation->sums == SUMS_TRIANGLE ? 1 : wanted))
-            return error_set(ERROR_INTERNAL,
-                             "a program begins an evaluation with %u bounds, not the %u of these "
-                             "parameters",
-                             count, wanted);
-    }
+static int check_begin(const struct registers *registers, const struct operation *begin) {
+    bool triangle = begin->sums == SUMS_TRIANGLE;
+    uint32_t bounds = triangle ? 1 : layout_bounds(&registers->layout);
+    if (triangle && !registers->precondition)
+        return error_set(ERROR_INTERNAL, "a program begins an evaluation of second derivatives, "
+                                         "but this shard has no room for them");
+    if (begin->bounds.count != bounds)
+        return error_set(ERROR_INTERNAL,
+                         "a program begins an evaluation with %u bounds, not the %u of these "
+                         "parameters",
+                         begin->bounds.count, bounds);
     return 0;
 }
 
-static int check_folds(const struct shard *shard, const struct operation_list *list) {
-    const struct staging *staging = &shard->staging;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
-        if (operation->code == OPERATION_CHECK &&
-            (operation->hash != staging->folded_hash || operation->folds != staging->folded_count))
+static int check_folds(const struct staging *staging, const struct operation *check) {
+    if (check->hash == staging->folded_hash && check->folds == staging->folded_count)
+        return 0;
+    return error_set(ERROR_INTERNAL,
+                     "this shard folded %zu flushes, the coordinator counted %llu%s",
+                     staging->folded_count, (unsigned long long)check->folds,
+                     check->folds == staging->folded_count ? " others" : "");
+}
+
+/* A gradient is made of sums over the parameters, a preconditioner of a triangle; and the one that
+ * is applied must be the one that the coordinator believes to be here. */
+static int check_operation(const struct shard *shard, const struct operation *operation) {
+    const struct registers *registers = &shard->registers;
+    uint64_t serial = registers_factor_serial(registers);
+    switch (operation->code) {
+    case OPERATION_CHECK:
+        return check_folds(&shard->staging, operation);
+    case OPERATION_BEGIN:
+        return check_begin(registers, operation);
+    case OPERATION_GRADIENT:
+        if (shard->sums != SUMS_PARAMETERS)
             return error_set(ERROR_INTERNAL,
-                             "this shard folded %zu flushes, the coordinator counted %llu%s",
-                             staging->folded_count, (unsigned long long)operation->folds,
-                             operation->folds == staging->folded_count ? " others" : "");
+                             "a program takes the gradient of an evaluation that adds up none");
+        return 0;
+    case OPERATION_FACTOR:
+        if (shard->sums != SUMS_TRIANGLE || !registers->precondition)
+            return error_set(ERROR_INTERNAL, "a program makes a preconditioner of an evaluation "
+                                             "that adds up no second derivatives");
+        return 0;
+    case OPERATION_PRECONDITION:
+        if (operation->serial != serial && !(serial && mutant(FACTOR_KEPT)))
+            return error_set(ERROR_INTERNAL,
+                             "a program applies preconditioner %llu, but this shard has %llu",
+                             (unsigned long long)operation->serial, (unsigned long long)serial);
+        return 0;
+    case OPERATION_TENSOR_SQUARES:
+        if (operation->tensors != registers->layout.count)
+            return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",
+                             operation->tensors, registers->layout.count);
+        return 0;
+    default:
+        return 0;
     }
-    return 0;
+}
+
+/* All checks come before anything is changed, so that a refused program leaves no trace. */
+static int check_operations(const struct shard *shard, const struct operation_list *list) {
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        code = check_registers(&shard->registers, &list->items[i]);
+        if (!code)
+            code = check_operation(shard, &list->items[i]);
+    }
+    return code;
 }
 
 /* ---- the program of a message ---- */
-
-static void begin_evaluation(struct shard *shard, const struct operation *operation) {
-    shard->begun = true;
-    shard->trial_is_there = true;
-    shard->evaluation = operation->evaluation;
-    shard->sums = operation->sums;
-    shard->bounds = operation->bounds;
-    staging_clear(&shard->staging); /* the first fold replaces the sum of the evaluation before */
-}
 
 /* Whether the operation changes t: from then on t is not the point of the evaluation any more, and
  * replicas may not fetch it. */
@@ -292,53 +280,50 @@ static bool writes_trial(const struct operation *operation) {
     }
 }
 
-static void act_first(struct shard *shard, const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (writes_trial(&list->items[i]))
-            shard->trial_is_there = false;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct operation *operation = &list->items[i];
-        if (operation->code == OPERATION_SWAP)
-            registers_swap(&shard->registers, operation->a, operation->b);
-    }
+/* The last one of a code, or NULL. */
+static const struct operation *find_operation(const struct operation_list *list,
+                                              enum operation_code code) {
+    for (size_t i = list->count; i--;)
+        if (list->items[i].code == code)
+            return &list->items[i];
+    return NULL;
 }
 
-/* Only now: the operations before it may have read the sum and the bounds of the evaluation that
- * this one replaces. */
-static void act_last(struct shard *shard, const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_BEGIN)
-            begin_evaluation(shard, &list->items[i]);
+static void begin_evaluation(struct shard *shard, const struct operation *begin) {
+    assert(shard->ready && begin->bounds.count);
+    shard->begun = true;
+    shard->trial_is_there = true;
+    shard->evaluation = begin->evaluation;
+    shard->sums = begin->sums;
+    shard->bounds = begin->bounds;
+    staging_clear(&shard->staging); /* the first fold replaces the sum of the evaluation before */
 }
 
-static bool reads_sum(const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_GRADIENT || list->items[i].code == OPERATION_FACTOR)
-            return true;
-    return false;
-}
-
-static bool gives_point_out(const struct operation_list *list) {
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].code == OPERATION_BEGIN)
-            return true;
-    return false;
-}
-
-/* A program that is sound. Replicas read the trial point from the host. */
+/* A program that is sound. SWAP acts first. BEGIN acts last: the operations before it may have read
+ * the sum and the bounds of the evaluation that it replaces. Replicas read the trial point from the
+ * host. */
 static int run_sound(struct shard *shard, const struct operation_list *list) {
     struct registers *registers = &shard->registers;
+    const struct operation *begin = find_operation(list, OPERATION_BEGIN);
+    bool reads_sum =
+        find_operation(list, OPERATION_GRADIENT) || find_operation(list, OPERATION_FACTOR);
     int code = 0;
-    act_first(shard, list);
-    if (!shard->staging.folded_count && reads_sum(list))
+    for (size_t i = 0; i < list->count; i++) {
+        const struct operation *operation = &list->items[i];
+        if (writes_trial(operation))
+            shard->trial_is_there = false;
+        if (operation->code == OPERATION_SWAP)
+            registers_swap(registers, operation->a, operation->b);
+    }
+    if (!shard->staging.folded_count && reads_sum)
         code = registers_clear_sum(registers, shard->sums);
     bytes_clear(&shard->last.scalars);
     if (!code)
         code = operation_list_run(list, registers, &shard->bounds, &shard->last.scalars);
-    if (!code && gives_point_out(list))
+    if (!code && begin)
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
-    if (!code)
-        act_last(shard, list);
+    if (!code && begin)
+        begin_evaluation(shard, begin);
     return code;
 }
 
@@ -346,34 +331,16 @@ static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
     int code = operation_list_read(&list, &program->operations, shard->registers.slots);
     if (!code)
-        code = check_registers(shard, &list);
-    if (!code)
-        code = check_tensors(shard, &list);
-    if (!code)
-        code = check_serials(shard, &list);
-    if (!code)
-        code = check_sums(shard, &list);
-    if (!code)
-        code = check_bounds(shard, &list);
-    if (!code)
-        code = check_folds(shard, &list);
+        code = check_operations(shard, &list);
     if (!code)
         code = run_sound(shard, &list);
     if (!code) {
+        assert(program->number >= shard->last.number);
         shard->last.number = program->number;
         shard->last.hash = program->hash;
     }
     operation_list_release(&list);
     return code;
-}
-
-static void send_result(const struct shard *shard, struct outbox *out) {
-    struct message message = {.type = MESSAGE_RESULT};
-    message.result = (struct message_result){
-        .attempt = shard->attempt,
-        .number = shard->last.number,
-        .scalars = {shard->last.scalars.data, (uint32_t)shard->last.scalars.length}};
-    shard_answer(shard, shard->coordinator, message, out);
 }
 
 void on_program(struct shard *shard, uint32_t from, const struct message *message,
@@ -391,6 +358,13 @@ void on_program(struct shard *shard, uint32_t from, const struct message *messag
         shard_fail(shard, code, out);
         return;
     }
-    send_result(shard, out);
+    const struct bytes *scalars = &shard->last.scalars;
+    shard_answer(
+        shard, shard->coordinator,
+        (struct message){.type = MESSAGE_RESULT,
+                         .result = {.attempt = shard->attempt,
+                                    .number = shard->last.number,
+                                    .scalars = {scalars->data, (uint32_t)scalars->length}}},
+        out);
     answer_held_fetches(shard, out);
 }

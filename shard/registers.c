@@ -1,5 +1,6 @@
 #include "shard/registers.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,34 +23,21 @@ static size_t history_bytes(const struct registers *registers) {
     return bytes ? bytes : 1;
 }
 
-static void make_vector(struct vector *vector, size_t count, bool shared) {
-    vector->segment = shared ? segment_new(vector_bytes(count)) : NULL;
-    vector->elements = shared ? vector->segment->start : memory_map(vector_bytes(count));
-}
-
-static void drop_vector(struct vector *vector, size_t count) {
-    if (vector->segment)
-        segment_free(vector->segment);
-    else if (vector->elements)
-        memory_unmap(vector->elements, vector_bytes(count));
-    *vector = (struct vector){0};
-}
-
 /* Replicas on this host read t where it lies. x and best are swapped with t, so they are shared
  * too. */
-static bool is_shared(uint8_t number) {
-    return number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
+static void make_vector(struct registers *registers, uint8_t number) {
+    struct vector *vector = &registers->vector[number];
+    size_t bytes = vector_bytes(registers->count);
+    bool shared = number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
+    assert(!vector->elements && registers_have(registers, number));
+    vector->segment = shared ? segment_new(bytes) : NULL;
+    vector->elements = shared ? vector->segment->start : memory_map(bytes);
 }
 
 size_t registers_sums(const struct registers *registers, enum sums_layout layout) {
     return (size_t)evaluation_sums_range(layout, layout_parameters(&registers->layout),
                                          registers->first, registers->count)
         .count;
-}
-
-static size_t most_sums(const struct registers *registers) {
-    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
-    return triangle > registers->count ? triangle : registers->count;
 }
 
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
@@ -63,16 +51,18 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->orthants = setup->orthants;
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
-    registers->sum_length = most_sums(registers);
+    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
+    registers->sum_length = triangle > count ? triangle : count;
     registers->sum = memory_map(vector_bytes(registers->sum_length));
     for (uint8_t i = 0; i < REGISTERS; i++) {
         if (registers_have(registers, i))
-            make_vector(&registers->vector[i], count, is_shared(i));
+            make_vector(registers, i);
         heartbeat();
     }
 }
 
 int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
+    assert(registers_sums(registers, layout) <= registers->sum_length);
     if (registers->scaling.used)
         memset(registers->scaling.bias_sum, 0,
                registers->scaling.biases * sizeof *registers->scaling.bias_sum);
@@ -100,7 +90,10 @@ static void drop_vectors(struct registers *registers) {
     if (backend)
         backend->close(registers);
     for (uint8_t i = 0; i < REGISTERS; i++) {
-        drop_vector(&registers->vector[i], registers->count);
+        if (registers->vector[i].segment)
+            segment_free(registers->vector[i].segment);
+        else if (registers->vector[i].elements)
+            memory_unmap(registers->vector[i].elements, vector_bytes(registers->count));
         heartbeat();
     }
     if (registers->sum)
@@ -129,13 +122,6 @@ static bool same_shape(const struct registers *registers, const struct message_s
            layout_equal(&registers->layout, layout);
 }
 
-static int read_setup(const struct message_shard_setup *setup, struct layout *layout) {
-    const char *fault = layout_decode(setup->layout.data, setup->layout.length, layout);
-    if (setup->history_type > HISTORY_DOUBLE)
-        fault = "a type of history that this shard does not know";
-    return fault ? error_set(ERROR_INTERNAL, "set-up: %s", fault) : 0;
-}
-
 /* A uniform exponent is one for the gradient. The sums of second derivatives always have one a
  * column. */
 static bool has_exponents(const struct registers *registers) {
@@ -144,6 +130,7 @@ static bool has_exponents(const struct registers *registers) {
 
 void registers_use(struct registers *registers, const struct shard_backend *backend,
                    struct device *device) {
+    assert((backend == &shard_on_host) == !device);
     if (registers->backend)
         registers->backend->close(registers);
     registers->backend = backend;
@@ -152,9 +139,11 @@ void registers_use(struct registers *registers, const struct shard_backend *back
 
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
     struct layout layout;
-    int code = read_setup(setup, &layout);
-    if (code)
-        return code;
+    const char *fault = layout_decode(setup->layout.data, setup->layout.length, &layout);
+    if (setup->history_type > HISTORY_DOUBLE)
+        fault = "a type of history that this shard does not know";
+    if (fault)
+        return error_set(ERROR_INTERNAL, "set-up: %s", fault);
     if (!registers->backend)
         registers_use(registers, &shard_on_host, NULL);
     if (same_shape(registers, setup, &layout)) {
@@ -181,14 +170,17 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponents = has_exponents(registers)
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
+    assert(!registers->exponents_set && !registers->start_set);
     return registers->backend->open(registers);
 }
 
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    assert(registers_have(registers, number) && offset + count <= registers->count);
     return registers->backend->pull(registers, number, offset, count);
 }
 
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
+    assert(registers_have(registers, number) && offset + count <= registers->count);
     return registers->backend->push(registers, number, offset, count);
 }
 
@@ -257,6 +249,7 @@ bool registers_complete(const struct registers *registers) {
 }
 
 void registers_set_factor(struct registers *registers, struct factor *factor) {
+    assert(!factor || (registers->precondition && factor->order == registers->count));
     factor_drop(registers->factor);
     registers->factor = factor;
 }
@@ -266,12 +259,14 @@ uint64_t registers_factor_serial(const struct registers *registers) {
 }
 
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {
+    assert(registers_have(registers, a) && registers_have(registers, b));
     struct vector held = registers->vector[a];
     registers->vector[a] = registers->vector[b];
     registers->vector[b] = held;
 }
 
 static void *history_vector(const struct registers *registers, uint32_t number, size_t offset) {
+    assert(number < 2 * registers->slots && offset <= registers->count);
     return registers->history + number * registers->history_stride +
            offset * history_size(registers->history_type);
 }

@@ -1,4 +1,5 @@
 /* Checkpoints: asks for writing, loading, deleting and fencing, and acts on the answers. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,13 +94,6 @@ struct cleanup {
     struct bytes names; /* to remove, each with a 0 behind it */
 };
 
-static bool is_kept(const struct cleanup *cleanup, uint64_t step) {
-    for (size_t i = 0; i < cleanup->count; i++)
-        if (cleanup->steps[i] == step)
-            return true;
-    return false;
-}
-
 static bool is_needed(const struct cleanup *cleanup, const char *name) {
     uint64_t step = 0;
     int end = 0;
@@ -109,7 +103,12 @@ static bool is_needed(const struct cleanup *cleanup, const char *name) {
         return true;
     if (step >= cleanup->before)
         return true;
-    return name[end] ? strncmp(name + end, ".tmp.", 5) : is_kept(cleanup, step);
+    if (name[end])
+        return strncmp(name + end, ".tmp.", 5);
+    for (size_t i = 0; i < cleanup->count; i++)
+        if (cleanup->steps[i] == step)
+            return true;
+    return false;
 }
 
 static void note_file(void *visitor, const char *name) {
@@ -148,9 +147,11 @@ static void add_action(struct saving *saving, struct shard_action action) {
     while (place < saving->action_count && saving->actions[place].kind != action.kind)
         place++;
     if (place == saving->action_count) {
+        assert(place < sizeof saving->actions / sizeof *saving->actions);
         saving->action_count++;
         saving->unanswered += action.kind == SHARD_FENCE || action.kind == SHARD_LOAD;
     }
+    assert(saving->folder);
     action.folder = saving->folder;
     saving->actions[place] = action;
 }
@@ -195,6 +196,7 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
 /* ---- what lies on disk ---- */
 
 static void forget_kept(struct saving *saving, size_t number) {
+    assert(number < saving->kept_count);
     checkpoint_release(&saving->kept[number]);
     saving->kept_count--;
     memmove(saving->kept + number, saving->kept + number + 1,
@@ -255,6 +257,7 @@ bool fence_folder(struct shard *shard) {
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     bool welcoming = saving->welcoming;
+    assert(saving->unanswered && saving->fenced < shard->epoch);
     saving->welcoming = false;
     saving->unanswered--;
     if (!code) {
@@ -325,14 +328,6 @@ static int pull_points(struct registers *registers, const struct message_checkpo
     return code;
 }
 
-static int pull_pairs(struct registers *registers, const struct checkpoint_job *job) {
-    int code = 0;
-    for (uint32_t i = 0; i < job->checkpoint.header.pairs && !code; i++)
-        if (job->vectors[i][0])
-            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
-    return code;
-}
-
 /* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
  * from where it is: FACTOR makes another one elsewhere. */
 static struct checkpoint_job *take_snapshot(const struct shard *shard,
@@ -345,6 +340,7 @@ static struct checkpoint_job *take_snapshot(const struct shard *shard,
     header.points |= (uint32_t)wanted->best << CHECKPOINT_BEST;
     header.points |= (uint32_t)wanted->sums << CHECKPOINT_SUMS;
     header.factor = wanted->factor;
+    assert(wanted->slots.length <= SLOTS_MAX && wanted->serials.length == wanted->slots.length);
     for (uint32_t i = 0; i < wanted->slots.length; i++) {
         pairs[i].slot = (uint32_t)wanted->slots.items[i];
         pairs[i].serial = wanted->serials.items[i];
@@ -367,10 +363,13 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
         error_clear();
         return;
     }
-    code = pull_points(&shard->registers, wanted);
+    struct registers *registers = &shard->registers;
+    assert(!shard->saving.job);
+    code = pull_points(registers, wanted);
     struct checkpoint_job *job = code ? NULL : take_snapshot(shard, wanted);
-    if (!code)
-        code = pull_pairs(&shard->registers, job);
+    for (uint32_t i = 0; !code && i < job->checkpoint.header.pairs; i++)
+        if (job->vectors[i][0])
+            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
     if (code) {
         checkpoint_job_free(job);
         shard_fail(shard, code, out);
@@ -378,8 +377,7 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
     }
     shard->saving.job = job;
     shard->saving.asked_by = from;
-    add_action(&shard->saving,
-               (struct shard_action){.kind = SHARD_WRITE, .job = shard->saving.job});
+    add_action(&shard->saving, (struct shard_action){.kind = SHARD_WRITE, .job = job});
 }
 
 void shard_taken(struct shard *shard, struct outbox *out) {
@@ -388,6 +386,7 @@ void shard_taken(struct shard *shard, struct outbox *out) {
 
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
+    assert(saving->job);
     struct checkpoint *checkpoint = &saving->job->checkpoint;
     /* A coordinator that came meanwhile has not asked for it. But the file is there and may hold
      * pairs that a later checkpoint refers to, so it is kept in any case. */
@@ -457,6 +456,7 @@ static int push_loaded(struct registers *registers, const struct checkpoint *loa
  * meanwhile says nothing about the checkpoint. */
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
+    assert(saving->unanswered && !saving->job);
     saving->unanswered--;
     int pushed = code ? 0 : push_loaded(&shard->registers, &saving->loading);
     if (pushed)
@@ -470,23 +470,19 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
 
 /* ---- retaining ---- */
 
-static size_t add_needed(const struct checkpoint *checkpoint, uint64_t *steps, size_t count) {
-    steps[count++] = checkpoint->header.step;
-    if (mutant(CHECKPOINT_DELETED_EARLY))
-        return count;
-    for (uint32_t i = 0; i < checkpoint->header.pairs; i++)
-        steps[count++] = checkpoint->pairs[i].file;
-    return count;
-}
-
 /* Lists every file that a known checkpoint needs. A checkpoint that is being written refers to no
  * other files: it takes its references from the newest known checkpoint. */
 static size_t list_needed(struct saving *saving) {
     size_t count = 0;
     saving->steps =
         memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1), sizeof *saving->steps);
-    for (size_t i = 0; i < saving->kept_count; i++)
-        count = add_needed(&saving->kept[i], saving->steps, count);
+    for (size_t i = 0; i < saving->kept_count; i++) {
+        const struct checkpoint *kept = &saving->kept[i];
+        assert(!i || kept[-1].header.step < kept->header.step);
+        saving->steps[count++] = kept->header.step;
+        for (uint32_t k = 0; k < kept->header.pairs && !mutant(CHECKPOINT_DELETED_EARLY); k++)
+            saving->steps[count++] = kept->pairs[k].file;
+    }
     return count;
 }
 

@@ -1,5 +1,6 @@
 #include "shard/scaling.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ void scaling_release(struct scaling *scaling) {
 }
 
 static void note_set(struct scaling *scaling) {
+    assert(scaling->set < scaling->count);
     if (scaling->set++ % ELEMENTS_A_BEAT == 0)
         heartbeat();
 }
@@ -86,6 +88,7 @@ bool scaling_is_complete(const struct scaling *scaling) {
 }
 
 void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, double weight_sum) {
+    assert(weight_sum > 0 && (!scaling->outputs || scaling->biases % scaling->outputs == 0));
     int bound = bounds_exponent(bounds, scaling->bias_tensor);
     for (size_t k = 0; k < scaling->biases; k++) {
         double gradient;
@@ -99,6 +102,7 @@ void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, d
 
 void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
                                 double *gradient) {
+    assert(scaling->used && offset + count <= scaling->count);
     const double *mean = scaling->mean + offset, *scale = scaling->scale + offset;
     uint64_t k = (scaling->first + offset) % scaling->outputs;
     for (size_t i = 0; i < count; i++) {
@@ -116,6 +120,7 @@ void scaling_penalise(const struct scaling *scaling, size_t offset, size_t count
 
 void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
                    const double *in, bool inverse) {
+    assert(scaling->used && offset + count <= scaling->count);
     const double *root = scaling->root + offset;
     for (size_t i = 0; i < count; i++)
         out[i] = inverse ? in[i] / root[i] : in[i] * root[i];
@@ -126,6 +131,7 @@ double scaling_weight_penalty(const struct scaling *scaling, size_t element) {
 }
 
 void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient) {
+    assert(!scaling->first && scaling->count >= scaling->weights + scaling->biases);
     const double *biases = gradient + scaling->weights;
     for (size_t i = 0; i < scaling->weights; i++) {
         gradient[i] /= scaling->scale[i];
@@ -135,6 +141,7 @@ void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradien
 }
 
 void scaling_step_to_scaled(const struct scaling *scaling, double *step) {
+    assert(!scaling->first && scaling->count >= scaling->weights + scaling->biases);
     double *biases = step + scaling->weights;
     for (size_t i = 0; i < scaling->weights; i++) {
         for (size_t k = i % scaling->outputs; k < scaling->biases; k += scaling->outputs)

@@ -1,4 +1,5 @@
 /* The handshake with coordinators and replicas, and the set-up of the range. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,13 +95,6 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
 
 /* ---- replicas ---- */
 
-static struct replica_link *add_replica(struct shard *shard, uint32_t link) {
-    MEMORY_ROOM(shard->replicas, shard->replica_count, shard->replica_capacity);
-    struct replica_link *replica = &shard->replicas[shard->replica_count++];
-    *replica = (struct replica_link){.link = link};
-    return replica;
-}
-
 void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
@@ -113,8 +107,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
-    if (!replica)
-        replica = add_replica(shard, from);
+    if (!replica) {
+        MEMORY_ROOM(shard->replicas, shard->replica_count, shard->replica_capacity);
+        replica = &shard->replicas[shard->replica_count++];
+        *replica = (struct replica_link){.link = from};
+    }
     replica->incarnation = greet->incarnation;
     struct message answer = {.type = MESSAGE_GREETED};
     answer.greeted =
@@ -134,6 +131,7 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
         shard_fail(shard, code, out);
         return;
     }
+    assert(shard->set_up && !shard->begun && !shard->last.number);
     shard->ready = true;
     shard_answer(shard, shard->coordinator,
                  (struct message){.type = MESSAGE_READY,
@@ -143,6 +141,7 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
 
 /* Programs of the new attempt count from 1; what was begun or staged for an older one is stale. */
 static void begin_attempt(struct shard *shard, const struct message_shard_setup *setup) {
+    assert(!shard->set_up || setup->attempt >= shard->attempt);
     shard->attempt = setup->attempt;
     shard->set_up = true;
     shard->ready = false;
@@ -169,6 +168,7 @@ static int set_up_registers(struct shard *shard, const struct message_shard_setu
         registers_use(registers, &shard_on_host, NULL);
         code = registers_set_up(registers, setup);
     }
+    assert(registers->device == place.device);
     shard->place = place.device ? place.name : "cpu";
     return code;
 }
@@ -225,15 +225,6 @@ void on_coordinates(struct shard *shard, uint32_t from, const struct message *me
         tell_if_ready(shard, out);
 }
 
-/* x must be complete before the shard is ready; other registers are filled for one program. */
-static int take_start(struct shard *shard, const struct message_start *start,
-                      const struct bulk *bulk) {
-    struct registers *registers = &shard->registers;
-    if (start->register_ == REGISTER_X)
-        return registers_set_start(registers, start->first, bulk->data, start->count);
-    return registers_fill(registers, start->register_, start->first, bulk->data, start->count);
-}
-
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     (void)from;
@@ -243,7 +234,13 @@ void on_start(struct shard *shard, uint32_t from, const struct message *message,
         shard->counters.stale++;
         return;
     }
-    int code = take_start(shard, start, &message->bulk);
+    /* x must be complete before the shard is ready; other registers are filled for one program. */
+    const double *elements = message->bulk.data;
+    struct registers *registers = &shard->registers;
+    int code =
+        start->register_ == REGISTER_X
+            ? registers_set_start(registers, start->first, elements, start->count)
+            : registers_fill(registers, start->register_, start->first, elements, start->count);
     if (code)
         shard_fail(shard, code, out);
     else

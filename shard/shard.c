@@ -1,5 +1,6 @@
 #include "shard/shard.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -68,15 +69,6 @@ static bool is_being_written(const struct checkpoint_job *job, uint32_t slot) {
     return false;
 }
 
-static bool overwrites(const struct checkpoint_job *job, const struct blob *program) {
-    struct cursor cursor = cursor_over(program->data, program->length);
-    struct operation operation;
-    while (program_next(&cursor, &operation))
-        if (operation.code == OPERATION_PAIR && is_being_written(job, operation.slot))
-            return true;
-    return false;
-}
-
 /* The points were copied when the job was made, so x and g may change. The pairs were not copied,
  * as they are most of the memory: only a program that forms a pair in a slot being written must
  * wait. */
@@ -87,10 +79,17 @@ static bool disturbs_writing(const struct checkpoint_job *job, const struct mess
     case MESSAGE_RESTORE:
         return true;
     case MESSAGE_PROGRAM:
-        return overwrites(job, &message->program.operations) && !mutant(PAIR_OVERWRITTEN);
+        break;
     default:
         return false;
     }
+    const struct blob *program = &message->program.operations;
+    struct cursor cursor = cursor_over(program->data, program->length);
+    struct operation operation;
+    while (program_next(&cursor, &operation))
+        if (operation.code == OPERATION_PAIR && is_being_written(job, operation.slot))
+            return !mutant(PAIR_OVERWRITTEN);
+    return false;
 }
 
 static bool is_hindered(const struct shard *shard, const struct message *message) {
@@ -107,12 +106,7 @@ static void keep_waiting(struct shard *shard, const struct message *message) {
     bulk_keep(&message->bulk, &kept->bulk);
 }
 
-static void waiting_release(struct waiting_message *kept) {
-    bytes_release(&kept->body);
-    kept_bulk_release(&kept->bulk);
-}
-
-static struct message decode(const struct waiting_message *kept) {
+static struct message decode_kept(const struct waiting_message *kept) {
     struct message message;
     const char *why;
     if (message_decode(kept->type, kept->body.data, kept->body.length, &message, &why))
@@ -120,6 +114,11 @@ static struct message decode(const struct waiting_message *kept) {
     message.epoch = kept->epoch;
     message.bulk = (struct bulk){.data = kept->bulk.data, .length = kept->bulk.length};
     return message;
+}
+
+static void waiting_release(struct waiting_message *kept) {
+    bytes_release(&kept->body);
+    kept_bulk_release(&kept->bulk);
 }
 
 void forget_waiting(struct shard *shard) {
@@ -156,12 +155,6 @@ static const struct handler handlers[] = {
     [MESSAGE_STAGE] = {REPLICA, on_stage},
 };
 
-static bool may_say(const struct shard *shard, uint32_t from, enum sender sender) {
-    if (sender == COORDINATOR)
-        return from == shard->coordinator;
-    return sender == ANYBODY || shard_replica(shard, from);
-}
-
 /* What a shard whose device failed still takes. */
 static bool begins_anew(enum message_type type) {
     return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_SHARD_SETUP;
@@ -173,10 +166,13 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     bool known = message->type < sizeof handlers / sizeof *handlers;
     const struct handler *handler = known ? &handlers[message->type] : NULL;
     if (!handler || !handler->call)
-        return; /* BYE, REFUSED and FAILED ask for no answer: the rim ends or reports */
+        return; /* BYE, REFUSED and FAILED ask for no answer: the I/O shell ends or reports */
+    bool may_say = handler->sender == ANYBODY ||
+                   (handler->sender == COORDINATOR ? from == shard->coordinator
+                                                   : shard_replica(shard, from) != NULL);
     if (message->epoch < shard->epoch && message->type != MESSAGE_HELLO && !mutant(NO_EPOCH_CHECK))
         shard->counters.old_epoch++;
-    else if (!may_say(shard, from, handler->sender))
+    else if (!may_say)
         shard->counters.stranger++;
     else if (shard->device_failed && !begins_anew(message->type))
         shard->counters.stale++;
@@ -191,8 +187,9 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
 void go_on(struct shard *shard, struct outbox *out) {
     struct waiting *waiting = &shard->waiting;
     size_t done = 0;
+    assert(!waiting->count || shard->coordinator);
     for (; done < waiting->count; done++) {
-        struct message message = decode(&waiting->messages[done]);
+        struct message message = decode_kept(&waiting->messages[done]);
         if (is_hindered(shard, &message))
             break;
         if (shard->device_failed && !begins_anew(message.type))

@@ -1,5 +1,6 @@
 #include "shard/writer.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ void writer_start(struct writer *writer, struct checkpoint_job *job) {
     job->on_taken = writer->done;
     job->on_taken_context = writer->context;
     pthread_mutex_lock(&writer->mutex);
+    assert(!writer->job && !writer->ended && !writer->closing); /* one job at a time */
     writer->job = job;
     pthread_cond_signal(&writer->posted);
     pthread_mutex_unlock(&writer->mutex);
