@@ -44,7 +44,7 @@ static void print_family(const struct job *job) {
 
 static void print_minibatches(const struct job *job) {
     const struct job_downpour *downpour = &job->downpour;
-    if (job_pours(job))
+    if (job_has_minibatches(job))
         printf("# %u epoch%s of minibatches of %llu rows%s with Adagrad, then %s\n",
                downpour->epochs, downpour->epochs == 1 ? "" : "s",
                (unsigned long long)downpour->batch * downpour->schedule.value[0],

@@ -83,7 +83,7 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
         r->scored = r->now.holdout != NULL;
     }
     if (!code)
-        showing_last(training);
+        status_last(training);
     training_release(training, code);
     training->options = given;
     return code;

@@ -97,7 +97,7 @@ static int publish(struct training *training, const struct publisher *publisher,
         code = publish_settle(publisher);
     result_show(chosen->result, options->json, options->cron);
     not_converged_log(chosen->result);
-    showing_last(training);
+    status_last(training);
     return code ? code : not_converged_strict(chosen->result, options->strict);
 }
 

@@ -45,15 +45,6 @@ static bool take_number(const char **at, double *number) {
     return true;
 }
 
-static bool take_figure(const char **at, const struct score_figure **figure) {
-    for (size_t i = 0; i < score_figure_count; i++)
-        if (take_word(at, score_figure_table[i].name)) {
-            *figure = &score_figure_table[i];
-            return true;
-        }
-    return false;
-}
-
 static bool take_comparison(const char **at, enum gate_comparison *comparison) {
     if (take_mark(at, "<="))
         *comparison = GATE_AT_MOST;
@@ -99,26 +90,28 @@ static bool take_limit(const char **at, struct gate_condition *condition) {
 
 bool gate_parse(const char *text, struct gate_condition *condition) {
     const char *at = text;
-    if (!take_figure(&at, &condition->figure) || !take_comparison(&at, &condition->comparison) ||
+    size_t figure = 0;
+    while (figure < score_figure_count && !take_word(&at, score_figure_table[figure].name))
+        figure++;
+    if (figure == score_figure_count || !take_comparison(&at, &condition->comparison) ||
         !take_limit(&at, condition))
         return false;
+    condition->figure = &score_figure_table[figure];
     skip_blanks(&at);
     return !*at;
 }
 
 /* A bound from the wrong side would let only bad models through. A share above 1 would let none
  * through. */
-static bool makes_sense(const struct gate_condition *condition) {
-    const struct score_figure *figure = condition->figure;
-    bool from_above = condition->comparison == GATE_AT_MOST || condition->comparison == GATE_BELOW;
-    bool in_reach = from_above || condition->relative || condition->offset <= figure->most;
-    bool wanted = figure->better == SCORE_NEITHER || (figure->better == SCORE_LOWER) == from_above;
-    return wanted && in_reach;
-}
-
 bool gate_is_condition(const char *text) {
     struct gate_condition condition;
-    return gate_parse(text, &condition) && makes_sense(&condition);
+    if (!gate_parse(text, &condition))
+        return false;
+    const struct score_figure *figure = condition.figure;
+    bool upper = condition.comparison == GATE_AT_MOST || condition.comparison == GATE_BELOW;
+    bool in_reach = upper || condition.relative || condition.offset <= figure->most;
+    bool wanted = figure->better == SCORE_NEITHER || (figure->better == SCORE_LOWER) == upper;
+    return wanted && in_reach;
 }
 
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective) {

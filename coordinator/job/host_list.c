@@ -21,12 +21,6 @@ struct named {
     uint32_t threads; /* 0: not given */
 };
 
-static bool parse_threads(const char *text, uint32_t *threads) {
-    size_t digits = strspn(text, "0123456789");
-    *threads = digits && digits < 5 && !text[digits] ? (uint32_t)atoi(text) : 0;
-    return *threads >= 1 && *threads <= THREADS_MAX;
-}
-
 static bool parse_host(const char *text, struct named *named) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -37,16 +31,16 @@ static bool parse_host(const char *text, struct named *named) {
     if (!named->length || named->length > NAME_BYTES_MAX || *named->name == '-' ||
         (bracketed && *end++ != ']'))
         return false;
-    return !*end || (*end == ':' && parse_threads(end + 1, &named->threads));
+    if (!*end)
+        return true;
+    size_t digits = strspn(end + 1, "0123456789");
+    named->threads = digits && digits < 5 && !end[1 + digits] ? (uint32_t)atoi(end + 1) : 0;
+    return *end == ':' && named->threads >= 1 && named->threads <= THREADS_MAX;
 }
 
 bool host_list_fits(const char *text) {
     struct named named;
     return parse_host(text, &named);
-}
-
-static bool is_word(const char *text) {
-    return !strcmp(text, "local") || !strcmp(text, "slurm");
 }
 
 bool host_list_is_given(const struct job *job) {
@@ -95,19 +89,13 @@ static int check_twice(const struct job *job) {
     return code;
 }
 
-static int check_words(const struct job *job) {
+int host_list_check(const struct job *job) {
     for (char **host = job->hosts; *host; host++)
-        if (is_word(*host) && job->hosts[1])
+        if ((!strcmp(*host, "local") || !strcmp(*host, "slurm")) && job->hosts[1])
             return error_set(ERROR_CONFIG,
                              "%s: key `hosts`: `%s` stands alone, or leave it out of the list",
                              job->file, *host);
-    return 0;
-}
-
-int host_list_check(const struct job *job) {
-    int code = check_words(job);
-    if (!code)
-        code = check_twice(job);
+    int code = check_twice(job);
     if (code)
         return code;
     if (!host_list_is_given(job) && job->launch)
@@ -128,11 +116,6 @@ int host_list_check(const struct job *job) {
 
 /* ---- launch ---- */
 
-/* What a % and the next character stand for; NULL if they stand for nothing. */
-static const char *meaning(char letter, const char *host, const char *threads) {
-    return letter == 'h' ? host : letter == 'c' ? threads : letter == '%' ? "%" : NULL;
-}
-
 struct splitting {
     const char *at, *host;
     char threads[16];
@@ -141,7 +124,7 @@ struct splitting {
 };
 
 /* Adds what stands at the place, and goes on behind it. */
-static bool take(struct splitting *s, char quote) {
+static bool take_character(struct splitting *s, char quote) {
     const char *text = s->at++;
     size_t length = 1;
     if (*text == '\\' && quote != '\'') {
@@ -149,8 +132,9 @@ static bool take(struct splitting *s, char quote) {
         if (!*text)
             return false;
     } else if (*text == '%') {
-        s->names_host |= *s->at == 'h';
-        text = meaning(*s->at++, s->host, s->threads);
+        char letter = *s->at++;
+        s->names_host |= letter == 'h';
+        text = letter == 'h' ? s->host : letter == 'c' ? s->threads : letter == '%' ? "%" : NULL;
         if (!text)
             return false;
         length = strlen(text);
@@ -168,18 +152,12 @@ static bool take_word(struct splitting *s) {
             s->at++;
         } else if (!quote && (*s->at == '"' || *s->at == '\'')) {
             quote = *s->at++;
-        } else if (!take(s, quote)) {
+        } else if (!take_character(s, quote)) {
             return false;
         }
     }
     bytes_append(&s->word, "", 1);
     return !quote;
-}
-
-static bool skip_blanks(struct splitting *s) {
-    while (isspace((unsigned char)*s->at))
-        s->at++;
-    return *s->at;
 }
 
 char **launch_words(const char *text, const char *host, uint32_t threads) {
@@ -189,7 +167,7 @@ char **launch_words(const char *text, const char *host, uint32_t threads) {
     char **words = memory_new(1, sizeof *words);
     snprintf(s.threads, sizeof s.threads, "%u", threads ? threads : 1);
     bytes_init(&s.word);
-    while (good && skip_blanks(&s)) {
+    while (good && *(s.at += strspn(s.at, " \t\n\v\f\r"))) {
         bytes_clear(&s.word);
         good = take_word(&s);
         words = memory_resize(words, count + 2, sizeof *words);

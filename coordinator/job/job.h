@@ -161,7 +161,7 @@ int job_set_reading(const char *const *settings, uint32_t count, struct source_o
                     struct source_beside *beside);
 
 /* Whether minibatches are trained on, before L-BFGS or in its place. */
-static inline bool job_pours(const struct job *job) {
+static inline bool job_has_minibatches(const struct job *job) {
     return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
 }
 

@@ -13,20 +13,16 @@
 #include "data/set.h"
 
 /* A key of what the job does not train with has no effect: perhaps that was forgotten. */
-static int refuse_downpour(const struct job *job, const struct key *key) {
-    return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: is for training on minibatches; write start = downpour or "
-                     "optimizer = downpour, or remove it",
-                     job->file, key->name);
-}
-
 static int check_applies(const struct job *job) {
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
         if (key_applies(key, job) || key_is_default(key, job))
             continue;
         if (key->downpour)
-            return refuse_downpour(job, key);
+            return error_set(ERROR_CONFIG,
+                             "%s: key `%s`: is for training on minibatches; write start = "
+                             "downpour or optimizer = downpour, or remove it",
+                             job->file, key->name);
         const struct job_family *family = job_family(job);
         return error_set(ERROR_CONFIG,
                          "%s: key `%s`: is for another objective; write %s = %.*s, or remove it; "
@@ -45,11 +41,6 @@ static int refuse_objective(const struct job *job, const char *key, const char *
                      objective_name(job->objective));
 }
 
-static bool same_label(const char *a, const char *b) {
-    double x, y;
-    return !strcmp(a, b) || (key_number(a, &x) && key_number(b, &y) && x == y);
-}
-
 /* Classes in order have thresholds between them, which are intercepts. */
 static int check_ordered(const struct job *job) {
     if (!job->intercept && objective_of(job->objective)->shares_weights)
@@ -57,9 +48,11 @@ static int check_ordered(const struct job *job) {
                          "%s: key `intercept`: objective = %s has an intercept between each two "
                          "classes; allowed: true",
                          job->file, objective_name(job->objective));
+    double x, y;
     for (char **label = job->order; *label; label++)
         for (char **before = job->order; before < label; before++)
-            if (same_label(*label, *before))
+            if (!strcmp(*label, *before) ||
+                (key_number(*label, &x) && key_number(*before, &y) && x == y))
                 return error_set(ERROR_CONFIG, "%s: key `ordinal.order`: lists the label %s twice",
                                  job->file, *label);
     return 0;
@@ -179,7 +172,7 @@ static int check_length(const struct job *job, const char *key, uint32_t count) 
 }
 
 static int check_downpour(const struct job *job) {
-    if (!job_pours(job))
+    if (!job_has_minibatches(job))
         return 0;
     if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_KRONECKER)
         return refuse_together(
@@ -219,29 +212,22 @@ int job_check(const struct job *job) {
 /* Job files may be shared, so that is no error, unless a key with another value than its default
  * is for another objective (check_applies). */
 
-static bool is_same_section(const struct key *key, const struct key *other) {
-    size_t length = key_section(key);
-    return length && length == key_section(other) && !strncmp(key->name, other->name, length);
-}
-
-/* What makes a section one that counts. */
-static const char *way_to_use(const struct key *key, char text[128]) {
-    if (key->downpour)
-        return "start = downpour or optimizer = downpour";
-    snprintf(text, 128, "objective = %.*s", (int)key_section(key), key->name);
-    return text;
-}
-
 static void warn_of_sections(const struct job *job) {
-    const struct key *warned = NULL;
+    const char *warned = "";
     for (size_t i = 0; i < keys_count; i++) {
-        char text[128];
-        if (!job->given[i] || key_applies(&keys[i], job) ||
-            (warned && is_same_section(warned, &keys[i])))
+        const struct key *key = &keys[i];
+        size_t length = key_section(key);
+        if (!job->given[i] || key_applies(key, job) ||
+            (length && !strncmp(warned, key->name, length + 1)))
             continue;
-        warned = &keys[i];
-        log_warning("%s: the section %.*s { } has no effect without %s", job->file,
-                    (int)key_section(warned), warned->name, way_to_use(warned, text));
+        warned = key->name;
+        if (key->downpour)
+            log_warning("%s: the section %.*s { } has no effect without start = downpour or "
+                        "optimizer = downpour",
+                        job->file, (int)length, warned);
+        else
+            log_warning("%s: the section %.*s { } has no effect without objective = %.*s",
+                        job->file, (int)length, warned, (int)length, warned);
     }
 }
 

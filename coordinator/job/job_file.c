@@ -56,11 +56,6 @@ static int skip_quoted(struct reader *reader) {
     return 0;
 }
 
-static void blank_line(struct reader *reader) {
-    while (*reader->at && *reader->at != '\n')
-        *reader->at++ = ' ';
-}
-
 static int blank_block(struct reader *reader) {
     int line = reader->line;
     char *end = strstr(reader->at + 2, "*/");
@@ -120,7 +115,8 @@ int job_text_prepare(char *text, const char *file) {
             code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
                              reader.line);
         else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
-            blank_line(&reader);
+            while (*reader.at && *reader.at != '\n')
+                *reader.at++ = ' ';
         else if (at[0] == '/' && at[1] == '*')
             code = blank_block(&reader);
         else if (is_exponent_sign(text, at))
@@ -226,7 +222,7 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
 }
 
 /* Called by the parser for every value, every element of a list. */
-static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
+static int take_value(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
     char name[64], place[1024];
     const char *section = section_of(cfg);
     snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", option->name);
@@ -251,13 +247,6 @@ static int take(cfg_t *cfg, cfg_opt_t *option, const char *text, void *result) {
     return reading.code;
 }
 
-static cfg_opt_t option_of(const struct key *key) {
-    return (cfg_opt_t){.name = key_own_name(key),
-                       .type = CFGT_STR,
-                       .flags = CFGF_LIST | CFGF_NODEFAULT,
-                       .parsecb = take};
-}
-
 /* A section of the job file, and its keys. */
 struct section {
     char name[32];
@@ -277,8 +266,8 @@ static struct section *section_for(const struct key *key, struct section *sectio
     return section;
 }
 
-/* The parser of job files. To libconfuse every key is a list: then take() gets a list in the wrong
- * place, too, and can name the key. */
+/* The parser of job files. To libconfuse every key is a list: then take_value() gets a list in the
+ * wrong place, too, and can name the key. */
 static cfg_t *parser_new(void) {
     struct section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
     cfg_opt_t outer[KEYS_MAX] = {0};
@@ -288,7 +277,11 @@ static cfg_t *parser_new(void) {
     for (size_t i = 0; i < keys_count; i++) {
         struct section *section =
             key_section(&keys[i]) ? section_for(&keys[i], sections, &count) : NULL;
-        *(section ? &section->options[section->count++] : &outer[outers++]) = option_of(&keys[i]);
+        *(section ? &section->options[section->count++] : &outer[outers++]) =
+            (cfg_opt_t){.name = key_own_name(&keys[i]),
+                        .type = CFGT_STR,
+                        .flags = CFGF_LIST | CFGF_NODEFAULT,
+                        .parsecb = take_value};
     }
     for (size_t i = 0; i < count; i++)
         outer[outers++] =
@@ -301,7 +294,7 @@ static cfg_t *parser_new(void) {
     return parser;
 }
 
-/* ---- empty lists, of which take() hears nothing ---- */
+/* ---- empty lists, of which take_value() hears nothing ---- */
 
 static cfg_opt_t *option_in(cfg_t *parser, const struct key *key) {
     char path[64];
@@ -363,15 +356,6 @@ static bool has_empty_section(const char *text, const struct key *key) {
     return false;
 }
 
-/* Empty lists, too, which take() hears nothing of; an empty section gives its keys. */
-static void note_given(cfg_t *parser, const char *text) {
-    for (size_t i = 0; i < keys_count && reading.job->given; i++) {
-        const cfg_opt_t *option = option_in(parser, &keys[i]);
-        if ((option && option->flags & CFGF_MODIFIED) || has_empty_section(text, &keys[i]))
-            reading.job->given[i] = true;
-    }
-}
-
 static int parse(const char *text) {
     reading.code = 0;
     memset(reading.line, 0, sizeof reading.line);
@@ -381,7 +365,12 @@ static int parse(const char *text) {
                                  reading.file ? reading.file : reading.setting);
     if (!reading.code)
         reading.code = refuse_empty(parser, text);
-    note_given(parser, text);
+    /* Empty lists, too, which take_value() hears nothing of; an empty section gives its keys. */
+    for (size_t i = 0; i < keys_count && reading.job->given; i++) {
+        const cfg_opt_t *option = option_in(parser, &keys[i]);
+        reading.job->given[i] |=
+            (option && option->flags & CFGF_MODIFIED) || has_empty_section(text, &keys[i]);
+    }
     cfg_free(parser);
     return reading.code;
 }

@@ -45,28 +45,13 @@ int job_refuse_key(const struct job *job, const char *key, int code) {
 
 /* ---- reading ---- */
 
-static struct job *job_new(const char *path) {
-    struct job *job = memory_new(1, sizeof *job);
-    job->file = memory_copy_string(path);
-    job->folder = path_folder(path);
-    job->given = memory_new(keys_count, sizeof *job->given);
-    for (size_t i = 0; i < keys_count; i++)
-        key_reset(&keys[i], job);
-    return job;
-}
-
-static char *default_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *name = memory_copy_string(slash ? slash + 1 : path);
-    size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".conf") == 0)
-        name[length - 5] = '\0';
-    return name;
-}
-
 static void complete_state(struct job *job, const char *state) {
-    if (!job->name)
-        job->name = default_name(job->file);
+    if (!job->name) {
+        const char *slash = strrchr(job->file, '/'), *name = slash ? slash + 1 : job->file;
+        size_t length = strlen(name);
+        bool conf = length > 5 && strcmp(name + length - 5, ".conf") == 0;
+        job->name = memory_format("%.*s", (int)(conf ? length - 5 : length), name);
+    }
     if (!job->state)
         job->state = memory_format("%s.state", job->name);
     char *place = state                           ? memory_copy_string(state)
@@ -92,7 +77,12 @@ static int complete(struct job *job) {
 /* Reads a job without what follows from several keys but the state folder. */
 static int read_job(const char *path, const char *const *settings, uint32_t settings_count,
                     const char *state, struct job **job) {
-    struct job *new = job_new(path);
+    struct job *new = memory_new(1, sizeof *new);
+    new->file = memory_copy_string(path);
+    new->folder = path_folder(path);
+    new->given = memory_new(keys_count, sizeof *new->given);
+    for (size_t i = 0; i < keys_count; i++)
+        key_reset(&keys[i], new);
     int code = job_file_read(new);
     for (uint32_t i = 0; !code && i < settings_count; i++)
         code = job_file_set(new, settings[i]);
@@ -210,13 +200,6 @@ static char *state_as_written(const struct job *job) {
     return path;
 }
 
-static bool is_set(const struct key *key, const struct job *job) {
-    json_t *value = key_value(key, job);
-    bool set = !json_is_null(value) && !(json_is_array(value) && json_array_size(value) == 0);
-    json_decref(value);
-    return set;
-}
-
 /* Begins the section of a key, unless it is that of the key before. */
 static void print_section(const struct key *key, const struct key *before) {
     size_t length = key_section(key), last = before ? key_section(before) : 0;
@@ -234,7 +217,10 @@ void job_print(const struct job *job) {
     written.state = state_as_written(job);
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
-        if (!is_set(key, job) || !key_applies(key, job))
+        json_t *value = key_value(key, job);
+        bool unset = json_is_null(value) || (json_is_array(value) && !json_array_size(value));
+        json_decref(value);
+        if (unset || !key_applies(key, job))
             continue;
         print_section(key, before);
         printf(key_section(key) ? "    %-14s = " : "%-18s = ", key_own_name(key));

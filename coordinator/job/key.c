@@ -34,7 +34,7 @@ bool key_is_list(const struct key *key) {
 
 bool key_applies(const struct key *key, const struct job *job) {
     unsigned of_job = 1u << job->objective | 1u << job->trains;
-    if (key->downpour && !job_pours(job))
+    if (key->downpour && !job_has_minibatches(job))
         return false;
     return !key->objectives || key->objectives & of_job;
 }
@@ -90,7 +90,8 @@ void key_allowed(const struct key *key, char *text, size_t size) {
     }
 }
 
-static int refuse(const struct key *key, const char *place, const char *text, const char *why) {
+static int refuse_value(const struct key *key, const char *place, const char *text,
+                        const char *why) {
     char allowed[256];
     key_allowed(key, allowed, sizeof allowed);
     return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s; allowed: %s", place, key->name, text,
@@ -106,41 +107,36 @@ static int truth(const char *text) {
     return -1;
 }
 
-static int choice(const struct key *key, const char *text) {
+static int choice_of(const struct key *key, const char *text) {
     for (int i = 0; key->choices[i]; i++)
         if (strcmp(text, key->choices[i]) == 0)
             return i;
     return -1;
 }
 
-static int assign_flag(const struct key *key, struct job *job, const char *text,
+static int assign_word(const struct key *key, struct job *job, const char *text,
                        const char *place) {
-    int value = truth(text);
-    if (value < 0)
-        return refuse(key, place, text, "is neither true nor false");
-    *(bool *)field(key, job) = value == 1;
-    return 0;
-}
-
-static int refuse_choice(const struct key *key, const char *place, const char *text) {
+    int flag = truth(text);
+    if (key->type == KEY_FLAG) {
+        if (flag < 0)
+            return refuse_value(key, place, text, "is neither true nor false");
+        *(bool *)field(key, job) = flag == 1;
+        return 0;
+    }
+    int value = choice_of(key, text);
+    if (value < 0 && flag >= 0)
+        value = choice_of(key, flag ? "yes" : "no");
+    if (value >= 0) {
+        memcpy(field(key, job), &value, sizeof value);
+        return 0;
+    }
     struct nearest nearest = {.text = text};
     for (const char *const *word = key->choices; *word; word++)
         nearest_offer(&nearest, *word);
     char *why = memory_format("is not known%s", nearest_question(&nearest, ""));
-    int code = refuse(key, place, text, why);
+    int code = refuse_value(key, place, text, why);
     free(why);
     return code;
-}
-
-static int assign_choice(const struct key *key, struct job *job, const char *text,
-                         const char *place) {
-    int value = choice(key, text);
-    if (value < 0 && truth(text) >= 0)
-        value = choice(key, truth(text) ? "yes" : "no");
-    if (value < 0)
-        return refuse_choice(key, place, text);
-    memcpy(field(key, job), &value, sizeof value);
-    return 0;
 }
 
 static void store_number(const struct key *key, struct job *job, double value) {
@@ -152,7 +148,7 @@ static void store_number(const struct key *key, struct job *job, double value) {
         *(double *)field(key, job) = value;
 }
 
-static double number(const struct key *key, const struct job *job) {
+static double number_of(const struct key *key, const struct job *job) {
     if (key->type == KEY_COUNT32)
         return *(const uint32_t *)field_of(key, job);
     if (key->type == KEY_COUNT64)
@@ -172,8 +168,8 @@ static int refuse_more(const struct key *key, const char *place, uint32_t most) 
 }
 
 /* A value joins those that the key has, in its place from large to small. */
-static int add_number(const struct key *key, struct job *job, double value, const char *text,
-                      const char *place) {
+static int insert_number(const struct key *key, struct job *job, double value, const char *text,
+                         const char *place) {
     struct numbers *numbers = field(key, job);
     uint32_t at = 0;
     while (at < numbers->count && numbers->all[at] > value)
@@ -192,19 +188,16 @@ static int add_number(const struct key *key, struct job *job, double value, cons
 }
 
 /* A value joins those that the key has, as the last of them. */
-static int add_count(const struct key *key, struct job *job, double value, const char *place) {
+static int append_number(const struct key *key, struct job *job, double value, const char *place) {
     struct counts *counts = field(key, job);
-    if (counts->count == key->values_max)
-        return refuse_more(key, place, key->values_max);
-    counts->value[counts->count++] = (uint32_t)value;
-    return 0;
-}
-
-static int add_real(const struct key *key, struct job *job, double value, const char *place) {
     struct series *series = field(key, job);
-    if (series->count == key->values_max)
+    uint32_t *count = key->type == KEY_COUNTS ? &counts->count : &series->count;
+    if (*count == key->values_max)
         return refuse_more(key, place, key->values_max);
-    series->value[series->count++] = value;
+    if (key->type == KEY_COUNTS)
+        counts->value[(*count)++] = (uint32_t)value;
+    else
+        series->value[(*count)++] = value;
     return 0;
 }
 
@@ -214,7 +207,7 @@ static int refuse_multiple(const struct key *key, const char *place, const char 
     double above = fmin(ceil(value / key->multiple) * key->multiple, key->most);
     char *why = memory_format("is no multiple of %u (%.15g and %.15g are the nearest)",
                               key->multiple, below, above);
-    int code = refuse(key, place, text, why);
+    int code = refuse_value(key, place, text, why);
     free(why);
     return code;
 }
@@ -227,20 +220,18 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
     }
     double value;
     if (!key_number(text, &value))
-        return refuse(key, place, text, "is not a number");
+        return refuse_value(key, place, text, "is not a number");
     if (is_whole(key) && isfinite(value) && value != floor(value))
-        return refuse(key, place, text, "is not a whole number");
+        return refuse_value(key, place, text, "is not a whole number");
     if (value < key->least || value > key->most)
-        return refuse(key, place, text, "is out of range");
+        return refuse_value(key, place, text, "is out of range");
     if (key->multiple && fmod(value, key->multiple) != 0)
         return refuse_multiple(key, place, text, value);
     value += 0.0; /* −0 becomes 0 */
     if (key->type == KEY_NUMBERS)
-        return add_number(key, job, value, text, place);
-    if (key->type == KEY_COUNTS)
-        return add_count(key, job, value, place);
-    if (key->type == KEY_SERIES)
-        return add_real(key, job, value, place);
+        return insert_number(key, job, value, text, place);
+    if (key->type == KEY_COUNTS || key->type == KEY_SERIES)
+        return append_number(key, job, value, place);
     store_number(key, job, value);
     return 0;
 }
@@ -249,9 +240,9 @@ static int assign_text(const struct key *key, struct job *job, const char *text,
                        const char *place) {
     bool unset = key->word && strcmp(text, key->word) == 0;
     if (!unset && !*text)
-        return refuse(key, place, text, "is empty");
+        return refuse_value(key, place, text, "is empty");
     if (!unset && key->fits && !key->fits(text))
-        return refuse(key, place, text, "is not valid");
+        return refuse_value(key, place, text, "is not valid");
     if (key->type == KEY_TEXT) {
         key_clear(key, job);
         *(char **)field(key, job) = unset ? NULL : memory_copy_string(text);
@@ -273,9 +264,8 @@ int key_assign(const struct key *key, struct job *job, const char *text, const c
     case KEY_LIST:
         return assign_text(key, job, text, place);
     case KEY_FLAG:
-        return assign_flag(key, job, text, place);
     case KEY_CHOICE:
-        return assign_choice(key, job, text, place);
+        return assign_word(key, job, text, place);
     case KEY_COUNT32:
     case KEY_COUNT64:
     case KEY_NUMBER:
@@ -287,19 +277,16 @@ int key_assign(const struct key *key, struct job *job, const char *text, const c
     return assign_number(key, job, text, place);
 }
 
-static void free_list(char **list) {
-    for (char **entry = list; entry && *entry; entry++)
-        free(*entry);
-    free(list);
-}
-
 void key_clear(const struct key *key, struct job *job) {
     if (key->type == KEY_TEXT) {
         free(*(char **)field(key, job));
         *(char **)field(key, job) = NULL;
     } else if (key->type == KEY_LIST) {
-        free_list(*(char ***)field(key, job));
-        *(char ***)field(key, job) = memory_new(1, sizeof(char *));
+        char ***list = field(key, job);
+        for (char **entry = *list; entry && *entry; entry++)
+            free(*entry);
+        free(*list);
+        *list = memory_new(1, sizeof(char *));
     } else if (key->type == KEY_NUMBERS) {
         struct numbers *numbers = field(key, job);
         free(numbers->all);
@@ -336,14 +323,6 @@ static json_t *reals(const double *values, uint32_t count) {
     return list;
 }
 
-static json_t *numbers_value(const struct numbers *numbers) {
-    return numbers->count < 2 ? json_real(numbers->value) : reals(numbers->all, numbers->count);
-}
-
-static json_t *series_value(const struct series *series) {
-    return series->count == 1 ? json_real(series->value[0]) : reals(series->value, series->count);
-}
-
 static json_t *counts_value(const struct counts *counts) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < counts->count; i++)
@@ -353,6 +332,8 @@ static json_t *counts_value(const struct counts *counts) {
 
 json_t *key_value(const struct key *key, const struct job *job) {
     const void *at = field_of(key, job);
+    const struct numbers *numbers;
+    const struct series *series;
     int chosen;
     json_t *list;
     switch (key->type) {
@@ -375,13 +356,16 @@ json_t *key_value(const struct key *key, const struct job *job) {
     case KEY_NUMBER:
         break;
     case KEY_NUMBERS:
-        return numbers_value(at);
+        numbers = at;
+        return numbers->count < 2 ? json_real(numbers->value) : reals(numbers->all, numbers->count);
     case KEY_SERIES:
-        return series_value(at);
+        series = at;
+        return series->count == 1 ? json_real(series->value[0])
+                                  : reals(series->value, series->count);
     case KEY_COUNTS:
         return counts_value(at);
     }
-    return number_value(key, number(key, job));
+    return number_value(key, number_of(key, job));
 }
 
 json_t *key_default(const struct key *key) {
@@ -462,23 +446,17 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
     json_decref(value);
 }
 
-static void print_defaults(const struct key *key, FILE *out) {
-    if (key->initial)
-        fprintf(out, " (default %s", key->initial);
-    if (key->initial_network)
-        fprintf(out, "%s %s of a network", key->initial ? ", but" : " (default",
-                key->initial_network);
-    if (key->initial || key->initial_network)
-        putc(')', out);
-}
-
 void key_print_help(FILE *out) {
     for (size_t i = 0; i < keys_count; i++) {
         char allowed[256];
         key_allowed(&keys[i], allowed, sizeof allowed);
         fprintf(out, "  %-18s %s\n", keys[i].name, keys[i].help);
         fprintf(out, "  %-18s %s", "", allowed);
-        print_defaults(&keys[i], out);
-        putc('\n', out);
+        const char *initial = keys[i].initial, *of_network = keys[i].initial_network;
+        if (initial)
+            fprintf(out, " (default %s", initial);
+        if (of_network)
+            fprintf(out, "%s %s of a network", initial ? ", but" : " (default", of_network);
+        fputs(initial || of_network ? ")\n" : "\n", out);
     }
 }

@@ -95,7 +95,8 @@ static int row_of(int answer) {
     abort(); /* getopt answers only what the table has */
 }
 
-static void take(struct options *options, const struct option_row *row, const char *argument) {
+static void take_option(struct options *options, const struct option_row *row,
+                        const char *argument) {
     if (!row->argument)
         *(bool *)((char *)options + row->offset) = true;
     else if (strcmp(row->name, "set") == 0)
@@ -118,7 +119,7 @@ static int refuse_unknown(const char *name) {
 }
 
 /* Names what getopt_long() refused: a letter, or the word before the next one to read. */
-static int refuse(int answer, char **argv) {
+static int refuse_option(int answer, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
     bool by_letter = optopt > 0 && optopt < LONG_BASE;
     const char *name = by_letter ? letter : argv[optind - 1];
@@ -140,10 +141,10 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
     opterr = 0;
     while ((answer = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
         if (answer == '?' || answer == ':')
-            return refuse(answer, argv);
+            return refuse_option(answer, argv);
         const struct option_row *row = &option_rows[row_of(answer)];
         *used |= row->taken;
-        take(options, row, optarg);
+        take_option(options, row, optarg);
     }
     return 0;
 }
@@ -163,7 +164,7 @@ static int find_command(const char *name, const struct command *commands,
 }
 
 /* Checks that the command takes the options and operands that it was given. */
-static int check(const struct options *options, unsigned used) {
+static int check_command(const struct options *options, unsigned used) {
     const struct command *command = options->command;
     for (int i = 0; i < ROWS; i++)
         if (option_rows[i].taken & used & ~command->takes)
@@ -211,7 +212,7 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
         return code;
     if (!options->command)
         return error_set(ERROR_USAGE, "a command is missing; `" PROGRAM " --help` lists them");
-    code = check(options, used);
+    code = check_command(options, used);
     return code ? code : read_wait(options);
 }
 

@@ -36,15 +36,10 @@ struct column {
     double ridge; /* l2/h */
 };
 
-/* What is 1 in the column's coordinate. */
-static double unit_of(const struct column *column) {
-    if (column->standardised && column->variance > 0)
-        return sqrt(column->variance);
-    return column->bytes ? UINT8_MAX : 1;
-}
-
 static struct coordinate coordinate_of(const struct column *column) {
-    double unit = unit_of(column);
+    double unit = column->standardised && column->variance > 0 ? sqrt(column->variance)
+                  : column->bytes                              ? UINT8_MAX
+                                                               : 1; /* is 1 in its coordinate */
     struct coordinate found = {
         .mean = column->centred ? column->mean : 0, .scale = 1 / unit, .penalty = 1};
     if (!column->diagonal)
@@ -105,10 +100,6 @@ static double spread_of(const struct set_info *data, const struct moments *momen
     return sqrt(most / least);
 }
 
-static bool is_worth_while(const struct job *job, double spread) {
-    return spread >= SPREAD_LEAST || (job->l1.value > 0 && !job->standardise);
-}
-
 /* Units of a network are in their curved part for values of about 1. */
 #define DEVIATION_MOST 10.0
 
@@ -154,8 +145,9 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
     bool needed = unit_values || job->standardise || !automatic;
+    bool gains = job->l1.value > 0 && !job->standardise;
     if (wanted.diagonal && automatic &&
-        (code || !is_worth_while(job, spread_of(data, moments, scaling->columns)))) {
+        (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
         error_clear();
         struct column plain = wanted;
         plain.diagonal = scaling->diagonal = false;

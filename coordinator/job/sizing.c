@@ -31,33 +31,16 @@ static uint32_t least(uint32_t a, uint32_t b) {
 /* The part of an evaluation's other cost that the pairs may add to it. */
 #define HISTORY_SHARE 0.5
 
-static double evaluation_bytes(const struct set_info *data, double parameters) {
-    double outputs = data->features ? floor(parameters / data->features) : 1;
-    double value = data->dense ? DENSE_VALUE_BYTES
-                               : SPARSE_VALUE_BYTES + SPARSE_OUTPUT_BYTES * fmax(outputs, 1);
-    return value * (double)data->values + PARAMETER_BYTES * parameters;
-}
-
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type) {
     double element = type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
     double pair = READS_OF_A_PAIR * element * (double)parameters;
-    double pairs = HISTORY_SHARE * evaluation_bytes(data, (double)parameters) / pair;
+    double outputs = data->features ? floor((double)parameters / data->features) : 1;
+    double value = data->dense ? DENSE_VALUE_BYTES
+                               : SPARSE_VALUE_BYTES + SPARSE_OUTPUT_BYTES * fmax(outputs, 1);
+    double evaluation = value * (double)data->values + PARAMETER_BYTES * (double)parameters;
+    double pairs = HISTORY_SHARE * evaluation / pair;
     pairs = fmin(fmax(pairs, HISTORY_AUTO_MIN), HISTORY_AUTO_MAX);
     return pairs < (double)parameters ? (uint32_t)pairs : (uint32_t)parameters;
-}
-
-static uint32_t shards_auto(uint64_t parameters, uint32_t cpus) {
-    uint64_t worthwhile = parameters / PARAMETERS_WORTH_A_SHARD;
-    uint32_t most = least(cpus, SHARDS_MAX);
-    if (worthwhile < 1)
-        return 1;
-    return worthwhile < most ? (uint32_t)worthwhile : most;
-}
-
-/* As few as can have a thread a CPU. On one host, the threads of one replica share the point, and
- * their sums go to the shards as one; each further replica would have its own. */
-static uint32_t replicas_auto(uint32_t cpus) {
-    return cpus ? (cpus - 1) / THREADS_MAX + 1 : 1;
 }
 
 static uint32_t length_of(char *const *list) {
@@ -80,10 +63,15 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
 
 int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
                    struct sizing *sizing) {
-    int code = count_workers("shards", job->shards, job->shard_addresses,
-                             shards_auto(parameters, cpus), &sizing->shards);
+    uint64_t worthwhile = parameters / PARAMETERS_WORTH_A_SHARD;
+    uint32_t most = least(cpus, SHARDS_MAX);
+    uint32_t shards = worthwhile < 1 ? 1 : worthwhile < most ? (uint32_t)worthwhile : most;
+    /* As few as can have a thread a CPU. On one host, the threads of one replica share the point,
+     * and their sums go to the shards as one; each further replica would have its own. */
+    uint32_t replicas = cpus ? (cpus - 1) / THREADS_MAX + 1 : 1;
+    int code = count_workers("shards", job->shards, job->shard_addresses, shards, &sizing->shards);
     if (!code)
-        code = count_workers("replicas", job->replicas, job->replica_addresses, replicas_auto(cpus),
+        code = count_workers("replicas", job->replicas, job->replica_addresses, replicas,
                              &sizing->replicas);
     if (code)
         return code;
@@ -227,7 +215,8 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "`none`, or no l1",
             job->file);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
-        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 || job_pours(job) || !fits)
+        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 ||
+        job_has_minibatches(job) || !fits)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_FULL,
@@ -258,7 +247,7 @@ static double shard_need(const struct job *job, double parameters, const struct 
     double vectors = SHARD_VECTORS + VECTORS_A_REPLICA * sizing->replicas;
     vectors += job->early_stopping ? 1 : 0;
     vectors += job->l1.value > 0 ? 2 : 0;
-    vectors += job_pours(job) ? 1 : 0;
+    vectors += job_has_minibatches(job) ? 1 : 0;
     return range * (sizeof(double) * vectors +
                     2.0 * (sizing->history + 2) * (double)history_size(job->history_type));
 }

@@ -168,8 +168,9 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .fold = fold_of(job, fold),
                                   .holdout_packs = held_out->packs,
                                   .holdout_count = held_out->count,
-                                  .keep_holdout = job->early_stopping > 0 || job_pours(job),
-                                  .shuffled = job_pours(job),
+                                  .keep_holdout =
+                                      job->early_stopping > 0 || job_has_minibatches(job),
+                                  .shuffled = job_has_minibatches(job),
                                   .shuffle_seed = job->downpour.seed,
                                   .category_least = job->category_least,
                                   .bins = job->bins,
@@ -454,7 +455,7 @@ int dataset_open(const struct job *job, const struct table *order, struct datase
         code = dataset_make_state(job);
     if (!code)
         code = folder_make(folder, 0700);
-    leftovers_remove(job->state);
+    stale_files_remove(job->state);
     if (!code)
         code = pack_and_merge(job, order, folder, &paths, data);
     data->seconds = seconds_since(start);

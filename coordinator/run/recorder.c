@@ -197,10 +197,11 @@ static int leave_columns(struct recorder *recorder, const struct coordinator_set
 
 static int take_slice(struct recorder *recorder, const struct coordinator_settings *settings,
                       uint64_t first, uint64_t count, const double *values) {
-    if (!recorder->mixture)
+    if (!recorder->kronecker)
         return leave_columns(recorder, settings, first, count, values);
     uint64_t parameters = layout_parameters(&settings->layout);
-    const double *all = mixture_take(recorder->mixture, parameters, first, count, values);
+    const double *all =
+        kronecker_scaling_take(recorder->kronecker, parameters, first, count, values);
     return all ? leave_columns(recorder, settings, 0, parameters, all) : 0;
 }
 

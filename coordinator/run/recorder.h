@@ -14,11 +14,11 @@
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
-    struct model_writer *writer;        /* set before the model is read */
-    struct readback *readback;          /* takes what the writer takes; likewise */
-    struct curvature_writer *curvature; /* set before pairs are read */
-    struct gap_vectors gap;             /* what the gap is estimated by; owned */
-    struct mixture *mixture;            /* the model comes in these coordinates; or NULL */
+    struct model_writer *writer;         /* set before the model is read */
+    struct readback *readback;           /* takes what the writer takes; likewise */
+    struct curvature_writer *curvature;  /* set before pairs are read */
+    struct gap_vectors gap;              /* what the gap is estimated by; owned */
+    struct kronecker_scaling *kronecker; /* the model comes in these coordinates; or NULL */
     struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
     const char **addresses;       /* of the workers, by link; NULL: it has none yet */
     struct hosts *hosts;          /* that workers are started on, or NULL */

@@ -137,7 +137,7 @@ static void tell_sizes(const struct training *run) {
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
-int shape_up(struct training *run) {
+int training_shape(struct training *run) {
     const struct set_info *info = set_info(run->set);
     if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
         return error_set(ERROR_DATA,
@@ -184,9 +184,9 @@ static void warn_of_size(const struct job *job, uint64_t rows) {
                     (unsigned long long)rows, job->downpour.batch);
 }
 
-struct downpour_settings pour_settings(const struct training *run) {
+struct downpour_settings training_downpour(const struct training *run) {
     const struct job *job = run->job;
-    if (!job_pours(job))
+    if (!job_has_minibatches(job))
         return (struct downpour_settings){0};
     if (is_left_out(run)) {
         log_info("starts from a model: there is no Downpour before L-BFGS");

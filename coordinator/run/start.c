@@ -403,16 +403,16 @@ void curvature_spread(const struct curvature *curvature, const struct model_layo
 /* Chunks that rows of the sample are taken from, evenly spread: rows often come in some order. */
 #define SAMPLE_CHUNKS 64
 
-void mixture_release(struct mixture *mixture) {
-    kronecker_work_free(mixture->work);
-    kronecker_free(mixture->kronecker);
-    free(mixture->factors);
-    free(mixture->start);
-    free(mixture->model);
-    *mixture = (struct mixture){0};
+void kronecker_scaling_release(struct kronecker_scaling *scaling) {
+    kronecker_work_free(scaling->work);
+    kronecker_free(scaling->kronecker);
+    free(scaling->factors);
+    free(scaling->start);
+    free(scaling->model);
+    *scaling = (struct kronecker_scaling){0};
 }
 
-static int draw(struct kronecker_sample *sample, struct set *set) {
+static int add_sample_rows(struct kronecker_sample *sample, struct set *set) {
     const struct set_info *info = set_info(set);
     uint64_t chunks = info->chunks - info->holdout_chunks;
     uint64_t taken = chunks < SAMPLE_CHUNKS ? chunks : SAMPLE_CHUNKS;
@@ -426,35 +426,35 @@ static int draw(struct kronecker_sample *sample, struct set *set) {
     return 0;
 }
 
-int mixture_find(struct mixture *mixture, const struct objective_shape *shape, struct set *set,
-                 const struct coordinate *columns, const double *start) {
-    mixture_release(mixture);
+int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
+                           struct set *set, const struct coordinate *columns, const double *start) {
+    kronecker_scaling_release(scaling);
     struct layout layout = objective_layout(shape);
     uint64_t n = layout_parameters(&layout);
     struct kronecker_sample *sample = kronecker_sample_new(shape, columns);
-    int code = draw(sample, set);
+    int code = add_sample_rows(sample, set);
     if (!code) {
-        mixture->start = memory_new(n, sizeof *mixture->start);
-        layout_start(&layout, 0, n, mixture->start);
-        mixture->factors = kronecker_find(sample, mixture->start);
-        mixture->count = kronecker_size(&layout);
-        mixture->kronecker = kronecker_new(&layout, mixture->factors);
-        mixture->work = kronecker_work_new(mixture->kronecker);
+        scaling->start = memory_new(n, sizeof *scaling->start);
+        layout_start(&layout, 0, n, scaling->start);
+        scaling->factors = kronecker_find(sample, scaling->start);
+        scaling->count = kronecker_size(&layout);
+        scaling->kronecker = kronecker_new(&layout, scaling->factors);
+        scaling->work = kronecker_work_new(scaling->kronecker);
         if (start)
-            memcpy(mixture->start, start, n * sizeof *start);
-        kronecker_enter(mixture->kronecker, mixture->work, mixture->start);
+            memcpy(scaling->start, start, n * sizeof *start);
+        kronecker_enter(scaling->kronecker, scaling->work, scaling->start);
     }
     kronecker_sample_free(sample);
     return code;
 }
 
-const double *mixture_take(struct mixture *mixture, uint64_t parameters, uint64_t first,
-                           uint64_t count, const double *values) {
-    if (!mixture->model)
-        mixture->model = memory_new(parameters, sizeof *mixture->model);
-    memcpy(mixture->model + first, values, count * sizeof *values);
+const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t parameters,
+                                     uint64_t first, uint64_t count, const double *values) {
+    if (!scaling->model)
+        scaling->model = memory_new(parameters, sizeof *scaling->model);
+    memcpy(scaling->model + first, values, count * sizeof *values);
     if (first + count < parameters)
         return NULL;
-    kronecker_turn(mixture->kronecker, mixture->work, mixture->model);
-    return mixture->model;
+    kronecker_turn(scaling->kronecker, scaling->work, scaling->model);
+    return scaling->model;
 }

@@ -90,7 +90,7 @@ void curvature_spread(const struct curvature *curvature, const struct model_layo
  * the same ones again. */
 
 /* Zeroed memory is none. */
-struct mixture {
+struct kronecker_scaling {
     double *factors; /* `count` of them; owned. NULL: there are none */
     uint64_t count;
     double *start; /* where the run starts, in these coordinates; owned */
@@ -101,13 +101,13 @@ struct mixture {
 
 /* Finds them. `start` is in the coordinates of the columns; NULL: the one by the seed. ERROR_DATA
  * if a chunk cannot be read. */
-int mixture_find(struct mixture *mixture, const struct objective_shape *shape, struct set *set,
-                 const struct coordinate *columns, const double *start);
-void mixture_release(struct mixture *mixture);
+int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
+                           struct set *set, const struct coordinate *columns, const double *start);
+void kronecker_scaling_release(struct kronecker_scaling *scaling);
 
 /* Takes the next slice of the model. With the last one: the whole, in the coordinates of the
  * columns, valid until the next call; else NULL. */
-const double *mixture_take(struct mixture *mixture, uint64_t parameters, uint64_t first,
-                           uint64_t count, const double *values);
+const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t parameters,
+                                     uint64_t first, uint64_t count, const double *values);
 
 #endif

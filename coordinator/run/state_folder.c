@@ -188,7 +188,7 @@ static void sweep_folder(const char *place, const char *begin) {
     names_free(names);
 }
 
-void leftovers_remove(const char *state) {
+void stale_files_remove(const char *state) {
     char *packs = path_join(state, "packs"), *models = path_join(state, "models");
     sweep_folder(packs, "");
     sweep_folder(models, "");

@@ -38,7 +38,7 @@ struct state_holder state_lock_holder(const char *state);
  * the key from STATE: what a process that was killed left half-written. The caller holds the lock
  * of the state, so nobody is writing them. What cannot be removed stays, here and below, and so
  * does everything if this process may not write any more (base/file.h). */
-void leftovers_remove(const char *state);
+void stale_files_remove(const char *state);
 
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */
 void folder_remove(const char *folder);

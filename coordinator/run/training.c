@@ -36,7 +36,7 @@ static void stop(void *context) {
 
 static void leave(void *context) {
     struct training *run = context;
-    showing_end(run);
+    status_end(run);
     if (run->launch.base && guard_holds())
         launch_leave(&run->launch);
 }
@@ -52,7 +52,7 @@ int training_open(struct training *run) {
     if (!code)
         code = store_open(run->job->state, &run->store);
     if (!code)
-        code = showing_begin(run);
+        code = status_begin(run);
     if (!code)
         code = devices_check(run->job);
     if (!code)
@@ -164,7 +164,7 @@ static uint32_t pairs_to_keep(const struct training *run) {
  * not push them out at once. With a preconditioner there are none, and none are kept: the first
  * refresh would drop them, and those of a network are in coordinates of one night. */
 static void size_history(struct training *run) {
-    bool preconditioned = run->preconditioner.form || run->mixture.factors;
+    bool preconditioned = run->preconditioner.form || run->kronecker.factors;
     run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
     if (!run->job->history)
         run->sizing.history += run->start.pairs;
@@ -174,15 +174,15 @@ static void size_history(struct training *run) {
 
 /* Of those that the run starts with: none in other coordinates, and none that nothing uses. */
 static uint32_t pairs_to_load(const struct training *run) {
-    bool used = !run->mixture.factors && run->job->optimizer == JOB_LBFGS;
+    bool used = !run->kronecker.factors && run->job->optimizer == JOB_LBFGS;
     return used ? run->start.pairs : 0;
 }
 
 /* Whatever the run starts from, its coordinates are those of the start by the seed. */
-static int work_on_mixture(void *context) {
+static int work_on_kronecker(void *context) {
     struct training *run = context;
-    return mixture_find(&run->mixture, &run->shape, run->set, run->scaling.columns,
-                        run->start.parameters);
+    return kronecker_scaling_find(&run->kronecker, &run->shape, run->set, run->scaling.columns,
+                                  run->start.parameters);
 }
 
 /* Losses are in this unit of the labels. */
@@ -191,7 +191,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
     return (struct optimizer_settings){
         .memory = run->sizing.history,
         .l1 = job->l1.value,
-        .l2 = run->mixture.factors ? 0 : unit * job->l2.value,
+        .l2 = run->kronecker.factors ? 0 : unit * job->l2.value,
         .bounds_gap = job->l1.value > 0 && !job->intercept,
         .bias_scale = run->bias_scale,
         .gradient_tolerance = unit * job->gradient_tolerance,
@@ -209,16 +209,16 @@ static int make_coordinator(struct training *run) {
     double l2 = unit * job->l2.value;
     name_run(run);
     struct coordinator_settings settings = {
-        .downpour = pour_settings(run),
+        .downpour = training_downpour(run),
         .optimizer = optimizer_of(run, unit),
         .shape = run->shape,
         .layout = run->parameters,
         .coordinates = run->scaling.columns,
         .diagonal = run->scaling.diagonal,
-        .factors = run->mixture.factors,
-        .factor_count = run->mixture.count,
+        .factors = run->kronecker.factors,
+        .factor_count = run->kronecker.count,
         .l2_shown = job->l2.value,
-        .l2_of_replicas = run->mixture.factors ? l2 : 0,
+        .l2_of_replicas = run->kronecker.factors ? l2 : 0,
         .history_type = job->history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
@@ -242,7 +242,7 @@ static int make_coordinator(struct training *run) {
         .by_hand = {job->shard_addresses[0], job->replica_addresses[0]},
         .on_hosts = run->hosts.count,
         .replica_threads = run->hosts.threads,
-        .start = run->mixture.factors ? run->mixture.start : run->start.parameters,
+        .start = run->kronecker.factors ? run->kronecker.start : run->start.parameters,
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
@@ -265,7 +265,7 @@ static int prepare_model(struct training *run) {
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
-    run->recorder.mixture = run->mixture.factors ? &run->mixture : NULL;
+    run->recorder.kronecker = run->kronecker.factors ? &run->kronecker : NULL;
     if (run->scaling.columns)
         coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
     readback_free(run->recorder.readback);
@@ -384,13 +384,13 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     run->data = data;
     run->set = set;
     run->seconds.pack = data->seconds;
-    int code = shape_up(run);
+    int code = training_shape(run);
     if (!code)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
         code = training_begin(run);
     if (!code && run->shape.network.mixed)
-        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_mixture, run);
+        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_kronecker, run);
     if (!code) {
         size_history(run);
         find_places(run);
@@ -445,7 +445,7 @@ void training_release(struct training *run, int code) {
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);
-    mixture_release(&run->mixture);
+    kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);
     moments_release(&run->moments);
     gap_vectors_release(&run->recorder.gap);
@@ -475,7 +475,7 @@ void training_release(struct training *run, int code) {
 
 void training_close(struct training *run) {
     hosts_release(&run->hosts);
-    showing_end(run);
+    status_end(run);
     loop_close(&run->loop);
     if (run->store)
         store_close(run->store);

@@ -73,7 +73,7 @@ struct training {
     char *shards_folder; /* checkpoints, and where it starts; owned */
     uint32_t pairs_kept; /* curvature pairs that go with the model, at most */
     struct start start;  /* parameters are NULL: at zero */
-    struct mixture mixture;
+    struct kronecker_scaling kronecker;
     char *start_model; /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run; /* whose model that is; 0: not known */
     bool rests;        /* the next three are those of the member before, which workers serve next */
@@ -155,21 +155,21 @@ void workers_release(struct training *run, int grace_ms);
 
 /* Takes the control socket and, if the job has one, the status server's address; answers from now
  * on, whenever the loop turns. ERROR_UNAVAILABLE. */
-int showing_begin(struct training *training);
+int status_begin(struct training *training);
 
 /* Tells a page that watches how the run ended: waits until it has asked once more, 1.5 s at most.
  * If none has asked of late it does not wait. The result is complete, and nothing is left to do. */
-void showing_last(struct training *training);
+void status_last(struct training *training);
 
-/* Ends what showing_begin() began. Harmless if that was not called. */
-void showing_end(struct training *training);
+/* Ends what status_begin() began. Harmless if that was not called. */
+void status_end(struct training *training);
 
 /* ---- what follows from the data (shape.c) ---- */
 
 /* Fills in all of it from the run's job and set, and logs the sizes. ERROR_DATA if the model has
  * more parameters than there may be, or early stopping no rows to judge by; else as of
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
-int shape_up(struct training *run);
+int training_shape(struct training *run);
 
 /* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
  * to the run's shape and layout, which have all else already. The library sees the columns, and the
@@ -182,7 +182,7 @@ void training_release_plugin(struct training *run);
  * Downpour before L-BFGS: its first steps, as long as if nothing was known, would lead away from
  * what the model has learned. Its sums are H0 of L-BFGS where F may not be
  * convex; elsewhere they cost steps (doc/OPTIMIZERS.md). */
-struct downpour_settings pour_settings(const struct training *run);
+struct downpour_settings training_downpour(const struct training *run);
 
 /* Seconds that all coordinators of the run have spent on it, this one included. */
 static inline double training_seconds(const struct training *training) {

@@ -88,7 +88,7 @@ static void on_request(void *context, const struct request *request, struct http
     free(awaited);
 }
 
-int showing_begin(struct training *run) {
+int status_begin(struct training *run) {
     struct control_callbacks control = {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = run};
     struct http_callbacks http = {.answer = on_request, .context = run};
@@ -108,7 +108,7 @@ static bool was_told(const void *context) {
     return ((const struct training *)context)->told;
 }
 
-void showing_last(struct training *run) {
+void status_last(struct training *run) {
     run->loop.stage = STAGE_ENDED;
     if (!run->http || clock_monotonic_ns() - run->watched_ns > WATCHED_NS || !run->watched_ns)
         return;
@@ -118,7 +118,7 @@ void showing_last(struct training *run) {
     run->loop.stop = NULL;
 }
 
-void showing_end(struct training *run) {
+void status_end(struct training *run) {
     control_free(run->control);
     http_free(run->http);
     run->control = NULL;

@@ -8,7 +8,7 @@ static void defaults_are_three_epochs_of_small_minibatches(void **state) {
     (void)state;
     struct job *job = job_of(POURS);
     const struct job_downpour *downpour = &job->downpour;
-    assert_true(job_pours(job));
+    assert_true(job_has_minibatches(job));
     assert_int_equal(job->optimizer, JOB_LBFGS);
     assert_int_equal(downpour->epochs, 3);
     assert_int_equal(downpour->batch, 128);
@@ -22,7 +22,7 @@ static void a_job_that_says_nothing_trains_by_lbfgs_alone(void **state) {
     (void)state;
     struct job *job = job_of("objective = network");
     json_t *settings = job_settings(job);
-    assert_false(job_pours(job));
+    assert_false(job_has_minibatches(job));
     assert_null(json_object_get(settings, "downpour.rate"));
     json_decref(settings);
     job_free(job);
@@ -35,7 +35,7 @@ static void lists_keep_the_order_of_epochs(void **state) {
                              " schedule = { 4, 1, 4, 2 }\n batch = 192 }");
     const double rates[] = {0.01, 0.05, 0.01};
     const uint32_t factors[] = {4, 1, 4, 2};
-    assert_true(job_pours(job));
+    assert_true(job_has_minibatches(job));
     assert_int_equal(job->downpour.rate.count, 3);
     assert_memory_equal(job->downpour.rate.value, rates, sizeof rates);
     assert_int_equal(job->downpour.schedule.count, 4);
