@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "objective/device_arranged.h"
-#include "objective/on_device.h"
 
 /* Chunks that stay lie in slabs: memory for one chunk at a time would take long to get. Each slab
  * is as large as all before it, within these bounds. */
@@ -54,7 +53,7 @@ struct device_chunks {
     bool arranges;                  /* sparse rows that stay; not once there was no room for some */
     struct device_room scratch;     /* for that */
     struct device_bundle bundle;    /* of arrays that are on their way */
-    struct objective_device_usage usage;
+    struct device_chunks_usage usage;
 };
 
 /* ---- memory ---- */
@@ -444,6 +443,6 @@ int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t co
                 : device_put(chunks->device, QUEUE_COPY, group->table.memory, group->chunks, bytes);
 }
 
-struct objective_device_usage device_chunks_usage(const struct device_chunks *chunks) {
+struct device_chunks_usage device_chunks_usage(const struct device_chunks *chunks) {
     return chunks->usage;
 }

@@ -71,7 +71,12 @@ int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t co
                        const struct device_group_limit *limit, struct device_group *group);
 void device_group_release(struct device *device, struct device_group *group);
 
-struct objective_device_usage;
-struct objective_device_usage device_chunks_usage(const struct device_chunks *chunks);
+/* How many chunks stay in the device's memory now, and how many of those asked for did
+ * not; the bytes that the former take. */
+struct device_chunks_usage {
+    uint32_t resident, streamed;
+    uint64_t bytes;
+};
+struct device_chunks_usage device_chunks_usage(const struct device_chunks *chunks);
 
 #endif

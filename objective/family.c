@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
-#include "objective/on_device.h"
 #include "objective/parts.h"
 
 /* Labels in units beyond 2^±this have units of their own to worry about. */

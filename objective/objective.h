@@ -389,4 +389,8 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
  * replicas of a run must have the same. */
 uint64_t objective_proof(void);
 
+/* Why a device does not compute this (a constant), or NULL if it does. `curvature`: the run asks
+ * for second derivatives, too. */
+const char *objective_device_cannot(const struct objective_shape *shape, bool curvature);
+
 #endif

@@ -371,6 +371,6 @@ int objective_device_discard(struct objective_device *on) {
     return device_fill(on->device, QUEUE_COMPUTE, on->sum, 0, on->sums * sizeof(int64_t));
 }
 
-struct objective_device_usage objective_device_usage(const struct objective_device *on) {
+struct device_chunks_usage objective_device_usage(const struct objective_device *on) {
     return device_chunks_usage(on->chunks);
 }

@@ -16,13 +16,10 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "objective/device_chunks.h"
 #include "objective/objective.h"
 
 struct objective_device; /* opaque */
-
-/* Why a device does not compute this (a constant), or NULL if it does. `curvature`: the run asks
- * for second derivatives, too. */
-const char *objective_device_cannot(const struct objective_shape *shape, bool curvature);
 
 /* Computes the data of objective_proof() on the device and on the processor: 0 if all bits are the
  * same, else ERROR_CONFIG with a text that says where they are not; ERROR_UNAVAILABLE if the device
@@ -90,12 +87,7 @@ int objective_device_compute(struct objective_device *on, const struct objective
 int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count);
 int objective_device_discard(struct objective_device *on);
 
-/* For reports: how many chunks stay in the device's memory now, and how many of those asked for did
- * not; the bytes that the former take. */
-struct objective_device_usage {
-    uint32_t resident, streamed;
-    uint64_t bytes;
-};
-struct objective_device_usage objective_device_usage(const struct objective_device *on);
+/* For reports. */
+struct device_chunks_usage objective_device_usage(const struct objective_device *on);
 
 #endif

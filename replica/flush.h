@@ -6,9 +6,16 @@
 #ifndef DML_REPLICA_FLUSH_H
 #define DML_REPLICA_FLUSH_H
 
-#include "replica/replica.h"
-#include "wire/message.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "replica/compute.h"
 #include "wire/bulk.h"
+#include "wire/message.h"
+
+/* Buffers for flushes, one gradient each. While all of them wait for verdicts, computing waits too.
+ */
+#define FLUSH_BUFFERS_MAX 4
 
 /* What a replica has computed and not yet flushed. */
 struct accrual {

@@ -16,10 +16,6 @@
 #include "replica/compute.h"
 #include "wire/message.h"
 
-/* Buffers for flushes, one gradient each. While all of them wait for verdicts, computing waits too.
- */
-#define FLUSH_BUFFERS_MAX 4
-
 enum action_kind {
     ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened(), or
                         replica_device_failed() */

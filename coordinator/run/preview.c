@@ -11,7 +11,6 @@
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/state_folder.h"
 #include "device/find.h"
-#include "objective/on_device.h"
 #include "plugin/plugin.h"
 
 /* ---- the model and its memory ---- */

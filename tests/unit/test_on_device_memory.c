@@ -25,7 +25,7 @@ static void chunks_that_do_not_fit_are_copied_each_time(void **state) {
                 device_shuffle(bench.device, s + 1); /* copies come late, or early */
                 assert_int_equal(bench_open(&bench, memory), 0);
                 bench_assert_computes(&bench);
-                struct objective_device_usage usage = objective_device_usage(bench.on);
+                struct device_chunks_usage usage = objective_device_usage(bench.on);
                 uint32_t asked = bench.asked;
                 assert_true(usage.streamed > 0);
                 assert_true((usage.bytes > 0) == (memory > 1)); /* no rows take no room */

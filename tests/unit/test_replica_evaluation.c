@@ -9,6 +9,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/clock.h"
+#include "replica/flush.h"
 #include "tests/unit/replica_bench.h"
 
 /* ---- one evaluation ---- */

@@ -7,6 +7,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
+#include "replica/flush.h"
 #include "tests/unit/replica_bench.h"
 
 /* ---- what the tests begin with ---- */
