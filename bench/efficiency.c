@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "bench/tiny_data.h"
 #include "bench/virtual.h"
-#include "coordinator/steering_parts.h"
+#include "coordinator/machine/machine.h"
 #include "numeric/setup.h"
 #include "replica/compute.h"
 #include "replica/replica.h"

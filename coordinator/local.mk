@@ -1,14 +1,8 @@
 # The state machine, then what is around it, in the order in which one may include another.
 noinst_LIBRARIES += libcoordinator.a
 libcoordinator_a_SOURCES = \
-	coordinator/pouring.c \
-	coordinator/reading.c \
-	coordinator/refreshing.c \
-	coordinator/recording.c \
-	coordinator/starting.c \
-	coordinator/steering.c coordinator/steering.h \
-	coordinator/steering_parts.h \
-	coordinator/steering_state.c \
+	coordinator/driver_read.c \
+	coordinator/driver.c coordinator/driver.h \
 	coordinator/dispatch/backup.c \
 	coordinator/dispatch/commit.c \
 	coordinator/dispatch/dispatch.h \

@@ -1,11 +1,11 @@
 #include "optimizer/lbfgs.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/mutant.h"
 #include "optimizer/linesearch.h"
-#include "optimizer/programs.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
 #define CURVATURE_LEAST 1e-4
@@ -17,49 +17,33 @@
 #define LOSS_NOISE 1e-11
 #define LOSS_NOISE_SINGLE 1e-7
 
-const char *safeguard_text(enum safeguard safeguard) {
-    static const char *const texts[] = {
-#define X(name, text) text,
-        SAFEGUARD_TABLE(X)
-#undef X
-    };
-    return texts[safeguard];
-}
-
-static void fire(struct optimizer *o, enum safeguard safeguard) {
+static void fire(struct lbfgs *o, enum safeguard safeguard) {
     o->safeguards[safeguard]++;
     o->fired |= 1u << safeguard;
 }
 
-void optimizer_init(struct optimizer *o, const struct optimizer_settings *settings) {
-    memset(o, 0, sizeof *o);
-    o->settings = *settings;
-    pairs_init(&o->history, settings->memory);
-}
-
 /* ---- requests ---- */
 
-static enum optimizer_want finish(struct optimizer *o, enum reason reason, struct bytes *program) {
+static enum optimizer_want finish(struct lbfgs *o, enum reason reason, struct bytes *program) {
     programs_acceptance(o, program);
     o->reason = reason;
     return OPTIMIZER_FINISH;
 }
 
-static enum optimizer_want evaluate(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
     programs_trial(o, program);
     o->evaluations++;
     return OPTIMIZER_EVALUATE;
 }
 
-static enum optimizer_want search_along(struct optimizer *o, double first_step,
-                                        struct bytes *program) {
+static enum optimizer_want search_along(struct lbfgs *o, double first_step, struct bytes *program) {
     double noise = (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
     linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
     return evaluate(o, program);
 }
 
 /* The negative gradient, with a first step of length 1 at most: no curvature is known. */
-static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *program) {
     pairs_reset(&o->history, false);
     o->steepest = true;
     programs_acceptance(o, program);
@@ -69,12 +53,12 @@ static enum optimizer_want search_steepest(struct optimizer *o, struct bytes *pr
 }
 
 /* The pair is formed as the difference to d, which is zero here. */
-void optimizer_load(struct optimizer *o, struct bytes *program) {
+void lbfgs_load(struct lbfgs *o, struct bytes *program) {
     programs_zero(program, REGISTER_D);
     programs_pair(o, program, REGISTER_D, REGISTER_D);
 }
 
-void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t number) {
+void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
     struct pairs_products products[SLOTS_MAX];
     memcpy(products, scalars, (o->history.pairs + 1) * sizeof products[0]);
     double curvature = products[o->history.pairs].sy;
@@ -83,11 +67,7 @@ void optimizer_loaded(struct optimizer *o, const double *scalars, uint64_t numbe
     pairs_condition(&o->history);
 }
 
-void optimizer_close(struct optimizer *o, enum reason reason) {
-    o->closes = reason;
-}
-
-enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
     programs_zero(program, REGISTER_D);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
@@ -95,7 +75,7 @@ enum optimizer_want optimizer_start(struct optimizer *o, struct bytes *program) 
 }
 
 /* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
-static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program) {
     programs_measures(o, program);
     o->measuring = MEASURING_TRIAL;
     o->rounds++;
@@ -103,7 +83,7 @@ static enum optimizer_want measure_trial(struct optimizer *o, struct bytes *prog
 }
 
 /* Round B: accept, form the direction, measure its slope. */
-static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *program) {
     o->steepest = false;
     programs_acceptance(o, program);
     programs_direction(o, program);
@@ -117,16 +97,14 @@ static enum optimizer_want measure_direction(struct optimizer *o, struct bytes *
 
 /* The evaluation finds its point in t. Nothing is counted before the factor is there: a checkpoint
  * that is taken meanwhile begins the same refresh again. */
-static enum optimizer_want refresh(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want refresh(struct lbfgs *o, struct bytes *program) {
     o->refreshing = true;
     programs_acceptance(o, program);
-    programs_return(program);
+    program_return(program);
     return OPTIMIZER_CURVATURE;
 }
 
-enum optimizer_want optimizer_curved(struct optimizer *o, const struct drawn *drawn,
-                                     struct bytes *program) {
-    o->drawn = *drawn;
+static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_FACTOR,
                                              .alpha = o->settings.l2,
                                              .serial = o->preconditioner.refreshes + 1});
@@ -136,13 +114,13 @@ enum optimizer_want optimizer_curved(struct optimizer *o, const struct drawn *dr
 }
 
 /* Products with the old P are of no use with the new one: the pairs go. */
-static void take_factor(struct optimizer *o, double added) {
+static void take_factor(struct lbfgs *o, double added) {
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
     o->refreshing = false;
     if (added > 0)
         fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
-    if (isfinite(added) && isfinite(o->drawn.score)) {
-        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->drawn);
+    if (isfinite(added) && isfinite(o->found.score)) {
+        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->found);
         o->unconditioned = true;
     } else {
         preconditioner_unfactored(&o->preconditioner, settings, o->loss);
@@ -155,18 +133,18 @@ static void take_factor(struct optimizer *o, double added) {
 
 /* ---- decisions ---- */
 
-static bool loss_has_settled(const struct optimizer *o) {
+static bool loss_has_settled(const struct lbfgs *o) {
     if (o->settings.loss_tolerance <= 0 || o->step < LOSSES_KEPT)
         return false;
     double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
     return before - o->loss < o->settings.loss_tolerance * fabs(before);
 }
 
-static bool patience_is_over(const struct optimizer *o) {
+static bool patience_is_over(const struct lbfgs *o) {
     return o->settings.patience && o->step - o->best.step >= o->settings.patience;
 }
 
-static enum reason reason_to_end(const struct optimizer *o) {
+static enum reason reason_to_end(const struct lbfgs *o) {
     if (o->gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
     if (loss_has_settled(o))
@@ -181,8 +159,7 @@ static enum reason reason_to_end(const struct optimizer *o) {
 }
 
 /* Where the direction is of no use: without the pairs, and then without the preconditioner. */
-static enum optimizer_want retry(struct optimizer *o, enum safeguard safeguard,
-                                 struct bytes *program) {
+static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
     if (o->history.preconditioned && o->history.pairs) {
         fire(o, safeguard);
         pairs_reset(&o->history, true);
@@ -196,14 +173,14 @@ static enum optimizer_want retry(struct optimizer *o, enum safeguard safeguard,
     return search_steepest(o, program);
 }
 
-static enum optimizer_want search_failed(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want search_failed(struct lbfgs *o, struct bytes *program) {
     if (o->steepest)
         return finish(o, REASON_STALLED, program);
     return retry(o, SAFEGUARD_SEARCH_RETRIED, program);
 }
 
 /* What follows a trial that the line search did not accept. */
-static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer answer,
+static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
                                     struct bytes *program) {
     if (answer == LINESEARCH_FAIL)
         return search_failed(o, program);
@@ -212,7 +189,7 @@ static enum optimizer_want rejected(struct optimizer *o, enum linesearch_answer 
 }
 
 /* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
-static bool keeps_pair(const struct optimizer *o, const struct measured *m) {
+static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
     const struct pairs_products *candidate = &m->products[o->history.pairs];
     if (!o->started)
         return false;
@@ -222,7 +199,7 @@ static bool keeps_pair(const struct optimizer *o, const struct measured *m) {
 }
 
 /* t becomes x. */
-static void accept_pair(struct optimizer *o, const struct measured *m) {
+static void accept_pair(struct lbfgs *o, const struct measured *m) {
     bool keep = keeps_pair(o, m);
     if (!keep && o->started)
         fire(o, SAFEGUARD_PAIR_SKIPPED);
@@ -231,14 +208,14 @@ static void accept_pair(struct optimizer *o, const struct measured *m) {
         fire(o, SAFEGUARD_PAIRS_DROPPED);
 }
 
-static enum optimizer_want step_from(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
     if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
         return search_steepest(o, program);
     return measure_direction(o, program);
 }
 
 /* What follows an accepted point. */
-static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
+static enum optimizer_want leave(struct lbfgs *o, struct bytes *program) {
     enum reason reason = reason_to_end(o);
     if (reason)
         return finish(o, reason, program);
@@ -249,7 +226,7 @@ static enum optimizer_want leave(struct optimizer *o, struct bytes *program) {
 
 /* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
  * is the one just before, the next program, which leaves it, must put it into register best. */
-static void judge_on_holdout(struct optimizer *o) {
+static void judge_on_holdout(struct lbfgs *o) {
     bool first = o->step == 0;
     o->holdout = o->trial_holdout;
     if (first || o->holdout.loss < o->best.holdout.loss)
@@ -264,7 +241,7 @@ static void judge_on_holdout(struct optimizer *o) {
         o->leaves_best = o->best.step + 1 == o->step;
 }
 
-static enum optimizer_want accepted(struct optimizer *o, const struct measured *m,
+static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
                                     struct bytes *program) {
     if (m->products)
         accept_pair(o, m);
@@ -288,7 +265,7 @@ static enum optimizer_want accepted(struct optimizer *o, const struct measured *
     return leave(o, program);
 }
 
-static enum linesearch_answer search_next(struct optimizer *o, const struct measured *m) {
+static enum linesearch_answer search_next(struct lbfgs *o, const struct measured *m) {
     if (o->settings.l1 > 0)
         return orthant_search_next(
             &o->search,
@@ -297,7 +274,7 @@ static enum linesearch_answer search_next(struct optimizer *o, const struct meas
 }
 
 /* Asks the line search. The starting point belongs to no search: it has only to be finite. */
-static enum linesearch_answer judge_trial(struct optimizer *o, const struct measured *m) {
+static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured *m) {
     bool finite = isfinite(m->loss) && isfinite(m->slope);
     o->trial_loss = m->loss;
     o->trial_slope = m->slope;
@@ -309,15 +286,15 @@ static enum linesearch_answer judge_trial(struct optimizer *o, const struct meas
 }
 
 /* What follows a trial. */
-static enum optimizer_want trial_judged(struct optimizer *o, const struct measured *m,
-                                        struct bytes *program) {
+static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured *m,
+                                          struct bytes *program) {
     enum linesearch_answer answer = judge_trial(o, m);
     if (answer == LINESEARCH_ACCEPT)
         return accepted(o, m, program);
     return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
 }
 
-static enum optimizer_want direction_measured(struct optimizer *o, double slope,
+static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
                                               struct bytes *program) {
     if (!(slope < 0) || !isfinite(slope))
         return retry(o, SAFEGUARD_HISTORY_RESET, program);
@@ -325,96 +302,185 @@ static enum optimizer_want direction_measured(struct optimizer *o, double slope,
     return search_along(o, 1, program);
 }
 
-enum optimizer_want optimizer_evaluated(struct optimizer *o, double mean_loss, struct held held,
-                                        struct bytes *program) {
-    o->mean_loss = mean_loss;
-    o->trial_holdout = held;
-    if (!isfinite(held.loss))
-        o->trial_holdout.loss = INFINITY;
-    if (isfinite(mean_loss))
-        return measure_trial(o, program);
-    return trial_judged(o, &(struct measured){.loss = mean_loss, .slope = NAN, .falls = NAN},
-                        program);
+/* ---- the row ---- */
+
+/* The parts of an evaluation. The holdout is one of them if it decides the end. */
+enum { PART_TRAINING, PART_HOLDOUT };
+
+static struct evaluation_parts parts_of(const struct lbfgs *o, uint32_t kind) {
+    const struct optimizer_data *data = &o->data;
+    struct evaluation_parts parts = {.items = {{kind, 0, data->chunks}}, .count = 1};
+    if (kind == EVALUATION_GRADIENT && o->settings.patience && data->holdout_chunks)
+        parts.items[parts.count++] =
+            (struct evaluation_part){EVALUATION_LOSS, data->chunks, data->holdout_chunks};
+    return parts;
 }
 
-bool optimizer_refuses(const struct optimizer *o, double mean_loss) {
-    return o->started && linesearch_refuses(&o->search, mean_loss);
+static void leave_request(const struct lbfgs *o, enum optimizer_want want,
+                          struct optimizer_request *request) {
+    request->want = want;
+    if (want == OPTIMIZER_EVALUATE)
+        request->parts = parts_of(o, EVALUATION_GRADIENT);
+    if (want != OPTIMIZER_CURVATURE)
+        return;
+    assert(o->refreshing);
+    request->parts = parts_of(o, EVALUATION_CURVATURE);
+    request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
 }
 
-/* Penalties only add to the loss. */
-enum optimizer_want optimizer_refused(struct optimizer *o, double mean_loss,
-                                      struct bytes *program) {
-    enum linesearch_answer answer = o->settings.l1 > 0
-                                        ? orthant_search_refused(&o->search, mean_loss)
-                                        : linesearch_refused(&o->search, mean_loss);
-    return rejected(o, answer, program);
+/* The evaluation that just ended, made for this step with this step length. */
+static void report_evaluation(struct optimizer_report *report, const struct lbfgs *before,
+                              const char *outcome, double loss, double slope) {
+    report->evaluation.outcome = outcome;
+    report->evaluation.step = before->step + before->started;
+    report->evaluation.step_length = before->search.step;
+    report->evaluation.loss = loss;
+    report->evaluation.slope = slope;
 }
 
-enum optimizer_want optimizer_measured(struct optimizer *o, const double *scalars,
-                                       struct bytes *program) {
-    struct measured measured;
-    switch (o->measuring) {
-    case MEASURING_TRIAL:
-        measured = programs_measured(o, scalars);
-        return trial_judged(o, &measured, program);
-    case MEASURING_DIRECTION:
-        return direction_measured(o, scalars[0], program);
-    case MEASURING_FACTOR:
-        break;
-    }
-    take_factor(o, scalars[0]);
-    return step_from(o, program);
+/* The step that was just accepted, and the safeguards that fired for it. */
+static void report_step(struct optimizer_report *report, struct lbfgs *o) {
+    report->step.made = true;
+    report->step.safeguards = o->fired;
+    report->step.step = o->step;
+    report->step.loss = o->loss;
+    report->step.gradient_max = o->gradient_max;
+    report->step.step_length = o->last_step_length;
+    report->step.trials = o->last_trials;
+    report->step.pairs = o->history.pairs;
+    report->step.holdout = o->settings.patience ? o->holdout : (struct held){NAN, NAN};
+    o->fired = 0;
 }
 
-enum optimizer_want optimizer_resume(struct optimizer *o, const struct optimizer_settings *settings,
-                                     struct bytes *program) {
-    o->settings = *settings;
-    o->accepted = o->leaves_best = false; /* x and g were restored: nothing waits in t and h */
+/* The factor is there, or there is none. */
+static void report_factor(struct optimizer_request *request, const struct lbfgs *o) {
+    const struct preconditioner *p = &o->preconditioner;
+    if (!p->in_force)
+        report_event(&request->report, "preconditioner",
+                     "step %llu: the curvature could not be factored; going on without it",
+                     (unsigned long long)o->step);
+    else
+        report_event(&request->report, "preconditioner",
+                     "step %llu: refresh %llu, curvature of %.0f of %llu rows in %.3f s, about "
+                     "%.2g passes",
+                     (unsigned long long)o->step, (unsigned long long)p->refreshes, p->found.rows,
+                     (unsigned long long)o->data.rows, request->evaluation_seconds,
+                     preconditioner_price(p, &o->settings.preconditioner));
+}
+
+/* A restored x and g are in their registers, the pairs in their slots. Nothing else is. A limit
+ * that was raised since does not end the run any more. */
+static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
+    o->accepted = o->leaves_best = false;
     o->refreshing = false;
-    o->unconditioned = true; /* pg was not */
+    o->unconditioned = true;
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return refresh(o, program);
     o->reason = REASON_NONE;
     return leave(o, program);
 }
 
-enum optimizer_want optimizer_stop(struct optimizer *o, enum reason reason, struct bytes *program) {
-    return finish(o, reason, program);
+static void lbfgs_begin(void *row, struct optimizer_request *request) {
+    struct lbfgs *o = row;
+    enum optimizer_want want =
+        o->started ? resume(o, request->program) : start(o, request->program);
+    leave_request(o, want, request);
 }
 
-/* ---- the answer ---- */
+/* The totals of an evaluation of the curvature. */
+enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS };
 
-struct optimizer_point optimizer_answer(const struct optimizer *o) {
-    if (o->settings.patience && o->started)
-        return o->best;
-    return (struct optimizer_point){.step = o->step,
-                                    .loss = o->loss,
-                                    .gradient_max = o->gradient_max,
-                                    .holdout = {INFINITY, NAN},
-                                    .nonzero = o->nonzero,
-                                    .gap_bound = o->gap_bound,
-                                    .norms = o->norms};
+/* If a second derivative was not a number there are no sums. */
+static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                struct optimizer_request *request) {
+    double score = found_total(found, PART_TRAINING, TOTAL_SCORE);
+    o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
+                                        .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
+                                        .score = found->exceeded ? NAN : score};
+    request->report.evaluation.outcome = "curvature";
+    request->report.evaluation.step = o->step;
+    request->report.evaluation.loss = request->report.evaluation.slope = NAN;
+    leave_request(o, factor(o, request->program), request);
 }
 
-double optimizer_fall(const struct optimizer *o) {
-    const uint64_t kept = LOSSES_KEPT + 1;
-    double least = INFINITY;
-    if (o->step < LOSSES_KEPT)
-        return 0;
-    for (uint64_t step = o->step - LOSSES_KEPT / 2; step < o->step; step++)
-        least = fmin(least, o->losses[step % kept] - o->losses[(step + 1) % kept]);
-    return least;
+/* Of an evaluation without sums the loss alone may show that the trial is not the step: it is a
+ * lower bound of F, as penalties only add to it. Else the evaluation is made again. */
+static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
+    if (o->started && linesearch_refuses(&o->search, mean_loss)) {
+        report_evaluation(&request->report, o, "rejected", NAN, NAN);
+        enum linesearch_answer answer = o->settings.l1 > 0
+                                            ? orthant_search_refused(&o->search, mean_loss)
+                                            : linesearch_refused(&o->search, mean_loss);
+        leave_request(o, rejected(o, answer, request->program), request);
+    } else {
+        report_evaluation(&request->report, o, "bound exceeded", NAN, NAN);
+        leave_request(o, OPTIMIZER_EVALUATE, request);
+        request->again = true;
+    }
 }
 
-bool optimizer_keeps_best(const struct optimizer *o) {
-    return o->settings.patience && o->best.step != o->step;
+static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
+                            struct optimizer_request *request) {
+    struct lbfgs *o = row;
+    if (o->refreshing) {
+        curvature_evaluated(o, found, request);
+        return;
+    }
+    double loss = found_total(found, PART_TRAINING, 0) / o->data.weight_sum;
+    if (found->exceeded && found->can_hold && isfinite(loss)) {
+        exceeded_trial(o, loss, request);
+        return;
+    }
+    o->mean_loss = found->exceeded ? INFINITY : loss;
+    o->trial_holdout = found_held(found, PART_HOLDOUT, &o->data);
+    if (!isfinite(o->trial_holdout.loss))
+        o->trial_holdout.loss = INFINITY;
+    if (isfinite(o->mean_loss)) {
+        leave_request(o, measure_trial(o, request->program), request);
+        return;
+    }
+    report_evaluation(&request->report, o, "not finite", found->exceeded ? NAN : loss, NAN);
+    struct measured trial = {.loss = o->mean_loss, .slope = NAN, .falls = NAN};
+    leave_request(o, trial_measured(o, &trial, request->program), request);
 }
 
-uint8_t optimizer_answer_register(const struct optimizer *o) {
-    return optimizer_keeps_best(o) ? REGISTER_BEST : REGISTER_X;
+static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
+    struct lbfgs *o = row;
+    if (o->measuring == MEASURING_DIRECTION) {
+        leave_request(o, direction_measured(o, scalars[0], request->program), request);
+    } else if (o->measuring == MEASURING_FACTOR) {
+        take_factor(o, scalars[0]);
+        enum optimizer_want want = step_from(o, request->program);
+        report_factor(request, o);
+        leave_request(o, want, request);
+    } else {
+        uint64_t steps = o->step + o->started;
+        struct measured trial = programs_measured(o, scalars);
+        report_evaluation(&request->report, o, "rejected", trial.loss, trial.slope);
+        leave_request(o, trial_measured(o, &trial, request->program), request);
+        request->accepted = o->step + o->started > steps;
+        if (!request->accepted)
+            return;
+        request->report.evaluation.outcome = "accepted";
+        report_step(&request->report, o);
+    }
 }
 
-uint64_t optimizer_keeps_factor(const struct optimizer *o) {
-    bool kept = o->history.preconditioned && !o->refreshing;
-    return kept ? o->preconditioner.refreshes : 0;
+static enum optimizer_end lbfgs_end(void *row, enum reason reason,
+                                    struct optimizer_request *request) {
+    struct lbfgs *o = row;
+    if (!o->started)
+        return END_TOO_EARLY;
+    leave_request(o, finish(o, reason, request->program), request);
+    return END_REQUESTED;
 }
+
+const struct optimizer_row lbfgs_row = {
+    .name = "lbfgs",
+    .begin = lbfgs_begin,
+    .evaluated = lbfgs_evaluated,
+    .measured = lbfgs_measured,
+    .end = lbfgs_end,
+    .checkpoint = lbfgs_checkpoint,
+    .serialize = lbfgs_serialize,
+};

@@ -326,3 +326,31 @@ double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap) {
                           : (1 - scale) * gap->mean_loss + scale * gap->wr + penalty;
     return isfinite(bound) ? fmax(bound, 0) : NAN;
 }
+
+/* ---- in the record of the state ---- */
+
+static void serialize_point(struct codec *codec, struct linesearch_point *point) {
+    serialize_f64(codec, &point->step);
+    serialize_f64(codec, &point->value);
+    serialize_f64(codec, &point->slope);
+    serialize_bool(codec, &point->rounded);
+}
+
+void linesearch_serialize(struct codec *codec, struct linesearch *search) {
+    serialize_f64(codec, &search->step);
+    serialize_f64(codec, &search->value0);
+    serialize_f64(codec, &search->slope0);
+    serialize_f64(codec, &search->noise);
+    serialize_f64(codec, &search->step_max);
+    serialize_point(codec, &search->best);
+    serialize_point(codec, &search->other);
+    serialize_f64(codec, &search->lower);
+    serialize_f64(codec, &search->upper);
+    serialize_f64(codec, &search->width);
+    serialize_f64(codec, &search->width_before);
+    serialize_bool(codec, &search->bracketed);
+    serialize_bool(codec, &search->decreasing);
+    serialize_bool(codec, &search->unscaled);
+    serialize_bool(codec, &search->last_chance);
+    serialize_u32(codec, &search->trials);
+}

@@ -23,6 +23,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/codec.h"
+
 struct linesearch_point {
     double step, value, slope;
     bool rounded; /* value is the integral of the slopes: phi itself differs by rounding only */
@@ -111,5 +113,7 @@ struct orthant_gap {
 /* How far F at w is above the minimum at most, for a loss that is convex and nowhere negative, and
  * a model without biases: by the dual point of the derivatives, scaled into what l1 allows. */
 double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap);
+
+void linesearch_serialize(struct codec *codec, struct linesearch *search);
 
 #endif

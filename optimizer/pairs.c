@@ -129,3 +129,31 @@ void pairs_direction(const struct pairs *history, double *u, double *w) {
         u[i] *= scale[i];
     free(r);
 }
+
+/* ---- in the record of the state ---- */
+
+void pairs_serialize(struct codec *codec, struct pairs *history) {
+    serialize_u32(codec, &history->memory);
+    serialize_u32(codec, &history->pairs);
+    serialize_u16(codec, &history->candidate);
+    serialize_bool(codec, &history->preconditioned);
+    serialize_f64(codec, &history->gamma);
+    serialize_fails_if(codec, history->memory > HISTORY_MAX || history->pairs > history->memory ||
+                                  history->candidate >= SLOTS_MAX);
+    for (uint32_t i = 0; i < history->pairs && !codec->in.failed; i++) {
+        serialize_u16(codec, &history->slot[i]);
+        uint16_t slot = history->slot[i];
+        serialize_fails_if(codec, slot >= SLOTS_MAX);
+        if (codec->in.failed)
+            return;
+        serialize_u64(codec, &history->serial[slot]);
+        serialize_f64(codec, &history->sg[slot]);
+        serialize_f64(codec, &history->yg[slot]);
+        for (uint32_t j = 0; j <= i; j++) {
+            uint16_t older = history->slot[j];
+            serialize_f64(codec, &history->sy[older][slot]);
+            serialize_f64(codec, &history->yy[older][slot]);
+            history->yy[slot][older] = history->yy[older][slot];
+        }
+    }
+}

@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/codec.h"
 #include "base/limits.h"
 
 struct pairs {
@@ -63,5 +64,7 @@ uint32_t pairs_condition(struct pairs *history);
 
 /* u and w of the formula above, `pairs` elements each, oldest first. */
 void pairs_direction(const struct pairs *history, double *u, double *w);
+
+void pairs_serialize(struct codec *codec, struct pairs *history);
 
 #endif

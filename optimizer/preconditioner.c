@@ -19,7 +19,7 @@ static uint64_t first_sample(const struct preconditioner_settings *s) {
 
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s) {
-    return s->price_all + p->drawn.terms * s->price_term;
+    return s->price_all + p->found.terms * s->price_term;
 }
 
 /* Whether the sample was too small to be of help for so long. */
@@ -50,19 +50,19 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 
 /* The chances of all rows add up to about the sample. Σ leverage_i is at most rows·columns: the
  * score before the first refresh. */
-struct objective_drawing preconditioner_drawing(const struct preconditioner *p,
-                                                const struct preconditioner_settings *s) {
+struct row_sampling preconditioner_sampling(const struct preconditioner *p,
+                                            const struct preconditioner_settings *s) {
     uint64_t sample = preconditioner_sample(p, s);
-    double score = p->drawn.score;
+    double score = p->found.score;
     if (!(score > 0))
         score = s->trace_first * (double)s->rows * (double)s->columns;
-    struct objective_drawing all = {.floor = 1, .dice = p->refreshes + 1};
+    struct row_sampling all = {.floor = 1, .dice = p->refreshes + 1};
     double rate = (1 - UNIFORM_SHARE) * (double)sample / score;
     if (sample >= s->rows || !isfinite(rate))
         return all;
-    return (struct objective_drawing){.rate = rate,
-                                      .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
-                                      .dice = p->refreshes + 1};
+    return (struct row_sampling){.rate = rate,
+                                 .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
+                                 .dice = p->refreshes + 1};
 }
 
 void preconditioner_stepped(struct preconditioner *p, uint64_t passes) {
@@ -80,9 +80,9 @@ static void begin_anew(struct preconditioner *p, const struct preconditioner_set
 }
 
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
-                              double loss, const struct drawn *drawn) {
+                              double loss, const struct curvature_found *found) {
     begin_anew(p, s, loss);
-    p->drawn = *drawn;
+    p->found = *found;
     p->in_force = true;
     p->refreshes++;
     p->price_total += preconditioner_price(p, s);
@@ -99,4 +99,25 @@ void preconditioner_unfactored(struct preconditioner *p, const struct preconditi
     begin_anew(p, s, loss);
     preconditioner_failed(p);
     p->price_total += preconditioner_price(p, s);
+}
+
+/* ---- in the record of the state ---- */
+
+void serialize_curvature_found(struct codec *codec, struct curvature_found *found) {
+    serialize_f64(codec, &found->rows);
+    serialize_f64(codec, &found->terms);
+    serialize_f64(codec, &found->score);
+}
+
+void preconditioner_serialize(struct codec *codec, struct preconditioner *p) {
+    serialize_bool(codec, &p->in_force);
+    serialize_u64(codec, &p->refreshes);
+    serialize_u64(codec, &p->evaluations);
+    serialize_u64(codec, &p->sample);
+    serialize_curvature_found(codec, &p->found);
+    serialize_f64(codec, &p->loss);
+    serialize_u64(codec, &p->steps);
+    serialize_u64(codec, &p->passes);
+    serialize_f64(codec, &p->price_total);
+    serialize_u32(codec, &p->failures);
 }

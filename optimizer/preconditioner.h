@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "objective/objective.h"
+#include "base/codec.h"
 #include "wire/evaluation.h"
 
 struct preconditioner_settings {
@@ -40,8 +40,8 @@ struct preconditioner_settings {
     double price_term;  /* and that of a term that is added to the Hessian */
 };
 
-/* What an evaluation of the curvature found. */
-struct drawn {
+/* What an evaluation of the curvature found. A score that is not a number: there are no sums. */
+struct curvature_found {
     double rows;  /* that were drawn */
     double terms; /* that these added to the Hessian */
     double score; /* Σ h_i·leverage_i over all rows */
@@ -52,12 +52,12 @@ struct preconditioner {
     uint64_t refreshes;   /* that succeeded; also the serial number of the factor in force */
     uint64_t evaluations; /* of the curvature, those that gave no factor included */
     uint64_t sample;      /* rows that the last refresh aimed at */
-    struct drawn drawn;   /* what it found; zeros before it */
-    double loss;          /* F at its point */
-    uint64_t steps;       /* since then */
-    uint64_t passes;      /* since then */
-    double price_total;   /* of all refreshes */
-    uint32_t failures;    /* of P: no descent, or no factor */
+    struct curvature_found found; /* what it found; zeros before it */
+    double loss;                  /* F at its point */
+    uint64_t steps;               /* since then */
+    uint64_t passes;              /* since then */
+    double price_total;           /* of all refreshes */
+    uint32_t failures;            /* of P: no descent, or no factor */
 };
 
 /* Whether a refresh is due at an accepted point with loss F. */
@@ -67,8 +67,8 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
 /* The refresh that is due: rows aimed at, and how they are drawn. */
 uint64_t preconditioner_sample(const struct preconditioner *p,
                                const struct preconditioner_settings *s);
-struct objective_drawing preconditioner_drawing(const struct preconditioner *p,
-                                                const struct preconditioner_settings *s);
+struct row_sampling preconditioner_sampling(const struct preconditioner *p,
+                                            const struct preconditioner_settings *s);
 
 /* The price of the last refresh. */
 double preconditioner_price(const struct preconditioner *p,
@@ -79,7 +79,7 @@ void preconditioner_stepped(struct preconditioner *p, uint64_t passes);
 
 /* A refresh at a point with loss F found this, and its factor is in force. */
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
-                              double loss, const struct drawn *drawn);
+                              double loss, const struct curvature_found *drawn);
 
 /* A refresh at a point with loss F gave no factor. */
 void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,
@@ -88,5 +88,8 @@ void preconditioner_unfactored(struct preconditioner *p, const struct preconditi
 /* P is of no use where the run is: it is not in force until the next refresh. After the third
  * failure there is none. */
 void preconditioner_failed(struct preconditioner *p);
+
+void serialize_curvature_found(struct codec *codec, struct curvature_found *found);
+void preconditioner_serialize(struct codec *codec, struct preconditioner *p);
 
 #endif

@@ -19,7 +19,7 @@ MAY_INCLUDE = {
               'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
-    'optimizer': ['base', 'wire/evaluation.h', 'wire/program.h', 'numeric/dense.h', 'objective/objective.h'],
+    'optimizer': ['base', 'wire/evaluation.h', 'wire/program.h', 'numeric/dense.h'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'optimizer', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
@@ -39,16 +39,13 @@ ROOMS = ['dispatch', 'machine', 'job', 'status', 'run', 'sweep', 'publish', 'com
 BLIND = {'coordinator/dispatch/': 'optimizer/'}
 
 # Headers that show the inside of the coordinator's machine, and the only files that may include
-# them: its parts, of which few see the inside of steering, and the bench of their tests.
+# them: its parts, the driver, and the benches of their tests.
 MACHINE = r'coordinator/(machine/)?\w+\.[ch]'
-STEERING = (r'coordinator/(pouring|reading|recording|starting|steering|refreshing|steering_state)\.c'
-            r'|coordinator/machine/step\.c'
-            r'|coordinator/steering_parts\.h')
+BENCHES = r'tests/unit/coordinator_bench\.c|bench/efficiency\.c'
 PRIVATE = {
     'coordinator/dispatch/dispatch.h': rf'coordinator/dispatch/\w+\.c|{MACHINE}',
-    'coordinator/machine/machine.h': rf'{MACHINE}|tests/unit/test_(takeover|tensors)\.c',
-    'coordinator/steering.h': MACHINE,
-    'coordinator/steering_parts.h': rf'{STEERING}|tests/unit/coordinator_bench\.c|bench/efficiency\.c',
+    'coordinator/machine/machine.h': rf'{MACHINE}|{BENCHES}|tests/unit/test_(takeover|tensors)\.c',
+    'coordinator/driver.h': rf'{MACHINE}|{BENCHES}',
 }
 
 # Headers of libraries, and the only files that may include them.
@@ -218,8 +215,10 @@ def planted(names):
             looks_inside('coordinator/run/a.c', '#include "coordinator/machine/machine.h"\n'),
         'a simulator that looks into the machine':
             looks_inside('tests/sim/a.c', '#include "coordinator/machine/machine.h"\n'),
-        'recovery that looks into steering':
-            looks_inside('coordinator/machine/recovery.c', '#include "coordinator/steering_parts.h"\n'),
+        'an optimizer that knows the set':
+            upward_includes('optimizer/a.c', '#include "data/set.h"\n'),
+        'a report that looks into the driver':
+            looks_inside('coordinator/status/a.c', '#include "coordinator/driver.h"\n'),
         'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
         'SQLite outside the store': strange_libraries('data/a.c', '#include <sqlite3.h>\n'),
         'libevent in a state machine':

@@ -36,6 +36,14 @@ enum precondition {
     PRECONDITIONS,
 };
 
+/* How rows are sampled, for kinds that do not take all: row i counts with the chance
+ * min(1, floor + rate · (its share)), and weighs 1/chance (objective/objective.h). */
+struct row_sampling {
+    double rate;   /* ≥ 0 */
+    double floor;  /* in (0, 1]; 1: all rows, with weight 1 */
+    uint64_t dice; /* makes another sample */
+};
+
 #define EVALUATION_PARTS_MAX 4
 #define EVALUATION_TOTALS_MAX 8
 

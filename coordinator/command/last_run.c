@@ -7,7 +7,7 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/status/history.h"
 #include "coordinator/sweep/plan.h"
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 
 static bool has_model(const struct store_run *run) {
     return reason_has_model(reason_of(run->reason));

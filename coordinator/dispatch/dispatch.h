@@ -17,7 +17,6 @@
 #include "coordinator/dispatch/output.h"
 #include "coordinator/dispatch/plan.h"
 #include "numeric/exact.h"
-#include "objective/objective.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 
@@ -87,9 +86,9 @@ struct workload {
 /* What is to be evaluated. */
 struct evaluation_request {
     struct evaluation_parts parts;
-    struct bounds bounds;             /* of the derivatives, or of the curvature on a row's part */
-    struct objective_drawing drawing; /* of the curvature */
-    bool minibatch;                   /* short: shared out at once if it can be; leaves no record */
+    struct bounds bounds;         /* of the derivatives, or of the curvature on a row's part */
+    struct row_sampling sampling; /* of the curvature */
+    bool minibatch;               /* short: shared out at once if it can be; leaves no record */
 };
 
 /* The evaluation that runs, or ran last. */

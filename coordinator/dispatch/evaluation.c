@@ -190,9 +190,9 @@ void dispatch_serialize(struct codec *codec, struct dispatch *d) {
     serialize_u32(codec, &evaluation->number);
     serialize_parts(codec, &request->parts, d->plan.chunks);
     serialize_bounds(codec, &request->bounds);
-    serialize_f64(codec, &request->drawing.rate);
-    serialize_f64(codec, &request->drawing.floor);
-    serialize_u64(codec, &request->drawing.dice);
+    serialize_f64(codec, &request->sampling.rate);
+    serialize_f64(codec, &request->sampling.floor);
+    serialize_u64(codec, &request->sampling.dice);
     serialize_bool(codec, &evaluation->exceeded);
     serialize_maxima(codec, &evaluation->maxima);
     serialize_u64(codec, &d->evaluations);

@@ -91,9 +91,9 @@ void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
         .attempt = d->roster->attempt,
         .evaluation = d->evaluation.number,
         .bounds = d->evaluation.request.bounds,
-        .rate = d->evaluation.request.drawing.rate,
-        .floor = d->evaluation.request.drawing.floor,
-        .dice = d->evaluation.request.drawing.dice,
+        .rate = d->evaluation.request.sampling.rate,
+        .floor = d->evaluation.request.sampling.floor,
+        .dice = d->evaluation.request.sampling.dice,
         .parts = evaluation_list(&d->evaluation.request.parts),
     };
     roster_send(d->roster, link, message, out);

@@ -18,8 +18,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "optimizer/downpour.h"
-#include "optimizer/lbfgs.h"
+#include "optimizer/optimizer.h"
 #include "coordinator/dispatch/output.h"
 #include "data/set.h"
 #include "numeric/vector.h"
@@ -31,7 +30,7 @@ struct coordinator;
 enum coordinator_phase {
     PHASE_REJOINING,  /* after a restart: the living shards say what they hold */
     PHASE_SETTING_UP, /* workers are greeted, set up, restored */
-    PHASE_RUNNING,    /* Downpour or the optimizer runs */
+    PHASE_RUNNING,    /* the optimizer runs */
     PHASE_SEALING,    /* the last step is made durable, so that the run can go on from it */
     PHASE_READING,    /* the model is read from the shards */
     PHASE_READ,       /* all of it was handed out as records */
@@ -42,8 +41,7 @@ enum coordinator_phase {
 
 struct coordinator_settings {
     struct downpour_settings downpour;   /* comes first, if it has epochs */
-    struct optimizer_settings optimizer; /* without `tensors` and `weight`, which follow from
-                                            layout and data */
+    struct optimizer_settings optimizer; /* without `tensors`, which follow from the layout */
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;
@@ -154,23 +152,6 @@ uint32_t coordinator_pairs_kept(const struct coordinator *coordinator);
 void coordinator_range(const struct coordinator *coordinator, uint32_t index, uint64_t *first,
                        uint64_t *count);
 
-/* Downpour. Without it all is 0. */
-struct downpour_view {
-    bool running;                    /* the optimizer has not taken over yet */
-    bool alone;                      /* it will not but to measure the end */
-    uint64_t epochs, epoch;          /* that there are to be at most; that are through */
-    uint64_t minibatches, minibatch; /* of the epoch under way; that are done of it */
-    uint64_t done;                   /* minibatches of all epochs */
-    uint64_t redone;                 /* evaluations made again, as a bound was exceeded */
-    double rate;                     /* of the steps of the epoch under way */
-    double loss;         /* mean over the minibatches done of it, or of the last epoch if none is;
-                            NaN: none is yet */
-    bool measures;       /* epochs have a loss on the holdout */
-    struct held holdout; /* after the last epoch; NaN: none is through */
-    uint64_t best_epoch; /* with patience; 0: none yet */
-    bool stopped_early;  /* there were fewer epochs, as the holdout got no better */
-};
-
 /* How far the run is. */
 struct coordinator_view {
     enum coordinator_phase phase;
@@ -200,7 +181,7 @@ struct coordinator_view {
     double l1, l2;
     uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
     double gap_bound;              /* with l1: of F above its minimum; NaN: not known */
-    double fall;                   /* of the loss towards x, a step: optimizer_fall() */
+    double fall;                   /* of the loss towards x, a step: lbfgs_fall() */
     struct optimizer_point answer; /* the model, if the run ended now */
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */

@@ -14,7 +14,7 @@
 #include "coordinator/machine/coordinator.h"
 #include "wire/message.h"
 
-struct steering; /* coordinator/steering.h */
+struct driver; /* coordinator/driver.h */
 
 /* ---- what the machine consists of ---- */
 
@@ -80,7 +80,7 @@ struct coordinator {
     struct membership membership;
     struct recovery recovery;
     struct dispatch dispatch;
-    struct steering *steering;
+    struct driver *driver;
     bool fenced;
     uint64_t stale; /* messages ignored */
     int64_t ticked_ns;

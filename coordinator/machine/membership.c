@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/steering.h"
+#include "coordinator/driver.h"
 
 #define PING_NS INT64_C(1000000000)
 
@@ -95,7 +95,7 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
 }
 
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
-    if (c->phase == PHASE_SEALING && steering_reason(c) == REASON_CANCELLED)
+    if (c->phase == PHASE_SEALING && optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */
     else if (c->phase == PHASE_SETTING_UP)
         setup_forget_replicas(c); /* they are told where its successor is */

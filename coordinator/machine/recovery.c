@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/mutant.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/steering.h"
+#include "coordinator/driver.h"
 
 void recovery_release(struct coordinator *c) {
     struct recovery *recovery = &c->recovery;
@@ -31,7 +31,7 @@ static void load_durable_state(struct coordinator *c) {
     const struct bytes *state = &c->recovery.durable[0].state;
     c->recovery.restoring = c->recovery.durable_count > 0;
     if (!c->recovery.restoring)
-        steering_reset(c);
+        driver_reset(c);
     else if (!state_decode(c, state->data, state->length))
         abort(); /* it was encoded here, or has passed recovery_take_saved() */
     for (uint32_t i = 0; i < coordinator_links(c); i++)
@@ -41,7 +41,7 @@ static void load_durable_state(struct coordinator *c) {
 }
 
 static void forget_running(struct coordinator *c) {
-    steering_forget(c);
+    driver_forget(c);
     dispatch_forget(&c->dispatch);
     c->recovery.sealing.running = false;
 }
@@ -56,7 +56,7 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
         c->roster.attempt++;
     output_add(out, RECORD_ATTEMPT)->attempt = c->roster.attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
-    struct steering_progress progress = steering_progress(c);
+    struct optimizer_progress progress = optimizer_progress(&c->driver->optimizer);
     record->roll_back.to_start = !c->recovery.restoring;
     record->roll_back.checkpoint = c->recovery.restoring ? c->recovery.durable[0].step : 0;
     record->roll_back.step = progress.step;
@@ -85,7 +85,7 @@ void recovery_begin(struct coordinator *c, struct output *out) {
 static bool fits(const struct coordinator *c, const struct message_holding *holding) {
     if (mutant(REJOIN_UNCHECKED))
         return true;
-    return holding->attempt == c->roster.attempt && steering_fits(c, holding);
+    return holding->attempt == c->roster.attempt && driver_fits(c, holding);
 }
 
 static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -96,7 +96,7 @@ static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
      * coordinators that die one after another do not put it off for ever. */
     c->recovery.sealed_ns = now_ns - c->settings.checkpoint_ns;
     c->recovery.journalling = true; /* the next coordinator can go on from this one, too */
-    steering_rejoin(c, now_ns, out);
+    driver_rejoin(c, now_ns, out);
     bytes_clear(&c->recovery.rejoined);
     setup_replicas(c, out);
 }
@@ -131,7 +131,7 @@ static void take_journal(struct coordinator *c, const struct store_saved *saved)
     const struct store_blob *journal = saved->journal;
     if (saved->journal_count == 0 || !state_decode(c, journal[0].data, journal[0].length))
         return;
-    bool fits = c->roster.attempt == saved->attempt && steering_has_program(c);
+    bool fits = c->roster.attempt == saved->attempt && driver_has_program(c);
     c->roster.attempt = saved->attempt;
     if (!fits)
         return;
@@ -216,6 +216,11 @@ void durability_journal_no_more(struct coordinator *c) {
 
 /* ---- durable steps ---- */
 
+/* That a checkpoint of the state as it is has. */
+static uint64_t checkpoint_number(const struct coordinator *c) {
+    return optimizer_progress(&c->driver->optimizer).checkpoint;
+}
+
 static bool has_folder(const struct coordinator *c) {
     return *c->settings.shards_folder != '\0';
 }
@@ -224,9 +229,9 @@ static bool has_folder(const struct coordinator *c) {
  * same connections, finds the vectors of the step that the state is of. */
 static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct sealing *sealing = &c->recovery.sealing;
-    uint64_t slots[HISTORY_MAX], serials[HISTORY_MAX];
+    struct optimizer_checkpoint holds = optimizer_checkpoint(&c->driver->optimizer);
     sealing->running = true;
-    sealing->step = steering_step(c);
+    sealing->step = checkpoint_number(c);
     sealing->missing = c->settings.shards;
     sealing->failure = 0;
     memset(sealing->done, 0, sizeof sealing->done);
@@ -235,13 +240,19 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     c->recovery.sealed_ns = now_ns;
     struct message message = {.type = MESSAGE_CHECKPOINT};
     message.checkpoint =
-        (struct message_checkpoint){.attempt = c->roster.attempt, .step = sealing->step};
-    steering_describe_checkpoint(c, &message.checkpoint, slots, serials);
+        (struct message_checkpoint){.attempt = c->roster.attempt,
+                                    .step = sealing->step,
+                                    .best = holds.best,
+                                    .sums = holds.sums,
+                                    .factor = holds.factor,
+                                    .slots = {.items = holds.slots, .length = holds.pairs},
+                                    .serials = {.items = holds.serials, .length = holds.pairs}};
     roster_send_shards(&c->roster, message, out);
 }
 
 void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bool sealed = c->recovery.durable_count > 0 && c->recovery.durable[0].step == steering_step(c);
+    bool sealed =
+        c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
     bool due = has_folder(c) && c->phase == PHASE_RUNNING && !sealed &&
                now_ns - c->recovery.sealed_ns >= c->settings.checkpoint_ns;
     if (due && !c->recovery.sealing.running)
@@ -249,16 +260,17 @@ void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct 
 }
 
 static void end_sealed(struct coordinator *c, struct output *out) {
-    if (reason_has_model(steering_reason(c)))
-        steering_read(c, out);
+    if (reason_has_model(optimizer_reason(&c->driver->optimizer)))
+        driver_read(c, out);
     else
         c->phase = PHASE_STOPPED;
 }
 
 /* A run that can go on later goes on from its last step, which must be durable then. */
 static bool needs_sealing(const struct coordinator *c) {
-    bool sealed = c->recovery.durable_count > 0 && c->recovery.durable[0].step == steering_step(c);
-    return has_folder(c) && reason_can_resume(steering_reason(c)) && !sealed;
+    bool sealed =
+        c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
+    return has_folder(c) && reason_can_resume(optimizer_reason(&c->driver->optimizer)) && !sealed;
 }
 
 void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out) {
@@ -320,7 +332,7 @@ static int checkpoint_failed(struct coordinator *c, int64_t now_ns, struct outpu
     const struct sealing *sealing = &c->recovery.sealing;
     if (c->phase != PHASE_SEALING)
         return 0;
-    if (sealing->step != steering_step(c)) {
+    if (sealing->step != checkpoint_number(c)) {
         durability_seal(c, now_ns, out);
         return 0;
     }

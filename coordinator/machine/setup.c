@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/steering.h"
+#include "coordinator/driver.h"
 #include "wire/program.h"
 
 static const int16_t *exponents_of(const struct coordinator *c) {
@@ -73,7 +73,7 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
         uint64_t elements = count - sent < piece ? count - sent : piece;
         struct message message = {.type = MESSAGE_START};
         message.start = (struct message_start){.attempt = c->roster.attempt,
-                                               .program = steering_next_program(c),
+                                               .program = driver_next_program(c),
                                                .register_ = register_,
                                                .first = first + sent,
                                                .count = elements};
@@ -272,7 +272,7 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
         return;
     c->phase = PHASE_RUNNING;
     c->recovery.sealed_ns = now_ns;
-    steering_start(c, now_ns, out);
+    driver_start(c, now_ns, out);
 }
 
 static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/steering.h"
+#include "coordinator/driver.h"
 
 #define STATE_MAGIC 0x53544d44u /* "DMTS", little-endian */
 
@@ -26,7 +26,7 @@ static void serialize_members(struct codec *codec, struct coordinator *c) {
 static void serialize_machine(struct codec *codec, struct coordinator *c) {
     serialize_members(codec, c);
     serialize_u32(codec, &c->roster.attempt);
-    steering_code(codec, c);
+    driver_serialize(codec, c);
 }
 
 void state_encode(const struct coordinator *c, struct bytes *out) {

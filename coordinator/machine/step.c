@@ -10,7 +10,7 @@
 #include "base/mutant.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/machine.h"
-#include "coordinator/steering_parts.h"
+#include "coordinator/driver.h"
 
 /* Ticks come ten times a second. After a longer pause it was this process that slept, and the
  * workers' messages may still wait in its sockets. */
@@ -31,11 +31,10 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->parameters = layout_parameters(&settings->layout);
     assert(c->parameters); /* one that is forgotten would be an empty layout */
     c->settings.optimizer.tensors = tensors_to_measure(&settings->layout);
-    c->settings.optimizer.weight = settings->data->weight_sum;
     membership_init(c);
-    c->steering = steering_new(&c->settings);
+    c->driver = driver_new(&c->settings);
     dispatch_init(&c->dispatch, &c->roster,
-                  &(struct dispatch_settings){.chunks = steering_chunks(&c->settings),
+                  &(struct dispatch_settings){.chunks = driver_chunks(c->driver, c->settings.data),
                                               .parameters = c->parameters,
                                               .portion_chunks = c->settings.portion_chunks,
                                               .backup_copies = c->settings.backup_copies});
@@ -50,7 +49,7 @@ void coordinator_free(struct coordinator *c) {
         return;
     recovery_release(c);
     dispatch_release(&c->dispatch);
-    steering_free(c->steering);
+    driver_free(c->driver);
     membership_release(c);
     free(c);
 }
@@ -107,7 +106,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                          struct output *out) {
     struct membership *membership = &c->membership;
-    uint64_t program = steering_next_program(c);
+    uint64_t program = driver_next_program(c);
     if (membership->failed_program != program)
         membership->plugin_failures = 0;
     membership->failed_program = program;
@@ -126,7 +125,7 @@ int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, b
                         int64_t now_ns, struct output *out) {
     struct membership *membership = &c->membership;
     const struct member *worker = &c->roster.members[link];
-    uint64_t program = steering_next_program(c);
+    uint64_t program = driver_next_program(c);
     if (membership->starved_program != program)
         membership->starved = 0;
     membership->starved_program = program;
@@ -185,15 +184,15 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
 
 void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
                       struct output *out) {
-    if (c->phase > PHASE_RUNNING || steering_is_finishing(c))
+    if (c->phase > PHASE_RUNNING || c->driver->finishing)
         return;
-    bool stopped = c->phase == PHASE_RUNNING && steering_stop(c, reason, now_ns, out);
+    bool stopped = c->phase == PHASE_RUNNING && driver_stop(c, reason, now_ns, out);
     if (!stopped && reason == REASON_CANCELLED)
         coordinator_abandon(c); /* there is no newer step than the durable one */
 }
 
 void coordinator_abandon(struct coordinator *c) {
-    steering_cancel(c);
+    optimizer_cancel(&c->driver->optimizer);
     c->phase = PHASE_STOPPED;
 }
 
@@ -229,7 +228,7 @@ static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, st
         (c->dispatch.decisions.unfolded && !may_run_ahead(c, now_ns)))
         return;
     dispatch_end(&c->dispatch);
-    steering_evaluated(c, now_ns, out);
+    driver_evaluated(c, now_ns, out);
 }
 
 static int on_want(struct coordinator *c, uint32_t link, const struct message *message,
@@ -362,35 +361,13 @@ void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *fi
     *count = end - *first;
 }
 
-static void view_downpour(const struct coordinator *c, struct downpour_view *view) {
-    const struct downpour *d = &c->steering->downpour;
-    const struct downpour_settings *s = &c->settings.downpour;
-    struct downpour_data data = pouring_data(&c->settings);
-    *view = (struct downpour_view){.epochs = s->epochs, .alone = s->alone};
-    if (!s->epochs)
-        return;
-    view->running = downpour_runs(d);
-    view->epoch = d->epoch;
-    view->minibatch = d->minibatch;
-    view->minibatches = downpour_minibatches(s, &data, d->epoch);
-    view->done = d->done;
-    view->redone = d->redone;
-    view->rate = downpour_rate(s, d->epoch);
-    view->loss = downpour_loss(d, &data);
-    view->measures = s->measures;
-    view->holdout = d->holdout;
-    view->best_epoch = d->best_epoch;
-    view->stopped_early = downpour_stopped_early(d, s);
-}
-
 /* Before the first evaluation it is not known how many that will ask for. */
 static uint32_t chunks_asked_for(const struct plan *plan) {
     return plan->wanted_chunks ? plan->wanted_chunks : plan->chunks;
 }
 
 struct coordinator_view coordinator_view(const struct coordinator *c) {
-    const struct steering *s = c->steering;
-    const struct optimizer *o = &s->optimizer;
+    const struct lbfgs *o = &c->driver->optimizer.lbfgs;
     struct coordinator_view view = {
         .phase = c->phase,
         .reason = o->reason,
@@ -418,13 +395,13 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .l2 = c->settings.l2_shown,
         .nonzero = o->nonzero,
         .gap_bound = o->gap_bound,
-        .fall = optimizer_fall(o),
-        .answer = optimizer_answer(o),
+        .fall = lbfgs_fall(o),
+        .answer = lbfgs_answer(o),
         .gradient_tolerance = o->settings.gradient_tolerance,
         .steps_max = o->settings.steps_max,
         .preconditioner = o->preconditioner,
+        .downpour = downpour_view(&c->driver->optimizer.downpour),
     };
-    view_downpour(c, &view.downpour);
     memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);
     return view;
 }

@@ -13,7 +13,7 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */
 

@@ -11,7 +11,7 @@
 #include "config.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 #include "coordinator/status/eta.h"
 #include "model/model.h"
 
@@ -146,7 +146,7 @@ static json_t *preconditioner_json(const struct coordinator_settings *settings,
     return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
                      p->in_force || settings->diagonal || mixed, "refreshes",
                      (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
-                     p->price_total, "rows", p->drawn.rows);
+                     p->price_total, "rows", p->found.rows);
 }
 
 /* ---- what figures of the table are read with ---- */

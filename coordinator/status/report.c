@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 
 uint32_t sweep_members(const struct sweep_shape *shape) {
     return shape->values * (1 + shape->folds);

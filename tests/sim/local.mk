@@ -2,16 +2,17 @@
 noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
-	optimizer/pairs.c optimizer/preconditioner.c optimizer/programs.c optimizer/reason.c \
+	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
+	optimizer/lbfgs_state.c optimizer/row.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c \
 	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
-	coordinator/pouring.c coordinator/reading.c coordinator/recording.c coordinator/refreshing.c \
-	coordinator/starting.c coordinator/steering.c coordinator/steering_state.c \
+	coordinator/steering.c \
 	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/host.c shard/pass_plan.c \
 	shard/programs.c shard/registers.c shard/saving.c shard/scaling.c shard/setup.c shard/shard.c \
+	coordinator/driver.c coordinator/driver_read.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
-#include "coordinator/steering_parts.h"
+#include "coordinator/driver.h"
 
 static const char *const addresses[] = {"unix:/a", "unix:/b"};
 
@@ -199,7 +199,7 @@ void bench_answer(struct fixture *f, const double *scalars, uint32_t count) {
         struct exact part;
         exact_init(&part);
         exact_add(&part, scalars[i] / 2);
-        if (f->coordinator->steering->round.is_max[i])
+        if (f->coordinator->driver->round.is_max[i])
             bytes_put_f64(&encoded, scalars[i]);
         else
             exact_encode(&part, &encoded);
@@ -207,7 +207,7 @@ void bench_answer(struct fixture *f, const double *scalars, uint32_t count) {
     struct message message = {.type = MESSAGE_RESULT};
     message.result = (struct message_result){
         .attempt = coordinator_view(f->coordinator).attempt,
-        .number = f->coordinator->steering->round.number,
+        .number = f->coordinator->driver->round.number,
         .scalars = {.data = encoded.data, .length = (uint32_t)encoded.length},
     };
     assert_int_equal(bench_feed(f, SHARD_0, message), 0);
@@ -308,6 +308,6 @@ void bench_add_durable(struct fixture *f, uint64_t step) {
     bytes_append(&recovery->durable[1].state, state->data, state->length);
 }
 
-const struct optimizer *bench_optimizer(const struct fixture *f) {
-    return &f->coordinator->steering->optimizer;
+const struct lbfgs *bench_optimizer(const struct fixture *f) {
+    return &f->coordinator->driver->optimizer.lbfgs;
 }

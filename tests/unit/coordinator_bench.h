@@ -95,6 +95,6 @@ void bench_back_up(struct fixture *f, uint32_t replica);
 void bench_hand_out_all(struct fixture *f);
 /* There is an older durable step, with the state of the newest. */
 void bench_add_durable(struct fixture *f, uint64_t step);
-const struct optimizer *bench_optimizer(const struct fixture *f);
+const struct lbfgs *bench_optimizer(const struct fixture *f);
 
 #endif

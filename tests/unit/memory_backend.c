@@ -286,16 +286,18 @@ static void run_program(struct backend *backend, const struct bytes *program, do
 }
 
 /* What is in no checkpoint holds anything after a restart. */
-static void lose_all_else(struct backend *backend, const struct optimizer *optimizer) {
+static void lose_all_else(struct backend *backend, const struct lbfgs *optimizer) {
     static const enum vector_register scratch[] = {
         REGISTER_T, REGISTER_H, REGISTER_D, REGISTER_PG, REGISTER_PH, REGISTER_QG, REGISTER_QH};
+    struct optimizer_checkpoint held = {.best = false};
+    lbfgs_row.checkpoint(optimizer, &held);
     for (unsigned i = 0; i < sizeof scratch / sizeof *scratch; i++)
         memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
-    if (!optimizer_keeps_best(optimizer))
+    if (!held.best)
         memset(backend->vector[REGISTER_BEST], 0xff, backend->n * sizeof(double));
-    if (!optimizer->scaled)
+    if (!held.sums)
         memset(backend->vector[REGISTER_A], 0xff, backend->n * sizeof(double));
-    if (!optimizer_keeps_factor(optimizer)) {
+    if (!held.factor) {
         memset(backend->factor, 0xff, backend->n * backend->n * sizeof(double));
         backend->serial = 0;
     }
@@ -311,47 +313,64 @@ struct problem {
     bool resumes;
 };
 
+/* Computes what was requested at t: a training set of one row, and a holdout of one. */
+static void evaluate(const struct problem *problem, struct backend *backend,
+                     struct lbfgs *optimizer, struct optimizer_request *request) {
+    const double *t = backend->vector[REGISTER_T];
+    struct evaluation_parts parts = request->parts;
+    uint32_t n = backend->n;
+    double totals[EVALUATION_TOTALS_MAX] = {0};
+    if (request->want == OPTIMIZER_CURVATURE) {
+        problem->hessian(n, t, backend->hessian);
+        totals[0] = problem->score;
+        totals[1] = (double)optimizer->settings.preconditioner.rows;
+        totals[2] = n * n;
+    } else {
+        totals[0] = problem->function(n, t, backend->sum);
+        totals[1] = problem->holdout ? problem->holdout(n, t) : NAN;
+    }
+    struct evaluation_found found = {.parts = &parts, .totals = totals};
+    lbfgs_row.evaluated(optimizer, &found, request);
+}
+
 static void run(const struct problem *problem, uint32_t n, const double *start,
                 const struct optimizer_settings *settings, struct minimization *result) {
     static double scalars[4 * SLOTS_MAX + 8];
+    static const struct optimizer_data data = {
+        .chunks = 1, .holdout_chunks = 1, .rows = 1, .weight_sum = 1, .holdout_weight_sum = 1};
     struct backend backend;
     struct bytes program;
-    struct optimizer *optimizer = &result->optimizer;
+    struct lbfgs *optimizer = &result->optimizer;
     double before = INFINITY;
 
     backend_init(&backend, n);
     bytes_init(&program);
     memcpy(backend.vector[REGISTER_X], start, n * sizeof *start);
-    optimizer_init(optimizer, settings);
+    lbfgs_init(optimizer, settings, &data);
     optimizer->scaled = problem->diagonal != NULL;
     if (problem->diagonal)
         memcpy(backend.vector[REGISTER_A], problem->diagonal, n * sizeof *start);
     result->loss_largest_rise = -INFINITY;
 
-    enum optimizer_want want = optimizer_start(optimizer, &program);
+    struct optimizer_request request = {.program = &program};
+    lbfgs_row.begin(optimizer, &request);
     uint64_t resumed = 0;
-    while (want != OPTIMIZER_FINISH) {
+    while (request.want != OPTIMIZER_FINISH) {
         run_program(&backend, &program, scalars);
         bytes_clear(&program);
         uint64_t step = optimizer->step;
+        struct optimizer_request next = {
+            .program = &program, .want = request.want, .parts = request.parts};
         if (problem->resumes && step > resumed) {
             resumed = step;
             lose_all_else(&backend, optimizer);
-            want = optimizer_resume(optimizer, settings, &program);
-        } else if (want == OPTIMIZER_EVALUATE) {
-            const double *t = backend.vector[REGISTER_T];
-            double loss = problem->function(n, t, backend.sum);
-            double held = problem->holdout ? problem->holdout(n, t) : NAN;
-            want = optimizer_evaluated(optimizer, loss, (struct held){held, NAN}, &program);
-        } else if (want == OPTIMIZER_CURVATURE) {
-            problem->hessian(n, backend.vector[REGISTER_T], backend.hessian);
-            struct drawn drawn = {.rows = (double)settings->preconditioner.rows,
-                                  .terms = n * n,
-                                  .score = problem->score};
-            want = optimizer_curved(optimizer, &drawn, &program);
+            lbfgs_row.begin(optimizer, &next);
+        } else if (request.want == OPTIMIZER_MEASURE) {
+            lbfgs_row.measured(optimizer, scalars, &next);
         } else {
-            want = optimizer_measured(optimizer, scalars, &program);
+            evaluate(problem, &backend, optimizer, &next);
         }
+        request = next;
         if (optimizer->step > step) {
             result->loss_largest_rise = fmax(result->loss_largest_rise, optimizer->loss - before);
             before = optimizer->loss;
@@ -359,7 +378,7 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
     }
     run_program(&backend, &program, scalars);
     result->x = vector_new(n);
-    memcpy(result->x, backend.vector[optimizer_answer_register(optimizer)], n * sizeof *start);
+    memcpy(result->x, backend.vector[lbfgs_answer_register(optimizer)], n * sizeof *start);
     bytes_release(&program);
     backend_release(&backend);
 }

@@ -12,9 +12,9 @@
 typedef double test_function(uint32_t n, const double *x, double *gradient);
 
 struct minimization {
-    struct optimizer optimizer; /* as it ended */
-    double *x;                  /* n: the answer; owned */
-    double loss_largest_rise;   /* of F from one accepted step to the next */
+    struct lbfgs optimizer;   /* as it ended */
+    double *x;                /* n: the answer; owned */
+    double loss_largest_rise; /* of F from one accepted step to the next */
 };
 
 /* Minimizes from `start` (n elements); release with free(result->x). */

@@ -79,7 +79,7 @@ static double *point_after(uint64_t steps) {
 }
 
 static void assert_is_of_step(const struct minimization *result, uint64_t step) {
-    struct optimizer_point answer = optimizer_answer(&result->optimizer);
+    struct optimizer_point answer = lbfgs_answer(&result->optimizer);
     double *expected = point_after(step), g[N], largest = 0;
     assert_int_equal(answer.step, step);
     assert_memory_equal(result->x, expected, sizeof start);
@@ -110,13 +110,13 @@ static void the_run_ends_when_patience_is_over_with_the_best_point(void **state)
     struct optimizer_settings settings = patient(3);
     struct minimization result;
     minimize_watched(bowl, overfitted, false, N, start, &settings, &result);
-    const struct optimizer *o = &result.optimizer;
+    const struct lbfgs *o = &result.optimizer;
     assert_int_equal(o->reason, REASON_EARLY_STOPPING);
     assert_true(o->best.step > 0);
     assert_int_equal(o->best.step, best_step(overfitted, o->step));
     assert_int_equal(o->step, o->best.step + 3);
-    assert_int_equal(optimizer_answer_register(o), REGISTER_BEST);
-    assert_true(optimizer_answer(o).holdout.loss == overfitted(N, result.x));
+    assert_int_equal(lbfgs_answer_register(o), REGISTER_BEST);
+    assert_true(lbfgs_answer(o).holdout.loss == overfitted(N, result.x));
     assert_true(o->holdout.loss > o->best.holdout.loss);
     assert_is_of_step(&result, o->best.step);
     free(result.x);
@@ -140,7 +140,7 @@ static void a_loss_that_gets_better_with_every_step_ends_nothing(void **state) {
     settings.gradient_tolerance = 1e-3;
     minimize_watched(bowl, like_the_training, false, N, start, &settings, &result);
     assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
-    assert_int_equal(optimizer_answer_register(&result.optimizer), REGISTER_X);
+    assert_int_equal(lbfgs_answer_register(&result.optimizer), REGISTER_X);
     assert_is_of_step(&result, result.optimizer.step);
     free(result.x);
 }
@@ -194,7 +194,7 @@ static void without_patience_the_holdout_changes_nothing(void **state) {
     minimize_watched(bowl, overfitted, false, N, start, &settings, &watched);
     minimize(bowl, N, start, &settings, &plain);
     assert_int_equal(watched.optimizer.reason, REASON_GRADIENT_TOLERANCE);
-    assert_int_equal(optimizer_answer_register(&watched.optimizer), REGISTER_X);
+    assert_int_equal(lbfgs_answer_register(&watched.optimizer), REGISTER_X);
     assert_memory_equal(watched.x, plain.x, sizeof start);
     free(watched.x);
     free(plain.x);

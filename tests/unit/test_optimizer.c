@@ -345,7 +345,7 @@ static void a_step_takes_two_rounds_whatever_the_history(void **state) {
         struct minimization result;
         settings.memory = memory;
         minimize(offset_quadratic, 50, start, &settings, &result);
-        const struct optimizer *o = &result.optimizer;
+        const struct lbfgs *o = &result.optimizer;
         assert_int_equal(o->reason, REASON_GRADIENT_TOLERANCE);
         assert_true(o->rounds <= 2 * o->step + o->retries + 2);
         free(result.x);

@@ -24,7 +24,7 @@ static const struct preconditioner_settings rule = {
 };
 
 /* What a sample of 2,000 rows finds: a refresh with it costs one pass. */
-static const struct drawn found = {.rows = 2010, .terms = 50000, .score = 1e6};
+static const struct curvature_found found = {.rows = 2010, .terms = 50000, .score = 1e6};
 
 static void
 the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say(void **state) {
@@ -32,7 +32,7 @@ the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say
     struct preconditioner p = {0};
     assert_true(preconditioner_due(&p, &rule, 0.7));
     assert_int_equal(preconditioner_sample(&p, &rule), 2000);
-    struct objective_drawing drawing = preconditioner_drawing(&p, &rule);
+    struct row_sampling drawing = preconditioner_sampling(&p, &rule);
     /* If every row has its share of the leverage, the chances add up to the sample. */
     double chance = drawing.floor + drawing.rate * 0.25 * 100;
     assert_true(fabs(chance * 100000 - 2000) < 1e-6 * 2000);
@@ -82,7 +82,7 @@ static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state
         assert_int_equal(preconditioner_sample(&p, &rule), samples[i]);
         preconditioner_refreshed(&p, &rule, p.loss, &found);
     }
-    assert_true(preconditioner_drawing(&p, &rule).floor == 1);
+    assert_true(preconditioner_sampling(&p, &rule).floor == 1);
     for (int j = 0; j < 1000; j++)
         preconditioner_stepped(&p, 1);
     assert_false(preconditioner_due(&p, &rule, p.loss));
@@ -121,8 +121,8 @@ static void without_a_usable_score_all_rows_are_taken(void **state) {
     struct preconditioner p = {0};
     struct preconditioner_settings extreme = rule;
     extreme.trace_first = 0;
-    assert_true(preconditioner_drawing(&p, &extreme).floor == 1);
-    assert_true(preconditioner_drawing(&p, &extreme).rate == 0);
+    assert_true(preconditioner_sampling(&p, &extreme).floor == 1);
+    assert_true(preconditioner_sampling(&p, &extreme).rate == 0);
 }
 
 /* ---- the optimizer with it ---- */

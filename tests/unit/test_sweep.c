@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "optimizer/reason.h"
+#include "optimizer/row.h"
 #include "base/text.h"
 #include "coordinator/sweep/plan.h"
 #include "tests/unit/suites.h"

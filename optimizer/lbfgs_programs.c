@@ -1,4 +1,4 @@
-#include "optimizer/programs.h"
+#include "optimizer/lbfgs.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ void programs_zero(struct bytes *program, uint8_t a) {
     add(program, OPERATION_ZERO, a, 0);
 }
 
-void programs_acceptance(struct optimizer *o, struct bytes *program) {
+void programs_acceptance(struct lbfgs *o, struct bytes *program) {
     if (!o->accepted)
         return;
     add(program, OPERATION_SWAP, REGISTER_X, REGISTER_T);
@@ -27,8 +27,7 @@ void programs_acceptance(struct optimizer *o, struct bytes *program) {
 }
 
 /* a = P·b. */
-static void add_preconditioned(const struct optimizer *o, struct bytes *program, uint8_t a,
-                               uint8_t b) {
+static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t b) {
     program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
                                              .a = a,
                                              .b = b,
@@ -36,8 +35,8 @@ static void add_preconditioned(const struct optimizer *o, struct bytes *program,
 }
 
 /* a = q(x, g). */
-static void add_pseudo_gradient(const struct optimizer *o, struct bytes *program, uint8_t a,
-                                uint8_t x, uint8_t g) {
+static void add_pseudo_gradient(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t x,
+                                uint8_t g) {
     program_add(
         program,
         &(struct operation){
@@ -50,7 +49,7 @@ static void add_of_x(struct bytes *program, enum operation_code code, uint8_t a)
 }
 
 /* The starting point has no orthant: the first trial is that point. */
-void programs_trial(const struct optimizer *o, struct bytes *program) {
+void programs_trial(const struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_ADD,
                                              .a = REGISTER_T,
                                              .b = REGISTER_X,
@@ -60,13 +59,7 @@ void programs_trial(const struct optimizer *o, struct bytes *program) {
         add_of_x(program, OPERATION_PROJECT, REGISTER_T);
 }
 
-void programs_return(struct bytes *program) {
-    program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X});
-}
-
-void programs_gradient(const struct optimizer *o, struct bytes *program) {
+void programs_gradient(const struct lbfgs *o, struct bytes *program) {
     if (o->settings.l1 > 0)
         add_pseudo_gradient(o, program, REGISTER_T, REGISTER_X, REGISTER_G);
     else
@@ -75,30 +68,30 @@ void programs_gradient(const struct optimizer *o, struct bytes *program) {
                         .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_G, .c = REGISTER_G});
 }
 
-void programs_newton(const struct optimizer *o, struct bytes *program) {
+void programs_newton(const struct lbfgs *o, struct bytes *program) {
     add_preconditioned(o, program, REGISTER_T, REGISTER_G);
 }
 
 /* ---- directions ---- */
 
 /* Whether B is the diagonal in register A. P takes its place while it is in force. */
-static bool is_scaled(const struct optimizer *o) {
+static bool is_scaled(const struct lbfgs *o) {
     return o->scaled && !o->history.preconditioned;
 }
 
 /* P and the diagonal have a scale of their own for each parameter. */
-static double bias_scale(const struct optimizer *o) {
+static double bias_scale(const struct lbfgs *o) {
     return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
 /* The register whose multiple by H₀ a direction begins with. */
-static uint8_t descended(const struct optimizer *o) {
+static uint8_t descended(const struct lbfgs *o) {
     if (o->settings.l1 > 0)
         return REGISTER_QG;
     return o->history.preconditioned ? REGISTER_PG : REGISTER_G;
 }
 
-void programs_direction(struct optimizer *o, struct bytes *program) {
+void programs_direction(struct lbfgs *o, struct bytes *program) {
     bool forgotten = o->unconditioned && mutant(ORTHANT_FORGOTTEN);
     if (o->history.preconditioned && o->unconditioned)
         add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
@@ -119,14 +112,14 @@ void programs_direction(struct optimizer *o, struct bytes *program) {
         add_of_x(program, OPERATION_ALIGN, REGISTER_D);
 }
 
-void programs_slope(const struct optimizer *o, struct bytes *program) {
+void programs_slope(const struct lbfgs *o, struct bytes *program) {
     add(program, OPERATION_DOT, o->settings.l1 > 0 ? REGISTER_QG : REGISTER_G, REGISTER_D);
 }
 
 /* ---- pairs ---- */
 
 /* Products of every pair, the candidate last, with the gradient and with the candidate's y. */
-static void add_history_dots(const struct optimizer *o, struct bytes *program) {
+static void add_history_dots(const struct lbfgs *o, struct bytes *program) {
     struct operation operation = {.code = OPERATION_HISTORY_DOTS,
                                   .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
                                   .slot = o->history.candidate,
@@ -137,7 +130,7 @@ static void add_history_dots(const struct optimizer *o, struct bytes *program) {
 }
 
 /* A pair that was given has no step from x: it is whole. */
-static void add_mask(const struct optimizer *o, struct bytes *program, uint8_t x) {
+static void add_mask(const struct lbfgs *o, struct bytes *program, uint8_t x) {
     if (o->settings.l1 > 0 && x == REGISTER_X)
         program_add(program, &(struct operation){.code = OPERATION_MASK,
                                                  .slot = o->history.candidate,
@@ -145,7 +138,7 @@ static void add_mask(const struct optimizer *o, struct bytes *program, uint8_t x
                                                  .b = REGISTER_X});
 }
 
-void programs_pair(const struct optimizer *o, struct bytes *program, uint8_t x, uint8_t g) {
+void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g) {
     bool conditioned = o->history.preconditioned;
     program_add(program, &(struct operation){.code = OPERATION_PAIR,
                                              .slot = o->history.candidate,
@@ -180,23 +173,23 @@ enum {
 };
 
 /* Where the squares of the tensors begin. */
-static unsigned tensors_at(const struct optimizer *o) {
+static unsigned tensors_at(const struct lbfgs *o) {
     if (o->settings.l1 <= 0)
         return MEASURED_NORM + 1;
     return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
 /* Where the products with the history begin. */
-static unsigned products_at(const struct optimizer *o) {
+static unsigned products_at(const struct lbfgs *o) {
     return tensors_at(o) + 2 * o->settings.tensors;
 }
 
 /* At the start, pairs that were given need their products with the gradient. */
-static bool wants_products(const struct optimizer *o) {
+static bool wants_products(const struct lbfgs *o) {
     return o->started || o->history.pairs;
 }
 
-static void add_gap(const struct optimizer *o, struct bytes *program) {
+static void add_gap(const struct lbfgs *o, struct bytes *program) {
     add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
     program_add(program, &(struct operation){.code = OPERATION_EXCESS,
                                              .a = REGISTER_H,
@@ -205,7 +198,7 @@ static void add_gap(const struct optimizer *o, struct bytes *program) {
                                              .l1 = o->settings.l1});
 }
 
-static void add_orthant_measures(const struct optimizer *o, struct bytes *program) {
+static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_DESCENT,
                                              .a = REGISTER_T,
                                              .b = REGISTER_X,
@@ -217,19 +210,19 @@ static void add_orthant_measures(const struct optimizer *o, struct bytes *progra
         add_gap(o, program);
 }
 
-static void add_tensors(const struct optimizer *o, struct bytes *program, uint8_t a) {
+static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a) {
     if (o->settings.tensors)
         program_add(program, &(struct operation){.code = OPERATION_TENSOR_SQUARES,
                                                  .a = a,
                                                  .tensors = o->settings.tensors});
 }
 
-void programs_measures(const struct optimizer *o, struct bytes *program) {
+void programs_measures(const struct lbfgs *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
     program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
                                              .a = REGISTER_H,
-                                             .alpha = o->settings.weight});
+                                             .alpha = o->data.weight_sum});
     if (o->settings.l2 > 0)
         program_add(program, &(struct operation){.code = OPERATION_REGULARIZE,
                                                  .a = REGISTER_H,
@@ -251,7 +244,7 @@ void programs_measures(const struct optimizer *o, struct bytes *program) {
         programs_pair(o, program, REGISTER_X, REGISTER_G);
 }
 
-static double gap_bound(const struct optimizer *o, const double *scalars) {
+static double gap_bound(const struct lbfgs *o, const double *scalars) {
     if (!o->settings.bounds_gap)
         return NAN;
     double square = scalars[MEASURED_NORM], l1 = o->settings.l1, l2 = o->settings.l2;
@@ -268,7 +261,7 @@ static double gap_bound(const struct optimizer *o, const double *scalars) {
     return orthant_gap_bound(l1, l2, &gap);
 }
 
-static void read_orthant_measures(const struct optimizer *o, const double *scalars,
+static void read_orthant_measures(const struct lbfgs *o, const double *scalars,
                                   struct measured *measured) {
     measured->loss += o->settings.l1 * scalars[MEASURED_NORM_1];
     measured->falls = scalars[MEASURED_FALLS];
@@ -287,7 +280,7 @@ static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
     return norms;
 }
 
-struct measured programs_measured(const struct optimizer *o, const double *scalars) {
+struct measured programs_measured(const struct lbfgs *o, const double *scalars) {
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
     struct measured measured = {.loss = loss,
                                 .slope = scalars[MEASURED_SLOPE],

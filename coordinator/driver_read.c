@@ -2,14 +2,13 @@
  * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
  * optimum, each vector formed in t first. */
 #include "base/error.h"
-#include "optimizer/programs.h"
-#include "coordinator/steering_parts.h"
+#include "coordinator/driver.h"
 #include "wire/program.h"
 
 #define SLICE_ELEMENTS (1u << 18)
 
 uint32_t coordinator_pairs_kept(const struct coordinator *c) {
-    uint32_t pairs = c->steering->optimizer.history.pairs, most = c->settings.pairs_kept;
+    uint32_t pairs = c->driver->optimizer.lbfgs.history.pairs, most = c->settings.pairs_kept;
     return pairs < most ? pairs : most;
 }
 
@@ -18,7 +17,7 @@ static uint32_t pair_vectors(const struct coordinator *c) {
 }
 
 static enum slice_vector vector_read(const struct coordinator *c) {
-    uint32_t vector = c->steering->read_vector, pairs = pair_vectors(c);
+    uint32_t vector = c->driver->read_vector, pairs = pair_vectors(c);
     return vector == 0           ? SLICE_MODEL
            : vector <= pairs     ? SLICE_PAIR
            : vector == pairs + 1 ? SLICE_GRADIENT
@@ -26,78 +25,77 @@ static enum slice_vector vector_read(const struct coordinator *c) {
 }
 
 static uint32_t last_vector(const struct coordinator *c) {
-    const struct optimizer *o = &c->steering->optimizer;
+    const struct lbfgs *o = &c->driver->optimizer.lbfgs;
     if (!c->settings.reads_gradient || !reason_claims_optimum(o->reason))
         return pair_vectors(c);
     return pair_vectors(c) + 1 + o->history.preconditioned;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
-    return c->steering->read_vector ? REGISTER_T
-                                    : optimizer_answer_register(&c->steering->optimizer);
+    return c->driver->read_vector ? REGISTER_T : lbfgs_answer_register(&c->driver->optimizer.lbfgs);
 }
 
 static void ask(struct coordinator *c, struct output *out) {
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);
-        if (c->steering->read < first || c->steering->read >= first + count)
+        if (c->driver->read < first || c->driver->read >= first + count)
             continue;
-        uint64_t left = first + count - c->steering->read;
+        uint64_t left = first + count - c->driver->read;
         struct message message = {.type = MESSAGE_READ};
         message.read = (struct message_read){
             .register_ = register_read(c),
-            .first = c->steering->read,
+            .first = c->driver->read,
             .count = left < SLICE_ELEMENTS ? left : SLICE_ELEMENTS,
         };
         roster_send(&c->roster, i, message, out);
     }
 }
 
-void steering_read(struct coordinator *c, struct output *out) {
+void driver_read(struct coordinator *c, struct output *out) {
     c->phase = PHASE_READING;
-    c->steering->read_vector = 0;
-    c->steering->read = 0;
+    c->driver->read_vector = 0;
+    c->driver->read = 0;
     ask(c, out);
 }
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
 static void form_pair(struct coordinator *c) {
-    const struct pairs *history = &c->steering->optimizer.history;
+    const struct pairs *history = &c->driver->optimizer.lbfgs.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
-    bool is_s = c->steering->read_vector % 2;
+    bool is_s = c->driver->read_vector % 2;
     struct operation operation = {
         .code = OPERATION_DIRECTION,
         .a = REGISTER_T,
         .b = REGISTER_D,
         .alpha = 1,
         .count = 1,
-        .slots = {history->slot[oldest + (c->steering->read_vector - 1) / 2]},
+        .slots = {history->slot[oldest + (c->driver->read_vector - 1) / 2]},
         .u = {is_s ? -1 : 0},
         .w = {is_s ? 0 : 1}};
-    programs_zero(&c->steering->program, REGISTER_D);
-    program_add(&c->steering->program, &operation);
+    programs_zero(&c->driver->program, REGISTER_D);
+    program_add(&c->driver->program, &operation);
 }
 
 static void form_vector(struct coordinator *c, struct output *out) {
-    struct steering *s = c->steering;
-    bytes_clear(&s->program);
+    struct driver *d = c->driver;
+    bytes_clear(&d->program);
     if (vector_read(c) == SLICE_PAIR)
         form_pair(c);
     else if (vector_read(c) == SLICE_GRADIENT)
-        programs_gradient(&s->optimizer, &s->program);
+        programs_gradient(&d->optimizer.lbfgs, &d->program);
     else
-        programs_newton(&s->optimizer, &s->program);
-    steering_send_program(c, out);
+        programs_newton(&d->optimizer.lbfgs, &d->program);
+    driver_send_program(c, out);
 }
 
-void reading_formed(struct coordinator *c, struct output *out) {
+void driver_read_formed(struct coordinator *c, struct output *out) {
     ask(c, out);
 }
 
 static void read_next_vector(struct coordinator *c, struct output *out) {
-    c->steering->read = 0;
-    if (c->steering->read_vector++ < last_vector(c))
+    c->driver->read = 0;
+    if (c->driver->read_vector++ < last_vector(c))
         form_vector(c, out);
     else
         c->phase = PHASE_READ;
@@ -107,7 +105,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
              struct output *out) {
     (void)now_ns;
     const struct message_slice *slice = &message->slice;
-    if (c->phase != PHASE_READING || slice->first != c->steering->read ||
+    if (c->phase != PHASE_READING || slice->first != c->driver->read ||
         slice->register_ != register_read(c)) {
         c->stale++;
         return 0;
@@ -117,12 +115,12 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
     record->slice.of = vector_read(c);
-    record->slice.pair_vector = c->steering->read_vector;
+    record->slice.pair_vector = c->driver->read_vector;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;
-    c->steering->read += slice->count;
-    if (c->steering->read < c->parameters)
+    c->driver->read += slice->count;
+    if (c->driver->read < c->parameters)
         ask(c, out);
     else
         read_next_vector(c, out);

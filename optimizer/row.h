@@ -1,0 +1,230 @@
+/* What an optimizer is: a row of the table in optimizer.c.
+ *
+ * This folder is a library of pure state machines. It knows no worker, no clock and no vector: the
+ * vectors are in registers of the shards, and all that a row sees of them are scalars. It may
+ * include base/, the types of evaluations and programs of wire/, and numeric/dense.h.
+ *
+ * A row is called with an answer, and leaves a request: run this program, and then evaluate at the
+ * point that it forms, or bring its scalars, or end the run. The driver (coordinator/driver.h) has
+ * the workers do that, and calls again. A row is plain data. Together with its registers that is
+ * the whole state of a run: serialize() writes and reads it, and begin() goes on from there. */
+#ifndef DML_OPTIMIZER_ROW_H
+#define DML_OPTIMIZER_ROW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/codec.h"
+#include "base/limits.h"
+#include "optimizer/preconditioner.h"
+#include "wire/evaluation.h"
+#include "wire/program.h"
+
+/* ---- why a run ends ---- */
+
+/* name, text, whether the run can go on from there (from a limit that was raised), whether it has a
+ * model, whether it has converged: came to where the job file wants to stop, and whether it claims
+ * to be next to the optimum by that. */
+#define REASON_TABLE(X)                                                                            \
+    X(REASON_NONE, "", false, false, false, false)                                                 \
+    X(REASON_GRADIENT_TOLERANCE, "gradient tolerance", false, true, true, true)                    \
+    X(REASON_LOSS_TOLERANCE, "loss tolerance", false, true, true, true)                            \
+    X(REASON_STEP_LIMIT, "step limit", true, true, false, false)                                   \
+    X(REASON_EPOCH_LIMIT, "epoch limit", true, true, false, false)                                 \
+    X(REASON_TIME_LIMIT, "time limit", true, true, false, false)                                   \
+    X(REASON_STALLED, "stalled", false, true, false, false)                                        \
+    X(REASON_EARLY_STOPPING, "early stopping", false, true, true, false)                           \
+    X(REASON_CANCELLED, "cancelled", true, false, false, false)                                    \
+    X(REASON_NOT_FINITE, "not finite", false, false, false, false) /* no starting point */
+
+enum reason {
+#define X(name, text, resumes, model, converged, optimum) name,
+    REASON_TABLE(X)
+#undef X
+        REASONS
+};
+
+const char *reason_text(enum reason reason);
+bool reason_can_resume(enum reason reason);
+bool reason_has_model(enum reason reason);
+bool reason_has_converged(enum reason reason);
+bool reason_claims_optimum(enum reason reason);
+
+/* The same of a text that reason_text() gave. */
+bool reason_text_can_resume(const char *text);
+
+/* The reason of this text; REASON_NONE if there is none, or the text is NULL. */
+enum reason reason_of(const char *text);
+
+/* ---- what is minimised ---- */
+
+/* The examples. Chunks of training come first, those of the holdout after them. */
+struct optimizer_data {
+    uint32_t chunks, holdout_chunks;
+    uint32_t block_rows; /* of each chunk of training, but the last, which may have fewer */
+    uint64_t rows;       /* trained on */
+    double weight_sum, holdout_weight_sum;
+    bool classes; /* predictions are right or wrong: the holdout has an accuracy */
+};
+
+struct optimizer_settings {
+    uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
+    double l1, l2;
+    bool bounds_gap;   /* with l1: the loss and the model allow orthant_gap_bound() */
+    double bias_scale; /* of H₀ without a preconditioner, see pairs.h; a power of two */
+    double gradient_tolerance, loss_tolerance;
+    uint64_t steps_max;
+    uint32_t patience; /* steps, or epochs, without a better loss on the holdout before the end; 0:
+                          no early stopping */
+    struct preconditioner_settings preconditioner;
+    bool single;      /* losses and gradients are computed in single precision */
+    uint32_t tensors; /* of the layout, if their norms are wanted; else 0 */
+};
+
+/* ---- what is found ---- */
+
+/* What an evaluation found on the holdout. */
+struct held {
+    double loss;     /* mean, without L2 */
+    double accuracy; /* share of its weight that is predicted correctly; NaN without classes */
+};
+
+/* |x_t| and |∂F_t| of each tensor t of the layout, in the coordinates of the run. */
+struct tensor_norms {
+    uint64_t count; /* 0: they are not measured */
+    double point[TENSORS_MAX], gradient[TENSORS_MAX];
+};
+
+/* An accepted point. */
+struct optimizer_point {
+    uint64_t step;
+    double loss;         /* F there */
+    double gradient_max; /* max|∂F| there; with l1 of the pseudo-gradient, as everywhere here */
+    struct held holdout; /* a loss of infinity if it is not finite */
+    uint64_t nonzero;    /* with l1: regularised parameters that are not 0 */
+    double gap_bound;    /* F is this much above its minimum at most; NaN: not known */
+    struct tensor_norms norms;
+};
+
+/* An evaluation that is complete. */
+struct evaluation_found {
+    const struct evaluation_parts *parts;
+    const double *totals; /* as evaluation_first_total() numbers them */
+    bool exceeded;        /* a bound was: the totals hold, but there are no sums */
+    bool can_hold;        /* … and there are bounds that would not be */
+};
+
+/* A total of a part; NaN if the evaluation has no such part. */
+double found_total(const struct evaluation_found *found, uint32_t part, uint32_t number);
+/* What the part over the holdout has found. */
+struct held found_held(const struct evaluation_found *found, uint32_t part,
+                       const struct optimizer_data *data);
+
+/* ---- requests ---- */
+
+enum optimizer_want {
+    OPTIMIZER_EVALUATE,  /* run the program (it forms t), evaluate the parts at t: evaluated() */
+    OPTIMIZER_CURVATURE, /* the same for the curvature of a sample of rows */
+    OPTIMIZER_MEASURE,   /* run the program: measured() with its scalars */
+    OPTIMIZER_FINISH,    /* run the program (it may be empty), and end the run */
+    OPTIMIZER_LOAD,      /* put s of a given pair into t and its y into h, then as MEASURE */
+    OPTIMIZER_HAND_OVER, /* to the row that follows: never seen by the driver */
+};
+
+/* What is to be told of a call. All of it is for people: a run does not go on from it. */
+struct optimizer_report {
+    const char *event; /* kind of an event; NULL: none */
+    char event_text[256];
+    struct {
+        const char *outcome; /* of the evaluation that ended; NULL: nothing is to be recorded */
+        uint64_t step;       /* that it was for */
+        double step_length, loss, slope;
+    } evaluation;
+    struct {
+        bool made;
+        uint32_t safeguards; /* bit set of those that fired for it */
+        uint64_t step;
+        double loss, gradient_max, step_length;
+        uint32_t trials, pairs;
+        struct held holdout; /* NaN without patience */
+    } step;
+    struct {
+        bool through;
+        uint64_t epoch, minibatches, rows;
+        double loss, seconds;
+        struct held holdout; /* NaN if it is not measured */
+    } epoch;
+};
+
+struct optimizer_request {
+    /* Given with each call. */
+    int64_t now_ns;
+    double evaluation_seconds; /* since the last evaluation began */
+    struct bytes *program;     /* to append to; a CHECK of folds may be in it */
+
+    /* What the row leaves. */
+    enum optimizer_want want;
+    struct evaluation_parts parts; /* EVALUATE, CURVATURE */
+    bool again;                    /* EVALUATE: the last one again, under bounds that hold */
+    struct row_sampling sampling;  /* CURVATURE */
+    uint32_t pair;                 /* LOAD: its number, from 0 for the oldest */
+    bool accepted;                 /* the point of the last evaluation is x now */
+    struct optimizer_report report;
+
+    /* HAND_OVER: why the run ends where the next row has measured x (REASON_NONE: it goes on from
+     * there), and whether register A holds the diagonal of its H₀. */
+    enum reason closes;
+    bool scaled;
+};
+
+/* Notes an event, whose text is cut to fit. */
+void report_event(struct optimizer_report *report, const char *kind, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Appends t = x. */
+void program_return(struct bytes *program);
+
+/* What a checkpoint must hold besides x and g. */
+struct optimizer_checkpoint {
+    bool best;       /* register best */
+    bool sums;       /* register A */
+    uint64_t factor; /* the serial number of P; 0: none */
+    uint32_t pairs;  /* their slots, oldest first, and serial numbers */
+    uint64_t slots[HISTORY_MAX], serials[HISTORY_MAX];
+};
+
+/* ---- the table ---- */
+
+/* How the end came out that was asked for from outside. */
+enum optimizer_end {
+    END_REQUESTED, /* the request says how */
+    END_COMING,    /* the run is ending as it is: nothing has changed */
+    END_TOO_EARLY, /* there is no point to end at yet: nothing has changed */
+};
+
+struct optimizer_row {
+    const char *name;
+    /* Its evaluations are many and short: each is redone rather than journalled, is no evaluation
+     * in the records, and is shared out at once. */
+    bool brief;
+
+    /* The first request; of a state that was read, the one that goes on from there. */
+    void (*begin)(void *row, struct optimizer_request *request);
+    /* The evaluation that was requested is complete. */
+    void (*evaluated)(void *row, const struct evaluation_found *found,
+                      struct optimizer_request *request);
+    /* The scalars of the program that was requested, merged over the shards. */
+    void (*measured)(void *row, const double *scalars, struct optimizer_request *request);
+    /* Ends the run for a reason from outside. The answer that the row was waiting for must not be
+     * given any more, if it leaves a request. */
+    enum optimizer_end (*end)(void *row, enum reason reason, struct optimizer_request *request);
+
+    void (*checkpoint)(const void *row, struct optimizer_checkpoint *checkpoint);
+    /* Reads or writes the state; what it is made of, the settings and the data, stays. */
+    void (*serialize)(struct codec *codec, void *row);
+};
+
+void serialize_held(struct codec *codec, struct held *held);
+
+#endif
