@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "numeric/fixed.h"
+#include "objective/family.h"
 #include "wire/program.h"
 
 /* A trial may exceed the maxima at x by this factor before it has to be redone. Room costs no more
