@@ -116,7 +116,7 @@ void driver_send_program(struct coordinator *c, struct output *out) {
     struct driver *d = c->driver;
     round_begin(&d->round, &d->program);
     bool whole = !d->optimizer.loading && !optimizer_is_brief(&d->optimizer);
-    durability_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
+    recovery_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
     struct message message = {.type = MESSAGE_PROGRAM};
     message.program = (struct message_program){
         .attempt = c->roster.attempt,
@@ -260,13 +260,13 @@ static void follow(struct coordinator *c, const struct optimizer_request *reques
         if (d->program.length)
             driver_send_program(c, out);
         else
-            durability_seal(c, now_ns, out);
+            recovery_final_checkpoint(c, now_ns, out);
         break;
     case OPTIMIZER_HAND_OVER:
         assert(false && "a request that is for the table of optimizers");
     }
     if (request->accepted && !d->finishing)
-        durability_checkpoint_if_due(c, now_ns, out);
+        recovery_checkpoint_if_due(c, now_ns, out);
 }
 
 /* A run that is restored has its pairs from the checkpoint: none is loaded. */
@@ -351,7 +351,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
     if (c->phase == PHASE_READING)
         driver_read_formed(c, out);
     else if (d->finishing)
-        durability_seal(c, now_ns, out);
+        recovery_final_checkpoint(c, now_ns, out);
     else if (d->round.scalars)
         measured(c, now_ns, out);
     return 0;

@@ -19,6 +19,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/machine/setup.c \
 	coordinator/machine/state.c \
 	coordinator/machine/step.c \
+	coordinator/machine/view.c \
 	coordinator/job/job_check.c coordinator/job/key.h \
 	coordinator/job/family.c coordinator/job/family.h \
 	coordinator/job/gate.c coordinator/job/gate.h \

@@ -28,15 +28,15 @@
 struct coordinator;
 
 enum coordinator_phase {
-    PHASE_REJOINING,  /* after a restart: the living shards say what they hold */
-    PHASE_SETTING_UP, /* workers are greeted, set up, restored */
-    PHASE_RUNNING,    /* the optimizer runs */
-    PHASE_SEALING,    /* the last step is made durable, so that the run can go on from it */
-    PHASE_READING,    /* the model is read from the shards */
-    PHASE_READ,       /* all of it was handed out as records */
-    PHASE_STOPPED,    /* cancelled, where it can be resumed; no model */
-    PHASE_DISMISSED,  /* the workers were told to exit */
-    PHASE_FAILED,     /* the run cannot go on: error_text() says why */
+    PHASE_REJOINING,        /* after a restart: the living shards say what they hold */
+    PHASE_SETTING_UP,       /* workers are greeted, set up, restored */
+    PHASE_RUNNING,          /* the optimizer runs */
+    PHASE_FINAL_CHECKPOINT, /* the last step is made durable, so that the run can go on from it */
+    PHASE_READING,          /* the model is read from the shards */
+    PHASE_READ,             /* all of it was handed out as records */
+    PHASE_STOPPED,          /* cancelled, where it can be resumed; no model */
+    PHASE_DISMISSED,        /* the workers were told to exit */
+    PHASE_FAILED,           /* the run cannot go on: error_text() says why */
 };
 
 struct coordinator_settings {

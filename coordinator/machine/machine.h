@@ -50,7 +50,7 @@ struct durable_step {
 };
 
 /* A checkpoint that the shards are writing. */
-struct sealing {
+struct pending_checkpoint {
     bool running;
     uint64_t step;
     struct bytes state;
@@ -65,8 +65,8 @@ struct recovery {
     struct durable_step durable[2]; /* newest first */
     uint32_t durable_count;
     bool restoring; /* from durable[0]; else from the start */
-    struct sealing sealing;
-    int64_t sealed_ns; /* when the last checkpoint began */
+    struct pending_checkpoint pending;
+    int64_t checkpoint_began_ns; /* when the last checkpoint began */
 
     bool journalling;      /* evaluations are long enough for it */
     struct bytes rejoined; /* as dispatch.log: out of the journal, until the shards have agreed */
@@ -145,17 +145,17 @@ handler on_checkpointed;
 
 /* A program is about to be sent. It is journalled if evaluations are, and if it is `whole`: if it
  * needs nothing that is sent beside it. */
-void durability_journal_program(struct coordinator *c, bool whole, struct output *out);
+void recovery_journal_program(struct coordinator *c, bool whole, struct output *out);
 /* The evaluation that runs turned out to be long: this one and those that follow are journalled. */
-void durability_journal_from_now(struct coordinator *c, struct output *out);
+void recovery_journal_from_now(struct coordinator *c, struct output *out);
 /* Evaluations are short again: programs from the next one on are not journalled. What the journal
  * has is then of an earlier program than the shards have run, which tells the next coordinator that
  * it cannot go on from there. */
-void durability_journal_no_more(struct coordinator *c);
+void recovery_journal_no_more(struct coordinator *c);
 
-void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
+void recovery_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Makes the last step durable if the run can be resumed, and then ends as its reason demands. */
-void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out);
+void recovery_final_checkpoint(struct coordinator *c, int64_t now_ns, struct output *out);
 
 /* ---- state.c ----
  *

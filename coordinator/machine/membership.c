@@ -1,4 +1,5 @@
 /* Greeting workers, noticing that they are silent, and losing them. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@
 #define EPOCH_SHIFT 32
 
 static uint64_t issue_incarnation(struct coordinator *c) {
+    assert(c->membership.incarnations < (UINT64_C(1) << EPOCH_SHIFT) - 1);
     return c->settings.epoch << EPOCH_SHIFT | ++c->membership.incarnations;
 }
 
@@ -95,7 +97,8 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
 }
 
 static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
-    if (c->phase == PHASE_SEALING && optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED)
+    if (c->phase == PHASE_FINAL_CHECKPOINT &&
+        optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED)
         c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */
     else if (c->phase == PHASE_SETTING_UP)
         setup_forget_replicas(c); /* they are told where its successor is */
@@ -173,7 +176,8 @@ static bool is_same_process(const struct member *worker, const struct message_we
 }
 
 /* Another process answered than the one expected: greets it again, under a new incarnation. */
-static void replace(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+static void replace_worker(struct coordinator *c, uint32_t link, int64_t now_ns,
+                           struct output *out) {
     struct member *worker = &c->roster.members[link];
     output_event(out, "recovery", "%s %u is not the one that was there before",
                  role_name(worker->role), worker->index);
@@ -209,8 +213,8 @@ static int check_worker(struct coordinator *c, const struct member *worker,
 }
 
 /* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use. */
-static int refuse(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
-                  struct output *out) {
+static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
+                         struct output *out) {
     struct message refusal = {.type = MESSAGE_REFUSED};
     refusal.refused.reason = error_text();
     roster_send(&c->roster, link, refusal, out);
@@ -232,12 +236,12 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         return 0;
     }
     if (!is_same_process(worker, welcome)) {
-        replace(c, link, now_ns, out);
+        replace_worker(c, link, now_ns, out);
         return 0;
     }
     int code = check_worker(c, worker, welcome);
     if (code)
-        return refuse(c, link, code, now_ns, out);
+        return refuse_worker(c, link, code, now_ns, out);
     worker->welcomed = true;
     worker->pid = welcome->pid;
     worker->threads = welcome->threads;

@@ -1,5 +1,6 @@
 /* What outlives the coordinator and how a run goes on from it: roll-backs to a durable step, taking
- * up a run after a restart, the journal of programs and verdicts, and checkpoints. */
+ * up a run after a restart, the journal of programs and decisions, and checkpoints. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 void recovery_release(struct coordinator *c) {
     struct recovery *recovery = &c->recovery;
     bytes_release(&recovery->rejoined);
-    bytes_release(&recovery->sealing.state);
+    bytes_release(&recovery->pending.state);
     bytes_release(&recovery->durable[1].state);
     bytes_release(&recovery->durable[0].state);
 }
@@ -40,20 +41,17 @@ static void load_durable_state(struct coordinator *c) {
     c->roster.attempt = attempt;
 }
 
-static void forget_running(struct coordinator *c) {
-    driver_forget(c);
-    dispatch_forget(&c->dispatch);
-    c->recovery.sealing.running = false;
-}
-
 /* The attempt is recorded before any message names it. If it were not, a coordinator that dies here
  * could be followed by one that uses the same attempt: then programs and evaluations of both would
  * have the same numbers. */
 void recovery_roll_back(struct coordinator *c, const char *why, struct output *out) {
     load_durable_state(c);
-    forget_running(c);
+    driver_forget(c);
+    dispatch_forget(&c->dispatch);
+    c->recovery.pending.running = false;
     if (!mutant(ATTEMPT_KEPT))
         c->roster.attempt++;
+    assert(c->roster.attempt > 0 && c->recovery.durable_count <= 2);
     output_add(out, RECORD_ATTEMPT)->attempt = c->roster.attempt;
     struct record *record = output_add(out, RECORD_ROLL_BACK);
     struct optimizer_progress progress = optimizer_progress(&c->driver->optimizer);
@@ -81,20 +79,13 @@ void recovery_begin(struct coordinator *c, struct output *out) {
     }
 }
 
-/* Whether the shard is where the journal says. */
-static bool fits(const struct coordinator *c, const struct message_holding *holding) {
-    if (mutant(REJOIN_UNCHECKED))
-        return true;
-    return holding->attempt == c->roster.attempt && driver_fits(c, holding);
-}
-
-static void rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+static void rejoin_shards(struct coordinator *c, int64_t now_ns, struct output *out) {
     output_event(out, "recovery", "the shards are where the journal says: going on, attempt %u",
                  c->roster.attempt);
     c->phase = PHASE_RUNNING;
     /* Only the former coordinator knew when the last checkpoint began. One is due at once, so that
      * coordinators that die one after another do not put it off for ever. */
-    c->recovery.sealed_ns = now_ns - c->settings.checkpoint_ns;
+    c->recovery.checkpoint_began_ns = now_ns - c->settings.checkpoint_ns;
     c->recovery.journalling = true; /* the next coordinator can go on from this one, too */
     driver_rejoin(c, now_ns, out);
     bytes_clear(&c->recovery.rejoined);
@@ -105,25 +96,22 @@ int on_holding(struct coordinator *c, uint32_t link, const struct message *messa
                struct output *out) {
     if (c->phase != PHASE_REJOINING)
         return 0; /* a roll-back is under way: the shard is set up anew */
-    if (!c->roster.members[link].welcomed || !fits(c, &message->holding)) {
+    const struct message_holding *holding = &message->holding;
+    bool fits = holding->attempt == c->roster.attempt && driver_fits(c, holding);
+    if (!c->roster.members[link].welcomed || !(fits || mutant(REJOIN_UNCHECKED))) {
         recovery_roll_back(c, "the shards are not where the journal says", out);
         return 0;
     }
-    note_device(c, link, message->holding.device, out);
+    note_device(c, link, holding->device, out);
     c->roster.members[link].ready = true;
     for (uint32_t i = 0; i < c->settings.shards; i++)
         if (!c->roster.members[i].ready)
             return 0;
-    rejoin(c, now_ns, out);
+    rejoin_shards(c, now_ns, out);
     return 0;
 }
 
 /* ---- taking over what was stored ---- */
-
-static void append_entry(struct bytes *log, const void *data, size_t length) {
-    bytes_put_u32(log, (uint32_t)length);
-    bytes_append(log, data, length);
-}
 
 /* A journal is of use if its first entry is a state of the attempt in force. One of an older
  * attempt was written before a roll-back: the shards have left that state. */
@@ -135,8 +123,10 @@ static void take_journal(struct coordinator *c, const struct store_saved *saved)
     c->roster.attempt = saved->attempt;
     if (!fits)
         return;
-    for (uint32_t i = 1; i < saved->journal_count; i++)
-        append_entry(&c->recovery.rejoined, journal[i].data, journal[i].length);
+    for (uint32_t i = 1; i < saved->journal_count; i++) {
+        bytes_put_u32(&c->recovery.rejoined, (uint32_t)journal[i].length);
+        bytes_append(&c->recovery.rejoined, journal[i].data, journal[i].length);
+    }
     c->phase = PHASE_REJOINING;
 }
 
@@ -180,6 +170,7 @@ int recovery_take_saved(struct coordinator *c, const struct store_saved *saved) 
 
 static void journal_state(struct coordinator *c, struct output *out) {
     struct bytes state;
+    assert(c->recovery.journalling && !c->dispatch.journalled);
     bytes_init(&state);
     state_encode(c, &state);
     output_journal(out, &state, true);
@@ -187,17 +178,17 @@ static void journal_state(struct coordinator *c, struct output *out) {
     c->dispatch.journalled = true;
 }
 
-void durability_journal_program(struct coordinator *c, bool whole, struct output *out) {
+void recovery_journal_program(struct coordinator *c, bool whole, struct output *out) {
     c->dispatch.journalled = false;
     bytes_clear(&c->dispatch.log);
     if (c->recovery.journalling && whole)
         journal_state(c, out);
 }
 
-/* The evaluation has counted flushes already. Their verdicts follow the state in the same commit:
+/* The evaluation has counted flushes already. Their decisions follow the state in the same commit:
  * without them shards would have folded what the journal does not know, and the next coordinator
  * would have to go back. */
-void durability_journal_from_now(struct coordinator *c, struct output *out) {
+void recovery_journal_from_now(struct coordinator *c, struct output *out) {
     if (c->dispatch.journalled)
         return;
     c->recovery.journalling = true;
@@ -210,7 +201,7 @@ void durability_journal_from_now(struct coordinator *c, struct output *out) {
     }
 }
 
-void durability_journal_no_more(struct coordinator *c) {
+void recovery_journal_no_more(struct coordinator *c) {
     c->recovery.journalling = false;
 }
 
@@ -221,27 +212,31 @@ static uint64_t checkpoint_number(const struct coordinator *c) {
     return optimizer_progress(&c->driver->optimizer).checkpoint;
 }
 
-static bool has_folder(const struct coordinator *c) {
-    return *c->settings.shards_folder != '\0';
+/* Whether the state as it is could be made durable, and is not yet. */
+static bool needs_checkpoint(const struct coordinator *c) {
+    bool durable =
+        c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
+    return *c->settings.shards_folder && !durable;
 }
 
 /* The program that puts the step into x and g was sent before. So CHECKPOINT, which follows on the
  * same connections, finds the vectors of the step that the state is of. */
 static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out) {
-    struct sealing *sealing = &c->recovery.sealing;
+    struct pending_checkpoint *pending = &c->recovery.pending;
     struct optimizer_checkpoint holds = optimizer_checkpoint(&c->driver->optimizer);
-    sealing->running = true;
-    sealing->step = checkpoint_number(c);
-    sealing->missing = c->settings.shards;
-    sealing->failure = 0;
-    memset(sealing->done, 0, sizeof sealing->done);
-    bytes_clear(&sealing->state);
-    state_encode(c, &sealing->state);
-    c->recovery.sealed_ns = now_ns;
+    assert(!pending->running); /* one at a time */
+    pending->running = true;
+    pending->step = checkpoint_number(c);
+    pending->missing = c->settings.shards;
+    pending->failure = 0;
+    memset(pending->done, 0, sizeof pending->done);
+    bytes_clear(&pending->state);
+    state_encode(c, &pending->state);
+    c->recovery.checkpoint_began_ns = now_ns;
     struct message message = {.type = MESSAGE_CHECKPOINT};
     message.checkpoint =
         (struct message_checkpoint){.attempt = c->roster.attempt,
-                                    .step = sealing->step,
+                                    .step = pending->step,
                                     .best = holds.best,
                                     .sums = holds.sums,
                                     .factor = holds.factor,
@@ -250,37 +245,26 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     roster_send_shards(&c->roster, message, out);
 }
 
-void durability_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out) {
-    bool sealed =
-        c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
-    bool due = has_folder(c) && c->phase == PHASE_RUNNING && !sealed &&
-               now_ns - c->recovery.sealed_ns >= c->settings.checkpoint_ns;
-    if (due && !c->recovery.sealing.running)
+void recovery_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out) {
+    bool due = c->phase == PHASE_RUNNING && needs_checkpoint(c) &&
+               now_ns - c->recovery.checkpoint_began_ns >= c->settings.checkpoint_ns;
+    if (due && !c->recovery.pending.running)
         checkpoint(c, now_ns, out);
-}
-
-static void end_sealed(struct coordinator *c, struct output *out) {
-    if (reason_has_model(optimizer_reason(&c->driver->optimizer)))
-        driver_read(c, out);
-    else
-        c->phase = PHASE_STOPPED;
 }
 
 /* A run that can go on later goes on from its last step, which must be durable then. */
-static bool needs_sealing(const struct coordinator *c) {
-    bool sealed =
-        c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
-    return has_folder(c) && reason_can_resume(optimizer_reason(&c->driver->optimizer)) && !sealed;
-}
-
-void durability_seal(struct coordinator *c, int64_t now_ns, struct output *out) {
-    c->phase = PHASE_SEALING;
-    if (c->recovery.sealing.running)
+void recovery_final_checkpoint(struct coordinator *c, int64_t now_ns, struct output *out) {
+    enum reason reason = optimizer_reason(&c->driver->optimizer);
+    assert(reason != REASON_NONE);
+    c->phase = PHASE_FINAL_CHECKPOINT;
+    if (c->recovery.pending.running)
         return; /* one at a time: this is called again when it is through */
-    if (needs_sealing(c))
+    if (reason_can_resume(reason) && needs_checkpoint(c))
         checkpoint(c, now_ns, out);
+    else if (reason_has_model(reason))
+        driver_read(c, out);
     else
-        end_sealed(c, out);
+        c->phase = PHASE_STOPPED;
 }
 
 /* The record comes before RETAIN, which lets shards delete older checkpoints: until the commit is
@@ -289,11 +273,12 @@ static void commit_step(struct coordinator *c, struct output *out) {
     struct durable_step oldest = c->recovery.durable[1];
     c->recovery.durable[1] = c->recovery.durable[0];
     c->recovery.durable[0] = oldest;
+    assert(!c->recovery.pending.running && !c->recovery.pending.failure);
     struct durable_step *newest = &c->recovery.durable[0];
-    newest->step = c->recovery.sealing.step;
-    memcpy(newest->digests, c->recovery.sealing.digests, sizeof newest->digests);
+    newest->step = c->recovery.pending.step;
+    memcpy(newest->digests, c->recovery.pending.digests, sizeof newest->digests);
     bytes_clear(&newest->state);
-    bytes_append(&newest->state, c->recovery.sealing.state.data, c->recovery.sealing.state.length);
+    bytes_append(&newest->state, c->recovery.pending.state.data, c->recovery.pending.state.length);
     c->recovery.durable_count += c->recovery.durable_count < 2;
 
     struct record *record = output_add(out, RECORD_DURABLE_STEP);
@@ -316,27 +301,27 @@ static void commit_step(struct coordinator *c, struct output *out) {
 /* The first failure counts. */
 static void note_failure(struct coordinator *c, uint32_t link,
                          const struct message_checkpointed *checkpointed, struct output *out) {
-    struct sealing *sealing = &c->recovery.sealing;
-    if (sealing->failure)
+    struct pending_checkpoint *pending = &c->recovery.pending;
+    if (pending->failure)
         return;
-    sealing->failure = -(int)checkpointed->status;
-    snprintf(sealing->why, sizeof sealing->why,
+    pending->failure = -(int)checkpointed->status;
+    snprintf(pending->why, sizeof pending->why,
              "shard %u could not write the checkpoint of step %llu: %s", link,
              (unsigned long long)checkpointed->step, checkpointed->reason);
-    output_event(out, "checkpoint", "%s", sealing->why);
+    output_event(out, "checkpoint", "%s", pending->why);
 }
 
 /* The run goes on without the checkpoint: a later one may succeed. But a run that ends with it has
  * promised to go on from there, so then it is an error. */
 static int checkpoint_failed(struct coordinator *c, int64_t now_ns, struct output *out) {
-    const struct sealing *sealing = &c->recovery.sealing;
-    if (c->phase != PHASE_SEALING)
+    const struct pending_checkpoint *pending = &c->recovery.pending;
+    if (c->phase != PHASE_FINAL_CHECKPOINT)
         return 0;
-    if (sealing->step != checkpoint_number(c)) {
-        durability_seal(c, now_ns, out);
+    if (pending->step != checkpoint_number(c)) {
+        recovery_final_checkpoint(c, now_ns, out);
         return 0;
     }
-    return error_set(sealing->failure, "%s", sealing->why);
+    return error_set(pending->failure, "%s", pending->why);
 }
 
 /* A checkpoint that failed is over when all shards have answered, too: the next one may have the
@@ -345,23 +330,24 @@ static int checkpoint_failed(struct coordinator *c, int64_t now_ns, struct outpu
 int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *message,
                     int64_t now_ns, struct output *out) {
     const struct message_checkpointed *checkpointed = &message->checkpointed;
-    struct sealing *sealing = &c->recovery.sealing;
-    if (!sealing->running || checkpointed->attempt != c->roster.attempt ||
-        checkpointed->step != sealing->step || sealing->done[link]) {
+    struct pending_checkpoint *pending = &c->recovery.pending;
+    if (!pending->running || checkpointed->attempt != c->roster.attempt ||
+        checkpointed->step != pending->step || pending->done[link]) {
         c->stale++;
         return 0;
     }
+    assert(link < c->settings.shards && pending->missing > 0);
     if (checkpointed->status)
         note_failure(c, link, checkpointed, out);
-    sealing->done[link] = true;
-    sealing->digests[link] = checkpointed->digest;
-    if (--sealing->missing && !mutant(COMMIT_BEFORE_ALL_WRITTEN))
+    pending->done[link] = true;
+    pending->digests[link] = checkpointed->digest;
+    if (--pending->missing && !mutant(COMMIT_BEFORE_ALL_WRITTEN))
         return 0;
-    sealing->running = false;
-    if (sealing->failure)
+    pending->running = false;
+    if (pending->failure)
         return checkpoint_failed(c, now_ns, out);
     commit_step(c, out);
-    if (c->phase == PHASE_SEALING)
-        durability_seal(c, now_ns, out);
+    if (c->phase == PHASE_FINAL_CHECKPOINT)
+        recovery_final_checkpoint(c, now_ns, out);
     return 0;
 }

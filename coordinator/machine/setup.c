@@ -1,4 +1,5 @@
 /* Telling workers what they work on, and restoring shards. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,7 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
                        const double *vector, struct output *out) {
     const uint64_t piece = 1 << 18;
     uint64_t first, count;
+    assert(link < c->settings.shards && register_ < REGISTERS);
     coordinator_range(c, link, &first, &count);
     for (uint64_t sent = 0; sent < count; sent += piece) {
         uint64_t elements = count - sent < piece ? count - sent : piece;
@@ -95,7 +97,7 @@ static bool has_coordinates(const struct coordinator *c) {
     return c->settings.coordinates && !forgotten;
 }
 
-/* What a worker is set up to compute on: what the job says, but no device again that has failed. */
+/* What the job says, but no device again that has failed. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     return c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
@@ -232,6 +234,7 @@ void setup_forget_replicas(struct coordinator *c) {
 }
 
 void setup_begin(struct coordinator *c, struct output *out) {
+    assert(!c->dispatch.evaluation.running && !c->recovery.pending.running);
     c->phase = PHASE_SETTING_UP;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         struct member *worker = &c->roster.members[i];
@@ -270,8 +273,9 @@ static bool is_complete(const struct coordinator *c) {
 void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (c->phase != PHASE_SETTING_UP || !is_complete(c))
         return;
+    assert(c->roster.attempt > 0 && !c->dispatch.evaluation.running);
     c->phase = PHASE_RUNNING;
-    c->recovery.sealed_ns = now_ns;
+    c->recovery.checkpoint_began_ns = now_ns;
     driver_start(c, now_ns, out);
 }
 

@@ -1,28 +1,27 @@
-/* The whole machine: its life, what ends a run, which handler a message goes to, and answers to
- * questions about the run, which are copies, so that no caller sees inside. */
+/* The whole machine: its life, the passing of time, what ends a run, and which handler a message
+ * goes to. */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "device/find.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "coordinator/machine/coordinator.h"
-#include "coordinator/machine/machine.h"
 #include "coordinator/driver.h"
+#include "coordinator/machine/machine.h"
+#include "device/find.h"
 
 /* Ticks come ten times a second. After a longer pause it was this process that slept, and the
  * workers' messages may still wait in its sockets. */
 #define PAUSE_NS INT64_C(3000000000)
 
-/* ---- life ---- */
+/* Evaluations shorter than this are cheaper to redo than to journal. Of a longer one, a later
+ * coordinator can go on in the middle. */
+#define JOURNAL_FROM_NS INT64_C(100000000)
+/* After one this short the journal, which costs a commit a program, is left again. */
+#define JOURNAL_UNTIL_NS INT64_C(10000000)
+static_assert(JOURNAL_UNTIL_NS < JOURNAL_FROM_NS, "the journal is not left at once");
 
-/* Norms are measured where there are layers to compare. A linear model, of two tensors at most, has
- * no use for them, and need not pay for them. */
-static uint32_t tensors_to_measure(const struct layout *layout) {
-    return layout->count > 2 ? layout->count : 0;
-}
+/* ---- life ---- */
 
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
     struct coordinator *c = memory_new(1, sizeof *c);
@@ -30,7 +29,9 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
     c->settings.saved = NULL;
     c->parameters = layout_parameters(&settings->layout);
     assert(c->parameters); /* one that is forgotten would be an empty layout */
-    c->settings.optimizer.tensors = tensors_to_measure(&settings->layout);
+    /* Norms are measured where there are layers to compare. A linear model, of two tensors at
+     * most, has no use for them, and need not pay for them. */
+    c->settings.optimizer.tensors = settings->layout.count > 2 ? settings->layout.count : 0;
     membership_init(c);
     c->driver = driver_new(&c->settings);
     dispatch_init(&c->dispatch, &c->roster,
@@ -59,30 +60,20 @@ void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out
     recovery_begin(c, out);
 }
 
-/* Evaluations shorter than this are cheaper to redo than to journal. */
-#define JOURNAL_FROM_NS INT64_C(100000000)
-/* After one this short the journal, which costs a commit a program, is left again. */
-#define JOURNAL_UNTIL_NS INT64_C(10000000)
-
-/* From then on a later coordinator can go on in the middle of it. */
-static void journal_long_evaluation(struct coordinator *c, int64_t now_ns, struct output *out) {
-    const struct current_evaluation *evaluation = &c->dispatch.evaluation;
-    if (evaluation->running && now_ns - evaluation->started_ns >= JOURNAL_FROM_NS &&
-        !evaluation->request.minibatch)
-        durability_journal_from_now(c, out);
-}
-
 int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) {
     if (now_ns - c->ticked_ns > PAUSE_NS)
         membership_forgive_silence(c, now_ns);
     c->ticked_ns = now_ns;
     membership_ping(c, now_ns, out);
     int code = membership_lose_silent(c, now_ns, out);
-    if (!code && c->phase == PHASE_RUNNING) {
-        journal_long_evaluation(c, now_ns, out);
-        dispatch_wake_idle(&c->dispatch, now_ns, out);
-    }
-    return code;
+    if (code || c->phase != PHASE_RUNNING)
+        return code;
+    const struct current_evaluation *evaluation = &c->dispatch.evaluation;
+    if (evaluation->running && !evaluation->request.minibatch &&
+        now_ns - evaluation->started_ns >= JOURNAL_FROM_NS)
+        recovery_journal_from_now(c, out);
+    dispatch_wake_idle(&c->dispatch, now_ns, out);
+    return 0;
 }
 
 /* ---- what ends a run ---- */
@@ -157,13 +148,6 @@ static int device_failed(struct coordinator *c, uint32_t link, const char *why, 
     return coordinator_lost(c, link, why, now_ns, out);
 }
 
-/* The folder of the shard belongs to a later coordinator, which need not live any more: whatever is
- * started there says so again. */
-static int folder_is_fenced(struct coordinator *c, const char *why) {
-    c->fenced = true;
-    return error_set(ERROR_AGAIN, "%s", why);
-}
-
 /* If something was not available, the worker is restarted and tries again. Any other failure ends
  * the run, since the worker would fail in the same way again; but on another host it may not. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
@@ -174,8 +158,12 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
         return device_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_PLUGIN)
         return plugin_failed(c, link, message->failed.reason, now_ns, out);
-    if (code == ERROR_AGAIN)
-        return folder_is_fenced(c, message->failed.reason);
+    /* The folder of the shard belongs to a later coordinator, which need not live any more:
+     * whatever is started there says so again. */
+    if (code == ERROR_AGAIN) {
+        c->fenced = true;
+        return error_set(code, "%s", message->failed.reason);
+    }
     if (code == ERROR_UNAVAILABLE || c->settings.on_hosts)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,
@@ -205,10 +193,10 @@ void coordinator_dismiss(struct coordinator *c, const char *why, bool again, str
 
 /* ---- messages to their handlers ---- */
 
+/* coordinator_step() has noted that the worker lives. */
 static int on_pong(struct coordinator *c, uint32_t link, const struct message *message,
                    int64_t now_ns, struct output *out) {
-    (void)c, (void)link, (void)message, (void)now_ns,
-        (void)out; /* coordinator_step() has noted it */
+    (void)c, (void)link, (void)message, (void)now_ns, (void)out;
     return 0;
 }
 
@@ -219,7 +207,7 @@ static int on_pong(struct coordinator *c, uint32_t link, const struct message *m
  * program alone. */
 static bool may_run_ahead(struct coordinator *c, int64_t now_ns) {
     if (now_ns - c->dispatch.evaluation.started_ns < JOURNAL_UNTIL_NS)
-        durability_journal_no_more(c);
+        recovery_journal_no_more(c);
     return !c->recovery.journalling || mutant(ROUND_BEFORE_FOLDS);
 }
 
@@ -255,51 +243,34 @@ static int on_folded(struct coordinator *c, uint32_t link, const struct message 
     return 0;
 }
 
-static handler *handler_of_any(enum message_type type) {
-    switch (type) {
-    case MESSAGE_PONG:
-        return on_pong;
-    case MESSAGE_WELCOME:
-        return on_welcome;
-    case MESSAGE_READY:
-        return on_ready;
-    case MESSAGE_REFUSED:
-        return on_refused;
-    case MESSAGE_FAILED:
-        return on_failed;
-    default:
-        return NULL;
-    }
-}
+/* What comes from whom, and who handles it. */
+static const struct {
+    enum message_type type;
+    bool of_shard, of_replica;
+    handler *handle;
+} handlers[] = {
+    {MESSAGE_PONG, true, true, on_pong},
+    {MESSAGE_WELCOME, true, true, on_welcome},
+    {MESSAGE_READY, true, true, on_ready},
+    {MESSAGE_REFUSED, true, true, on_refused},
+    {MESSAGE_FAILED, true, true, on_failed},
+    {MESSAGE_WANT, false, true, on_want},
+    {MESSAGE_FLUSHED, false, true, on_flushed},
+    {MESSAGE_FOLDED, true, false, on_folded},
+    {MESSAGE_RESULT, true, false, on_result},
+    {MESSAGE_SLICE, true, false, on_slice},
+    {MESSAGE_CHECKPOINTED, true, false, on_checkpointed},
+    {MESSAGE_RESTORED, true, false, on_restored},
+    {MESSAGE_HOLDING, true, false, on_holding},
+};
 
-static handler *handler_of_shard(enum message_type type) {
-    switch (type) {
-    case MESSAGE_RESULT:
-        return on_result;
-    case MESSAGE_FOLDED:
-        return on_folded;
-    case MESSAGE_SLICE:
-        return on_slice;
-    case MESSAGE_CHECKPOINTED:
-        return on_checkpointed;
-    case MESSAGE_RESTORED:
-        return on_restored;
-    case MESSAGE_HOLDING:
-        return on_holding;
-    default:
-        return handler_of_any(type);
-    }
-}
-
-static handler *handler_of_replica(enum message_type type) {
-    switch (type) {
-    case MESSAGE_WANT:
-        return on_want;
-    case MESSAGE_FLUSHED:
-        return on_flushed;
-    default:
-        return handler_of_any(type);
-    }
+/* NULL: such a message does not come from this role. */
+static handler *handler_of(enum role role, enum message_type type) {
+    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
+        if (handlers[i].type == type &&
+            (role == ROLE_SHARD ? handlers[i].of_shard : handlers[i].of_replica))
+            return handlers[i].handle;
+    return NULL;
 }
 
 /* A worker that answers in a later epoch obeys another coordinator, which has taken this run over.
@@ -316,8 +287,8 @@ static int fenced(struct coordinator *c, uint64_t epoch) {
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     struct member *worker = &c->roster.members[link];
-    handler *handle = worker->role == ROLE_SHARD ? handler_of_shard(message->type)
-                                                 : handler_of_replica(message->type);
+    handler *handle = handler_of(worker->role, message->type);
+    assert(link < coordinator_links(c));
     if (message->epoch > c->settings.epoch && c->phase < PHASE_STOPPED)
         return fenced(c, message->epoch);
     if (!handle || message->epoch != c->settings.epoch || !worker->connected ||
@@ -330,149 +301,4 @@ int coordinator_step(struct coordinator *c, uint32_t link, const struct message 
     if (code)
         c->phase = PHASE_FAILED;
     return code;
-}
-
-/* ---- answers ---- */
-
-enum coordinator_phase coordinator_phase(const struct coordinator *c) {
-    return c->phase;
-}
-
-bool coordinator_is_fenced(const struct coordinator *c) {
-    return c->fenced;
-}
-
-const struct coordinator_settings *coordinator_settings(const struct coordinator *c) {
-    return &c->settings;
-}
-
-uint32_t coordinator_links(const struct coordinator *c) {
-    return c->settings.shards + c->settings.replicas;
-}
-
-void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *first,
-                       uint64_t *count) {
-    uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    uint64_t start = blocks * index / c->settings.shards * BLOCK_ELEMENTS;
-    uint64_t end = blocks * (index + 1) / c->settings.shards * BLOCK_ELEMENTS;
-    if (end > c->parameters)
-        end = c->parameters;
-    *first = start < end ? start : end;
-    *count = end - *first;
-}
-
-/* Before the first evaluation it is not known how many that will ask for. */
-static uint32_t chunks_asked_for(const struct plan *plan) {
-    return plan->wanted_chunks ? plan->wanted_chunks : plan->chunks;
-}
-
-struct coordinator_view coordinator_view(const struct coordinator *c) {
-    const struct lbfgs *o = &c->driver->optimizer.lbfgs;
-    struct coordinator_view view = {
-        .phase = c->phase,
-        .reason = o->reason,
-        .attempt = c->roster.attempt,
-        .ticked_ns = c->ticked_ns,
-        .parameters = c->parameters,
-        .evaluations = c->dispatch.evaluations,
-        .rounds = o->rounds,
-        .backup_copies = c->dispatch.backup_copies,
-        .stale = c->stale + c->dispatch.stale,
-        .durable = c->recovery.durable_count > 0,
-        .durable_step = c->recovery.durable[0].step,
-        .evaluation = {.number = c->dispatch.evaluation.number,
-                       .running = c->dispatch.evaluation.running,
-                       .started_ns = c->dispatch.evaluation.started_ns,
-                       .chunks = chunks_asked_for(&c->dispatch.plan),
-                       .counted = c->dispatch.plan.counted_chunks},
-        .started = o->started,
-        .step = o->step,
-        .loss = o->loss,
-        .gradient_max = o->gradient_max,
-        .holdout = o->holdout,
-        .norms = o->norms,
-        .l1 = o->settings.l1,
-        .l2 = c->settings.l2_shown,
-        .nonzero = o->nonzero,
-        .gap_bound = o->gap_bound,
-        .fall = lbfgs_fall(o),
-        .answer = lbfgs_answer(o),
-        .gradient_tolerance = o->settings.gradient_tolerance,
-        .steps_max = o->settings.steps_max,
-        .preconditioner = o->preconditioner,
-        .downpour = downpour_view(&c->driver->optimizer.downpour),
-    };
-    memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);
-    return view;
-}
-
-struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link) {
-    const struct member *member = &c->roster.members[link];
-    struct worker_view view = {
-        .role = member->role,
-        .index = member->index,
-        .incarnation = member->incarnation,
-        .connected = member->connected,
-        .welcomed = member->welcomed,
-        .ready = member->ready,
-        .restarts = member->restarts,
-        .pid = member->pid,
-        .threads = member->threads,
-        .device = member->device,
-        .host = member->host,
-    };
-    if (member->role == ROLE_REPLICA) {
-        const struct workload *workload = workload_of(&c->dispatch, link);
-        view.portions = workload->portions;
-        view.chunks = workload->chunks;
-        view.chunks_per_ns = workload->chunks_per_ns;
-    }
-    return view;
-}
-
-/* ---- chunks ---- */
-
-static void view_counted(const struct plan *plan, struct chunk_view *chunks) {
-    for (uint32_t i = 0; i < plan->chunks; i++) {
-        bool counted = plan_is_counted(plan, (struct run){.first = i, .count = 1});
-        chunks[i] = counted ? (struct chunk_view){CHUNK_COUNTED, plan->by[i]}
-                            : (struct chunk_view){CHUNK_WAITING, -1};
-    }
-}
-
-/* Of chunks with a backup copy, the replica that had them first is named. */
-static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
-    for (uint32_t i = portion->run.first; i < portion->run.first + portion->run.count; i++) {
-        if (chunks[i].state == CHUNK_COUNTED)
-            continue;
-        if (portion->backed_up)
-            chunks[i] = (struct chunk_view){CHUNK_BACKED_UP, replica};
-        else if (chunks[i].state == CHUNK_WAITING)
-            chunks[i] = (struct chunk_view){CHUNK_RUNNING, replica};
-    }
-}
-
-/* Copies those that the evaluation asks for. */
-static void pick(const struct evaluation_parts *parts, const struct chunk_view *all,
-                 struct chunk_view *chunks) {
-    for (uint32_t i = 0; i < parts->count; i++) {
-        memcpy(chunks, all + parts->items[i].first, parts->items[i].count * sizeof *chunks);
-        chunks += parts->items[i].count;
-    }
-}
-
-void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) {
-    const struct plan *plan = &c->dispatch.plan;
-    struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
-    view_counted(plan, all);
-    for (uint32_t i = 0; i < c->settings.replicas; i++) {
-        const struct workload *workload = &c->dispatch.workloads[i];
-        for (uint32_t j = 0; j < workload->dispatched_count; j++)
-            view_portion(&workload->dispatched[j], (int)i, all);
-    }
-    if (plan->wanted_chunks)
-        pick(&plan->wanted, all, chunks);
-    else
-        memcpy(chunks, all, plan->chunks * sizeof *chunks);
-    free(all);
 }

@@ -29,7 +29,7 @@ const char *live_phase(enum coordinator_phase phase) {
         return "setting up";
     case PHASE_RUNNING:
         return "running";
-    case PHASE_SEALING:
+    case PHASE_FINAL_CHECKPOINT:
         return "making the last step durable";
     case PHASE_READING:
     case PHASE_READ:

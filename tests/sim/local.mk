@@ -9,7 +9,7 @@ libsimulated_a_SOURCES = \
 	coordinator/dispatch/round.c \
 	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
-	coordinator/driver.c coordinator/driver_read.c \
+	coordinator/machine/view.c coordinator/driver.c coordinator/driver_read.c \
 	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/host.c shard/pass_plan.c \
 	shard/programs.c shard/registers.c shard/saving.c shard/scaling.c shard/setup.c shard/shard.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c

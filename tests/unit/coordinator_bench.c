@@ -253,7 +253,7 @@ void bench_checkpointed(struct fixture *f, uint32_t shard, uint64_t digest) {
     struct message message = {.type = MESSAGE_CHECKPOINTED};
     message.checkpointed =
         (struct message_checkpointed){.attempt = coordinator_view(f->coordinator).attempt,
-                                      .step = f->coordinator->recovery.sealing.step,
+                                      .step = f->coordinator->recovery.pending.step,
                                       .digest = digest};
     assert_int_equal(bench_feed(f, shard, message), 0);
 }

@@ -286,7 +286,7 @@ static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) 
     bench_finish_first(f, 1, 0.5);
     output_clear(&f->out);
     coordinator_stop(f->coordinator, REASON_CANCELLED, 0, &f->out);
-    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SEALING);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_FINAL_CHECKPOINT);
     assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_CHECKPOINT), 1);
     bench_checkpointed(f, SHARD_0, 1);
     bench_checkpointed(f, SHARD_1, 2);

@@ -1,0 +1,140 @@
+/* Answers to questions about the run: copies, so that no caller sees into the machine. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "coordinator/driver.h"
+#include "coordinator/machine/machine.h"
+
+enum coordinator_phase coordinator_phase(const struct coordinator *c) {
+    return c->phase;
+}
+
+bool coordinator_is_fenced(const struct coordinator *c) {
+    return c->fenced;
+}
+
+const struct coordinator_settings *coordinator_settings(const struct coordinator *c) {
+    return &c->settings;
+}
+
+uint32_t coordinator_links(const struct coordinator *c) {
+    return c->settings.shards + c->settings.replicas;
+}
+
+void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *first,
+                       uint64_t *count) {
+    assert(index < c->settings.shards);
+    uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    uint64_t start = blocks * index / c->settings.shards * BLOCK_ELEMENTS;
+    uint64_t end = blocks * (index + 1) / c->settings.shards * BLOCK_ELEMENTS;
+    if (end > c->parameters)
+        end = c->parameters;
+    *first = start < end ? start : end;
+    *count = end - *first;
+}
+
+struct coordinator_view coordinator_view(const struct coordinator *c) {
+    const struct lbfgs *o = &c->driver->optimizer.lbfgs;
+    const struct plan *plan = &c->dispatch.plan;
+    struct coordinator_view view = {
+        .phase = c->phase,
+        .reason = o->reason,
+        .attempt = c->roster.attempt,
+        .ticked_ns = c->ticked_ns,
+        .parameters = c->parameters,
+        .evaluations = c->dispatch.evaluations,
+        .rounds = o->rounds,
+        .backup_copies = c->dispatch.backup_copies,
+        .stale = c->stale + c->dispatch.stale,
+        .durable = c->recovery.durable_count > 0,
+        .durable_step = c->recovery.durable[0].step,
+        .evaluation = {.number = c->dispatch.evaluation.number,
+                       .running = c->dispatch.evaluation.running,
+                       .started_ns = c->dispatch.evaluation.started_ns,
+                       /* before the first one it is not known how many it will ask for */
+                       .chunks = plan->wanted_chunks ? plan->wanted_chunks : plan->chunks,
+                       .counted = plan->counted_chunks},
+        .started = o->started,
+        .step = o->step,
+        .loss = o->loss,
+        .gradient_max = o->gradient_max,
+        .holdout = o->holdout,
+        .norms = o->norms,
+        .l1 = o->settings.l1,
+        .l2 = c->settings.l2_shown,
+        .nonzero = o->nonzero,
+        .gap_bound = o->gap_bound,
+        .fall = lbfgs_fall(o),
+        .answer = lbfgs_answer(o),
+        .gradient_tolerance = o->settings.gradient_tolerance,
+        .steps_max = o->settings.steps_max,
+        .preconditioner = o->preconditioner,
+        .downpour = downpour_view(&c->driver->optimizer.downpour),
+    };
+    memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);
+    return view;
+}
+
+struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link) {
+    assert(link < coordinator_links(c));
+    const struct member *member = &c->roster.members[link];
+    struct worker_view view = {
+        .role = member->role,
+        .index = member->index,
+        .incarnation = member->incarnation,
+        .connected = member->connected,
+        .welcomed = member->welcomed,
+        .ready = member->ready,
+        .restarts = member->restarts,
+        .pid = member->pid,
+        .threads = member->threads,
+        .device = member->device,
+        .host = member->host,
+    };
+    if (member->role == ROLE_REPLICA) {
+        const struct workload *workload = workload_of(&c->dispatch, link);
+        view.portions = workload->portions;
+        view.chunks = workload->chunks;
+        view.chunks_per_ns = workload->chunks_per_ns;
+    }
+    return view;
+}
+
+/* ---- chunks ---- */
+
+/* Of chunks with a backup copy, the replica that had them first is named. */
+static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
+    for (uint32_t i = portion->run.first; i < portion->run.first + portion->run.count; i++) {
+        if (chunks[i].state == CHUNK_COUNTED)
+            continue;
+        if (portion->backed_up)
+            chunks[i] = (struct chunk_view){CHUNK_BACKED_UP, replica};
+        else if (chunks[i].state == CHUNK_WAITING)
+            chunks[i] = (struct chunk_view){CHUNK_RUNNING, replica};
+    }
+}
+
+void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) {
+    const struct plan *plan = &c->dispatch.plan;
+    struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
+    for (uint32_t i = 0; i < plan->chunks; i++) {
+        bool counted = plan_is_counted(plan, (struct run){.first = i, .count = 1});
+        all[i] = counted ? (struct chunk_view){CHUNK_COUNTED, plan->by[i]}
+                         : (struct chunk_view){CHUNK_WAITING, -1};
+    }
+    for (uint32_t i = 0; i < c->settings.replicas; i++) {
+        const struct workload *workload = &c->dispatch.workloads[i];
+        for (uint32_t j = 0; j < workload->dispatched_count; j++)
+            view_portion(&workload->dispatched[j], (int)i, all);
+    }
+    if (!plan->wanted_chunks)
+        memcpy(chunks, all, plan->chunks * sizeof *chunks);
+    for (uint32_t i = 0; plan->wanted_chunks && i < plan->wanted.count; i++) {
+        const struct evaluation_part *part = &plan->wanted.items[i];
+        memcpy(chunks, all + part->first, part->count * sizeof *chunks);
+        chunks += part->count;
+    }
+    free(all);
+}
