@@ -385,6 +385,7 @@ static void downpour_serialize(struct codec *codec, void *row) {
         serialize_u64(codec, &d->best_epoch);
     serialize_held(codec, &d->best);
     serialize_bool(codec, &d->at_best);
+    serialize_fails_if(codec, stage != DOWNPOUR_OVER && !d->settings.epochs);
 }
 
 const struct optimizer_row downpour_row = {

@@ -25,6 +25,7 @@ static void fire(struct lbfgs *o, enum safeguard safeguard) {
 /* ---- requests ---- */
 
 static enum optimizer_want finish(struct lbfgs *o, enum reason reason, struct bytes *program) {
+    assert(reason != REASON_NONE && reason < REASONS);
     programs_acceptance(o, program);
     o->reason = reason;
     return OPTIMIZER_FINISH;
@@ -44,6 +45,7 @@ static enum optimizer_want search_along(struct lbfgs *o, double first_step, stru
 
 /* The negative gradient, with a first step of length 1 at most: no curvature is known. */
 static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && o->gradient_square >= 0);
     pairs_reset(&o->history, false);
     o->steepest = true;
     programs_acceptance(o, program);
@@ -76,6 +78,7 @@ static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
 
 /* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
 static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program) {
+    assert(!o->refreshing && isfinite(o->mean_loss));
     programs_measures(o, program);
     o->measuring = MEASURING_TRIAL;
     o->rounds++;
@@ -84,6 +87,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program)
 
 /* Round B: accept, form the direction, measure its slope. */
 static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *program) {
+    assert(o->started);
     o->steepest = false;
     programs_acceptance(o, program);
     programs_direction(o, program);
@@ -98,6 +102,7 @@ static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *prog
 /* The evaluation finds its point in t. Nothing is counted before the factor is there: a checkpoint
  * that is taken meanwhile begins the same refresh again. */
 static enum optimizer_want refresh(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && o->settings.preconditioner.form != PRECONDITION_NONE);
     o->refreshing = true;
     programs_acceptance(o, program);
     program_return(program);
@@ -116,6 +121,7 @@ static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
 /* Products with the old P are of no use with the new one: the pairs go. */
 static void take_factor(struct lbfgs *o, double added) {
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
+    assert(o->refreshing && !(added < 0));
     o->refreshing = false;
     if (added > 0)
         fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
@@ -217,6 +223,7 @@ static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
 /* What follows an accepted point. */
 static enum optimizer_want leave(struct lbfgs *o, struct bytes *program) {
     enum reason reason = reason_to_end(o);
+    assert(o->started && o->reason == REASON_NONE);
     if (reason)
         return finish(o, reason, program);
     if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
@@ -228,6 +235,7 @@ static enum optimizer_want leave(struct lbfgs *o, struct bytes *program) {
  * is the one just before, the next program, which leaves it, must put it into register best. */
 static void judge_on_holdout(struct lbfgs *o) {
     bool first = o->step == 0;
+    assert(o->settings.patience && o->best.step <= o->step);
     o->holdout = o->trial_holdout;
     if (first || o->holdout.loss < o->best.holdout.loss)
         o->best = (struct optimizer_point){.step = o->step,
@@ -243,6 +251,7 @@ static void judge_on_holdout(struct lbfgs *o) {
 
 static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
                                     struct bytes *program) {
+    assert(isfinite(m->loss) && !o->accepted);
     if (m->products)
         accept_pair(o, m);
     if (o->started) {

@@ -1,5 +1,6 @@
 #include "optimizer/lbfgs.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ void programs_gradient(const struct lbfgs *o, struct bytes *program) {
 }
 
 void programs_newton(const struct lbfgs *o, struct bytes *program) {
+    assert(o->history.preconditioned);
     add_preconditioned(o, program, REGISTER_T, REGISTER_G);
 }
 
@@ -96,6 +98,7 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
     if (o->history.preconditioned && o->unconditioned)
         add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
     o->unconditioned = false;
+    assert(!o->steepest || !o->history.pairs); /* d is −g then */
     if (o->settings.l1 > 0 && !forgotten)
         add_pseudo_gradient(o, program, REGISTER_QG, REGISTER_X, REGISTER_G);
     struct operation operation = {.code = OPERATION_DIRECTION,
@@ -140,6 +143,7 @@ static void add_mask(const struct lbfgs *o, struct bytes *program, uint8_t x) {
 
 void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g) {
     bool conditioned = o->history.preconditioned;
+    assert(o->history.candidate < o->history.memory + 2);
     program_add(program, &(struct operation){.code = OPERATION_PAIR,
                                              .slot = o->history.candidate,
                                              .a = REGISTER_T,
@@ -219,6 +223,7 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
 
 void programs_measures(const struct lbfgs *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
+    assert(o->data.weight_sum > 0);
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
     program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
                                              .a = REGISTER_H,
@@ -273,6 +278,7 @@ static void read_orthant_measures(const struct lbfgs *o, const double *scalars,
 
 static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
     struct tensor_norms norms = {.count = tensors};
+    assert(tensors <= TENSORS_MAX);
     for (uint32_t i = 0; i < tensors; i++) {
         norms.point[i] = sqrt(squares[i]);
         norms.gradient[i] = sqrt(squares[tensors + i]);
@@ -281,6 +287,7 @@ static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
 }
 
 struct measured programs_measured(const struct lbfgs *o, const double *scalars) {
+    assert(isfinite(o->mean_loss)); /* else nothing was measured */
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
     struct measured measured = {.loss = loss,
                                 .slope = scalars[MEASURED_SLOPE],

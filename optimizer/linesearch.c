@@ -1,5 +1,6 @@
 #include "optimizer/linesearch.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define SUFFICIENT_DECREASE 1e-4 /* c₁ */
@@ -16,6 +17,7 @@
 
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
                       double step, bool unscaled) {
+    assert(slope <= 0 && step > 0 && noise >= 0);
     struct linesearch_point start = {.step = 0, .value = value, .slope = slope};
     *search = (struct linesearch){
         .step = step,
@@ -182,6 +184,7 @@ static void bounds_update(struct linesearch *search, double step) {
     if (search->bracketed) {
         search->lower = fmin(best, other);
         search->upper = fmax(best, other);
+        assert(search->lower <= search->upper);
     } else {
         search->lower = step + EXTRAPOLATION_LEAST * (step - best);
         search->upper = step + EXTRAPOLATION_MOST * (step - best);
@@ -216,6 +219,7 @@ static enum linesearch_answer give_up(struct linesearch *search, double trial_st
 /* To a share of the way from the best point to the trial. */
 static enum linesearch_answer shrink(struct linesearch *search, double share) {
     double reach = search->step - search->best.step;
+    assert(share > 0 && share < 1);
     if (reach == 0 || search->trials >= LINESEARCH_TRIALS_MAX)
         return give_up(search, search->step);
     search->step_max = search->best.step + reach / 2;
@@ -225,6 +229,7 @@ static enum linesearch_answer shrink(struct linesearch *search, double share) {
 }
 
 enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope) {
+    assert(search->trials < LINESEARCH_TRIALS_MAX || search->last_chance);
     search->trials++;
     if (!isfinite(value) || !isfinite(slope))
         return shrink(search, SHRINK);
@@ -259,6 +264,7 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
     bounds_update(search, step);
     if (interval_exhausted(search, step) || search->trials >= LINESEARCH_TRIALS_MAX)
         return give_up(search, trial.step);
+    assert(!search->bracketed || (search->lower < step && step < search->upper));
     search->step = step;
     return LINESEARCH_TRY;
 }
@@ -278,19 +284,17 @@ enum linesearch_answer linesearch_refused(struct linesearch *search, double boun
     return shrink(search, fmax(SHRINK, fmin(share, SHRINK_LEAST)));
 }
 
-#define ORTHANT_SUFFICIENT_DECREASE 1e-4
-#define ORTHANT_SHRINK_LEAST 0.5 /* of a step, from one trial to the next */
-#define SHRINK_MOST 0.1
 #define TRIALS_MAX 30
 #define COSINE_LEAST 1e-10 /* of s and y */
 
-/* A share of the step, between SHRINK_MOST and ORTHANT_SHRINK_LEAST. `expected` is what the slope
+/* A share of the step, between SHRINK and SHRINK_LEAST. `expected` is what the slope
  * promised for it, below 0. */
 static double share_left(double change, double expected) {
+    assert(expected <= 0);
     if (change <= expected)
-        return ORTHANT_SHRINK_LEAST;
+        return SHRINK_LEAST;
     double share = -expected / (2 * (change - expected));
-    return fmax(SHRINK_MOST, fmin(ORTHANT_SHRINK_LEAST, share));
+    return fmax(SHRINK, fmin(SHRINK_LEAST, share));
 }
 
 enum linesearch_answer orthant_search_next(struct linesearch *search,
@@ -300,11 +304,11 @@ enum linesearch_answer orthant_search_next(struct linesearch *search,
     search->trials++;
     if (fabs(change) <= search->noise)
         change = (trial->falls + trial->ends) / 2;
-    if (finite && trial->falls < 0 && change <= ORTHANT_SUFFICIENT_DECREASE * trial->falls)
+    if (finite && trial->falls < 0 && change <= SUFFICIENT_DECREASE * trial->falls)
         return LINESEARCH_ACCEPT;
     if (search->trials >= TRIALS_MAX)
         return LINESEARCH_FAIL;
-    search->step *= finite ? share_left(change, search->slope0 * search->step) : SHRINK_MOST;
+    search->step *= finite ? share_left(change, search->slope0 * search->step) : SHRINK;
     return LINESEARCH_TRY;
 }
 

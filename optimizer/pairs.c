@@ -1,5 +1,6 @@
 #include "optimizer/pairs.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #define CONDITION_LEAST 1e-8
 
 void pairs_init(struct pairs *history, uint32_t memory) {
+    assert(memory >= 1 && memory <= HISTORY_MAX);
     memset(history, 0, sizeof *history);
     history->memory = memory;
     history->gamma = 1;
@@ -23,6 +25,7 @@ void pairs_reset(struct pairs *history, bool preconditioned) {
 }
 
 static void drop_oldest(struct pairs *history) {
+    assert(history->pairs > 0);
     history->pairs--;
     memmove(history->slot, history->slot + 1, history->pairs * sizeof history->slot[0]);
 }
@@ -37,6 +40,7 @@ static bool slot_in_use(const struct pairs *history, uint16_t slot) {
 /* The next slot round the ring that holds no pair: the one written longest ago. */
 static uint16_t free_slot(const struct pairs *history, uint16_t after) {
     uint16_t slots = (uint16_t)(history->memory + 2);
+    assert(history->pairs < slots); /* so there is one */
     uint16_t slot = after;
     do
         slot = (uint16_t)((slot + 1) % slots);
@@ -48,6 +52,8 @@ void pairs_accept(struct pairs *history, const struct pairs_products *products, 
                   uint64_t step) {
     uint16_t new_slot = history->candidate;
     uint32_t pairs = history->pairs;
+    assert(pairs <= history->memory && new_slot < history->memory + 2);
+    assert(!slot_in_use(history, new_slot));
     for (uint32_t i = 0; i <= pairs; i++) {
         uint16_t slot = i < pairs ? history->slot[i] : new_slot;
         history->sg[slot] = products[i].sh;
@@ -67,12 +73,14 @@ void pairs_accept(struct pairs *history, const struct pairs_products *products, 
     history->slot[history->pairs++] = new_slot;
     history->serial[new_slot] = step;
     history->candidate = free_slot(history, new_slot);
+    assert(history->pairs <= history->memory && !slot_in_use(history, history->candidate));
 }
 
 /* 1/√(s_i·y_i) for each pair. */
 static void scales(const struct pairs *history, double *scale) {
     for (uint32_t i = 0; i < history->pairs; i++) {
         uint16_t slot = history->slot[i];
+        assert(history->sy[slot][slot] > 0); /* pairs without curvature are not kept */
         scale[i] = 1 / sqrt(history->sy[slot][slot]);
     }
 }
@@ -97,6 +105,7 @@ uint32_t pairs_condition(struct pairs *history) {
     double *r = scaled_triangle(history, scale);
     /* The triangle without its oldest pairs is its lower right corner. */
     uint32_t dropped = n - (uint32_t)dense_upper_corner(n, r, n, CONDITION_LEAST);
+    assert(dropped <= n);
     for (uint32_t i = 0; i < dropped; i++)
         drop_oldest(history);
     free(r);

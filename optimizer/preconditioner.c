@@ -1,5 +1,6 @@
 #include "optimizer/preconditioner.h"
 
+#include <assert.h>
 #include <math.h>
 
 #define SAMPLE_GROWTH 4
@@ -53,6 +54,7 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                             const struct preconditioner_settings *s) {
     uint64_t sample = preconditioner_sample(p, s);
+    assert(sample > 0 && s->rows > 0);
     double score = p->found.score;
     if (!(score > 0))
         score = s->trace_first * (double)s->rows * (double)s->columns;
@@ -81,6 +83,7 @@ static void begin_anew(struct preconditioner *p, const struct preconditioner_set
 
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
                               double loss, const struct curvature_found *found) {
+    assert(isfinite(found->score)); /* else there is no factor */
     begin_anew(p, s, loss);
     p->found = *found;
     p->in_force = true;
@@ -91,6 +94,7 @@ void preconditioner_refreshed(struct preconditioner *p, const struct preconditio
 void preconditioner_failed(struct preconditioner *p) {
     p->in_force = false;
     p->failures++;
+    assert(p->failures <= FAILURES_MAX);
     p->steps = p->passes = 0;
 }
 

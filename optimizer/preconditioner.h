@@ -14,9 +14,9 @@
  * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
  * If the second derivatives are constant the first refresh takes all rows and is the only one.
  *
- * Rows are drawn by leverage: row i with chance min(1, floor + rate·h_i·leverage_i), where h_i is
+ * Rows are sampled by leverage: row i with chance min(1, floor + rate·h_i·leverage_i), where h_i is
  * the trace of its second derivatives by the margins; objective/objective.h has the formulae. A
- * drawn row weighs 1/chance.
+ * sampled row weighs 1/chance.
  *
  * The struct is plain data, and changes only where an accepted point, a refresh or a failure is
  * reported: it is stored and resumed with the optimizer. */
@@ -42,7 +42,7 @@ struct preconditioner_settings {
 
 /* What an evaluation of the curvature found. A score that is not a number: there are no sums. */
 struct curvature_found {
-    double rows;  /* that were drawn */
+    double rows;  /* that were sampled */
     double terms; /* that these added to the Hessian */
     double score; /* Σ h_i·leverage_i over all rows */
 };
@@ -64,7 +64,7 @@ struct preconditioner {
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss);
 
-/* The refresh that is due: rows aimed at, and how they are drawn. */
+/* The refresh that is due: rows aimed at, and how they are sampled. */
 uint64_t preconditioner_sample(const struct preconditioner *p,
                                const struct preconditioner_settings *s);
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
@@ -79,7 +79,7 @@ void preconditioner_stepped(struct preconditioner *p, uint64_t passes);
 
 /* A refresh at a point with loss F found this, and its factor is in force. */
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
-                              double loss, const struct curvature_found *drawn);
+                              double loss, const struct curvature_found *found);
 
 /* A refresh at a point with loss F gave no factor. */
 void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,
