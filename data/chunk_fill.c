@@ -1,5 +1,6 @@
 #include "data/merge.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,6 +246,7 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
         put += gathered.count;
         put_gathered(filler, &gathered);
     }
+    assert(put == chunk->values); /* what the plan counted is what came */
 }
 
 /* ---- dense rows ---- */
@@ -353,18 +355,20 @@ static struct chunk_arrays arrays_of_window(const struct scatter *at) {
     return arrays_at(at->window->data + chunk->offset, chunk, plan->dense);
 }
 
-void chunk_window_count(const struct chunk_source *source, const struct chunk_window *window,
-                        uint32_t block) {
+void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *source,
+                        const struct chunk_window *window, uint32_t block) {
+    (void)buffer;
     for (struct scatter at = scatter_of(source, window, block); find_scattered(&at);
          next_scattered(&at))
         arrays_of_window(&at).start[at.place % SET_BLOCK_ROWS + 1] = (uint32_t)chunk_plan_values(
             source->plan, source->columns, source->split, at.walk.pack, &at.walk.rows, at.walk.row);
 }
 
-void chunk_window_start(const struct chunk_source *source, const struct chunk_window *window,
-                        uint32_t number) {
+void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *source,
+                        const struct chunk_window *window, uint32_t number) {
     const struct set_chunk *chunk = &source->plan->chunk[number];
     uint32_t *start = arrays_at(window->data + chunk->offset, chunk, false).start;
+    (void)buffer;
     for (uint32_t row = 0; row < chunk->rows; row++)
         start[row + 1] += start[row];
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/container.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,6 +34,7 @@ int container_create(struct container_writer *writer, const struct container_kin
 
 uint64_t container_reserve(struct container_writer *writer, uint64_t length) {
     uint64_t offset = writer->end;
+    assert(offset % CONTAINER_ALIGNMENT == 0 && length <= UINT64_MAX / 2 - offset);
     writer->end = align_up(offset + length);
     return offset;
 }
@@ -62,6 +64,7 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
 
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length) {
+    assert(number < CONTAINER_SECTIONS);
     uint64_t offset = container_reserve(writer, length);
     writer->header.section[number] = (struct section){offset, length, hash64(data, length)};
     return container_write(writer, offset, data, length);
@@ -116,6 +119,7 @@ int container_room(struct container_writer *writer, size_t length, struct contai
 }
 
 void container_keep(struct container_writer *writer, unsigned number, struct container_room *room) {
+    assert(number < CONTAINER_SECTIONS && room->mapping);
     room->section.checksum = hash64(room->data, room->section.length);
     writer->header.section[number] = room->section;
     container_forget(room);
@@ -216,6 +220,7 @@ void container_close(struct container *container) {
 }
 
 const void *container_get(const struct container *container, unsigned number, size_t *length) {
+    assert(number < CONTAINER_SECTIONS);
     const struct section *section = &container->header->section[number];
     *length = section->length;
     return section->length ? container->data + section->offset : NULL;

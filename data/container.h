@@ -3,6 +3,7 @@
 #ifndef DML_DATA_CONTAINER_H
 #define DML_DATA_CONTAINER_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ static inline uint64_t align_up(uint64_t offset) {
  */
 static inline uint64_t container_place(uint64_t *at, uint64_t bytes) {
     uint64_t here = *at;
+    assert(here % CONTAINER_ALIGNMENT == 0);
     *at = align_up(here + bytes);
     return here;
 }

@@ -334,20 +334,13 @@ struct chunk_window {
     uint8_t *data; /* where a chunk of offset 0 would be; the window's chunks are zeroed */
 };
 
-/* Each of these is done for all blocks of the part, or all chunks of the window, before the next;
- * by many threads at once, if each takes other blocks or chunks. The first two are for sparse rows
- * alone. */
-
-/* Notes how many values the rows of a block have that go to the window. */
-void chunk_window_count(const struct chunk_source *source, const struct chunk_window *window,
-                        uint32_t block);
-
-/* Makes of that where the rows of a chunk begin. */
-void chunk_window_start(const struct chunk_source *source, const struct chunk_window *window,
-                        uint32_t number);
-
-/* Puts the rows of a block that go to the window to their places. */
-void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
-                       const struct chunk_window *window, uint32_t block);
+/* The stages of filling a window: each is done for all blocks of the part, or all chunks of the
+ * window, before the next; by many threads at once, as each takes other blocks or chunks. The first
+ * two are for sparse rows alone. */
+typedef void chunk_window_stage(struct chunk_buffer *buffer, const struct chunk_source *source,
+                                const struct chunk_window *window, uint32_t item);
+chunk_window_stage chunk_window_count; /* block: notes how many values each of its rows here has */
+chunk_window_stage chunk_window_start; /* chunk: makes of that where its rows begin */
+chunk_window_stage chunk_window_fill;  /* block: puts its rows that go here to their places */
 
 #endif

@@ -1,6 +1,7 @@
 /* The file of a pack: rows laid out as its blocks, opened, and handed out as the text had them. */
 #include "data/pack_file.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,8 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
                      uint8_t *data) {
     const struct source_rows *rows = content->rows;
     struct pack_block_layout layout = pack_block_layout(block);
+    assert(layout.bytes == block->bytes && block->rows == rows->count);
+    assert(!block->dense || content->alike);
     if (!block->dense)
         put_features(content, data, &layout);
     put_values(block, &layout, rows->value, data);

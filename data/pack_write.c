@@ -1,5 +1,6 @@
 /* Writes a pack while its source is read: block by block, then the sections that need all rows. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +115,8 @@ static void append_block(struct pack_writer *writer, struct pending_block *pendi
     struct pack_block *block = &pending->block;
     block->bytes = pack_block_layout(block).bytes;
     block->offset = container_reserve(&writer->container, block->bytes);
-    pthread_mutex_lock(&writer->mutex);
+    assert(block->first_row == writer->facts.rows);
+    pthread_mutex_lock(&writer->mutex); /* finish_rows() of a block before may be at the list */
     bytes_append(&writer->blocks, block, sizeof *block);
     pthread_mutex_unlock(&writer->mutex);
     pending->number = writer->facts.blocks++;

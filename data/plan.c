@@ -1,4 +1,5 @@
 /* Decides how rows are stored and where chunks begin. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -235,6 +236,7 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     if (!code)
         cut_part(&cutter, &plan->held, split);
     plan->held_chunks = plan->chunks - trained_chunks;
+    assert(code || cutter.next_row == plan->held.rows);
     return code;
 }
 

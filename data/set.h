@@ -1,5 +1,20 @@
 /* The data set of a run: its packs merged into one numbered set of chunks.
  *
+ * data/ turns files into packs, and packs into sets. It knows base/ and exact sums of numeric/, and
+ * nothing of objectives, models and runs. The way of a row from its file to a chunk is in seven
+ * files:
+ *
+ *   source.c      threads read blocks of a file; their rows are handed out in its order
+ *   csv.c         a line becomes a row of a batch (format.c: LIBSVM; array_reader.c: arrays)
+ *   pack_write.c  the ids of the row's features get the numbers of the pack
+ *   pack_file.c   the rows of a batch become a block of the pack, and come back from there
+ *   columns.c     the features of all packs become columns of the set
+ *   chunk_fill.c  the row, its columns sorted, goes to its place in a chunk
+ *   set.c         the chunk is verified and handed to whoever computes
+ *
+ * merge.h says what set_write.c decides between packs and chunks: which rows are trained on
+ * (split.c), columns, labels, weights and where chunks begin (plan.c).
+ *
  * Features are numbered by falling floor(log2(count)), then by first appearance in the order of
  * files, rows and positions; within a row they are sorted. A chunk is a block of consecutive rows:
  * the atom of work. Chunks depend on the data alone. One file or the same rows in many give the

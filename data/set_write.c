@@ -1,5 +1,6 @@
 /* Writes a set: chunks are made by all threads, and counted in their order. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,49 +56,24 @@ static uint64_t window_bytes(void) {
     return share < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : share;
 }
 
-/* The end of the window that begins with chunk `first`: a chunk at least, and no more than `bytes`
- * of them. */
-static uint32_t window_end(const struct chunk_plan *plan, uint32_t first, uint64_t bytes) {
-    uint32_t end = first + 1;
-    uint64_t filled = plan->chunk[first].bytes;
-    while (end < chunk_plan_trained(plan) && filled + plan->chunk[end].bytes <= bytes)
-        filled += plan->chunk[end++].bytes;
-    return end;
-}
-
-/* A stage of the work: all threads take items until there are no more. */
+/* A stage of the work: all threads take items until there are no more. The items of a stage write
+ * to different places, so nothing else is shared; the end of threads_run() parts the stages, as
+ * each reads what the one before wrote. */
 struct window_stage {
     const struct chunk_source *source;
     const struct chunk_window *window;
-    void (*work)(struct window_stage *stage, struct chunk_buffer *buffer, uint32_t item);
+    chunk_window_stage *work;
     uint32_t end;
     _Atomic uint32_t next;
 };
 
-static void count_window_block(struct window_stage *stage, struct chunk_buffer *buffer,
-                               uint32_t block) {
-    (void)buffer;
-    chunk_window_count(stage->source, stage->window, block);
-}
-
-static void start_window_chunk(struct window_stage *stage, struct chunk_buffer *buffer,
-                               uint32_t chunk) {
-    (void)buffer;
-    chunk_window_start(stage->source, stage->window, chunk);
-}
-
-static void fill_window_block(struct window_stage *stage, struct chunk_buffer *buffer,
-                              uint32_t block) {
-    chunk_window_fill(buffer, stage->source, stage->window, block);
-}
-
-static void *take_part(void *context) {
+static void *run_window_stage(void *context) {
     struct window_stage *stage = context;
     struct chunk_buffer buffer;
     chunk_buffer_init(&buffer);
     uint32_t item;
     while ((item = atomic_fetch_add(&stage->next, 1)) < stage->end)
-        stage->work(stage, &buffer, item);
+        stage->work(&buffer, stage->source, stage->window, item);
     chunk_buffer_release(&buffer);
     return NULL;
 }
@@ -106,14 +82,14 @@ static void *take_part(void *context) {
 static void window_fill(const struct chunk_source *source, const struct chunk_window *window,
                         unsigned threads) {
     uint32_t blocks = source->plan->trained.blocks;
-    struct window_stage count = {source, window, count_window_block, blocks, 0},
-                        start = {source, window, start_window_chunk, window->end, window->first},
-                        fill = {source, window, fill_window_block, blocks, 0};
+    struct window_stage count = {source, window, chunk_window_count, blocks, 0},
+                        start = {source, window, chunk_window_start, window->end, window->first},
+                        fill = {source, window, chunk_window_fill, blocks, 0};
     if (!source->plan->dense) {
-        threads_run(threads, take_part, &count);
-        threads_run(threads, take_part, &start);
+        threads_run(threads, run_window_stage, &count);
+        threads_run(threads, run_window_stage, &start);
     }
-    threads_run(threads, take_part, &fill);
+    threads_run(threads, run_window_stage, &fill);
 }
 
 /* ---- chunks ---- */
@@ -185,15 +161,6 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
         sum_sparse(sum, feature, value, chunk->type, chunk->values);
 }
 
-static bool take_chunk(struct set_writer *writer, uint32_t *number) {
-    pthread_mutex_lock(&writer->mutex);
-    bool there = !writer->code && writer->next_chunk < writer->chunks_end;
-    if (there)
-        *number = writer->next_chunk++;
-    pthread_mutex_unlock(&writer->mutex);
-    return there;
-}
-
 /* Waits until all chunks before this one are summed. The chunk before always has a thread that
  * works on it, as chunks are taken in order: nobody waits for ever. */
 static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t *data, int code) {
@@ -205,6 +172,7 @@ static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t 
         writer->text = memory_copy_string(error_text());
     }
     error_clear();
+    assert(writer->code || writer->next_turn == number);
     if (!writer->code && !chunk_plan_is_held(&writer->plan, number))
         sum_chunk(writer, &writer->plan.chunk[number], data);
     writer->next_turn = number + 1;
@@ -230,8 +198,13 @@ static void *make_chunks(void *argument) {
     struct set_writer *writer = argument;
     struct chunk_buffer buffer;
     chunk_buffer_init(&buffer);
-    uint32_t number;
-    while (take_chunk(writer, &number)) {
+    for (;;) {
+        pthread_mutex_lock(&writer->mutex);
+        bool there = !writer->code && writer->next_chunk < writer->chunks_end;
+        uint32_t number = there ? writer->next_chunk++ : 0;
+        pthread_mutex_unlock(&writer->mutex);
+        if (!there)
+            break;
         int code;
         const uint8_t *data = make_chunk(writer, &buffer, number, &code);
         end_chunk(writer, number, data, code);
@@ -243,6 +216,7 @@ static void *make_chunks(void *argument) {
 /* Makes the chunks up to `end` that are not made. */
 static int make_until(struct set_writer *writer, uint32_t end, unsigned threads) {
     uint32_t chunks = end - writer->next_chunk;
+    assert(end >= writer->next_chunk && end <= writer->plan.chunks);
     writer->chunks_end = end;
     threads_run(threads < chunks ? threads : chunks, make_chunks, writer);
     return writer->code ? error_set(writer->code, "%s", writer->text) : 0;
@@ -257,10 +231,12 @@ static int make_windows(struct set_writer *writer, uint64_t bytes, unsigned thre
     for (uint32_t i = 0; i < end; i++)
         plan->chunk[i].offset += room.section.offset;
     while (!code && writer->next_chunk < end) {
-        uint32_t first = writer->next_chunk;
-        writer->window = (struct chunk_window){.first = first,
-                                               .end = window_end(plan, first, writer->window_bytes),
-                                               .data = (uint8_t *)room.data - room.section.offset};
+        uint32_t first = writer->next_chunk, last = first;
+        uint64_t filled = plan->chunk[first].bytes; /* a chunk at least, and as many as fit */
+        while (last + 1 < end && filled + plan->chunk[last + 1].bytes <= writer->window_bytes)
+            filled += plan->chunk[++last].bytes;
+        writer->window = (struct chunk_window){
+            .first = first, .end = last + 1, .data = (uint8_t *)room.data - room.section.offset};
         window_fill(&writer->source, &writer->window, threads);
         code = make_until(writer, writer->window.end, threads);
     }
@@ -286,41 +262,30 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
 
 /* ---- exponents ---- */
 
-/* What the sums of unweighted rows need no look at the values for. */
-static void complete_sums(struct set_writer *writer, const uint64_t *count) {
-    uint32_t columns = writer->columns.count;
-    if (writer->row_weights.weighted)
-        return;
-    writer->absolute_sum[columns] = (double)writer->plan.trained.rows;
-    for (uint32_t i = 0; i < columns && writer->plan.trained.type == VALUE_ONES; i++)
-        writer->absolute_sum[i] = (double)count[i];
-}
-
-/* Without weights, sums out of range still tell how large derivatives can get. */
-static int check_range(const struct set_writer *writer, uint32_t column) {
-    if (!writer->row_weights.weighted || isfinite(writer->absolute_sum[column]))
-        return 0;
-    return error_set(ERROR_DATA,
-                     "column %llu: its values times the rows' weights leave the range of numbers; "
-                     "scale the column",
-                     (unsigned long long)writer->columns.id[column]);
-}
-
 /* Base exponents of the columns and, as of a column of ones, of the intercept. */
 static int find_exponents(struct set_writer *writer) {
     uint32_t columns = writer->columns.count;
+    bool weighted = writer->row_weights.weighted, ones = writer->plan.trained.type == VALUE_ONES;
+    double *sum = writer->absolute_sum;
     uint64_t *count = memory_new((size_t)columns + 1, sizeof *count);
     memcpy(count, writer->columns.values, columns * sizeof *count);
     count[columns] = writer->plan.trained.rows;
-    complete_sums(writer, count);
+    /* The sums of unweighted ones need no look at the values. */
+    for (uint32_t i = 0; i <= columns && !weighted; i++)
+        sum[i] = ones || i == columns ? (double)count[i] : sum[i];
     writer->exponent = memory_new((size_t)columns + 1, sizeof *writer->exponent);
     int code = 0, uniform = 0;
     for (uint32_t i = 0; i <= columns && !code; i++) {
-        writer->exponent[i] = (int16_t)fixed_exponent(writer->absolute_sum[i], count[i]);
-        code = i < columns ? check_range(writer, i) : 0;
+        writer->exponent[i] = (int16_t)fixed_exponent(sum[i], count[i]);
+        /* Without weights, sums out of range still tell how large derivatives can get. */
+        if (weighted && i < columns && !isfinite(sum[i]))
+            code = error_set(ERROR_DATA,
+                             "column %llu: its values times the rows' weights leave the range of "
+                             "numbers; scale the column",
+                             (unsigned long long)writer->columns.id[i]);
     }
-    writer->facts.uniform = (uint8_t)fixed_uniform((uint64_t)columns + 1, writer->exponent,
-                                                   writer->absolute_sum, count, &uniform);
+    writer->facts.uniform =
+        (uint8_t)fixed_uniform((uint64_t)columns + 1, writer->exponent, sum, count, &uniform);
     writer->facts.uniform_exponent = uniform;
     free(count);
     return code;

@@ -1,9 +1,14 @@
 /* The reading pipeline. Each thread in turn takes the next block of text, parses it beside the
  * others, and waits for its turn to hand out the rows: blocks come in order, and no more of them
- * are in memory than there are threads. */
+ * are in memory than there are threads.
+ *
+ * There are two locks, so that reading and decompressing go on while rows are handed out. A thread
+ * holds one at a time, and takes the number of its block under the first: so the thread of each
+ * earlier block is at work on it or waits for one before, and the wait for a turn always ends. */
 #define _GNU_SOURCE
 #include "data/source.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,17 +59,11 @@ static void fail(struct reader *reader, int code) {
     error_clear();
 }
 
-/* Counts the bad lines of a batch. */
-static int take_bad_lines(struct reader *reader, const struct batch *batch) {
+static int hand_out(struct reader *reader, struct batch *batch) {
     int code = 0;
     for (uint64_t i = 0; i < batch->bad_count && !code; i++)
         code = source_reject(reader->report, reader->path, reader->options->bad_lines_max,
                              batch->bad[i].line, batch->bad[i].why);
-    return code;
-}
-
-static int hand_out(struct reader *reader, struct batch *batch) {
-    int code = take_bad_lines(reader, batch);
     if (!code && reader->weights)
         code = weights_take(reader->weights, batch);
     bool nothing = batch->row_count == 0 && !(reader->options->hands_out_bad && batch->bad_count);
@@ -121,6 +120,7 @@ static bool take_turn(struct reader *reader, struct batch *batch, uint64_t numbe
     while (reader->next_turn != number && !reader->failed)
         pthread_cond_wait(&reader->turn, &reader->handing);
     bool mine = !reader->failed;
+    assert(reader->failed || reader->next_turn == number);
     if (mine && !code)
         code = hand_out(reader, batch);
     if (mine && code)

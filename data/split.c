@@ -50,22 +50,18 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
     split->of_fold = finder.of_fold;
 }
 
-static void leave_out_row(struct split *split, uint32_t pack, uint64_t row) {
-    if (!split->side[pack])
-        split->side[pack] = memory_new(split->packs[pack]->facts->rows, 1); /* all ROW_TRAINED */
-    split->side[pack][row] = ROW_LEFT_OUT;
-    split->weightless++;
-}
-
 /* A row of weight 0 that would be trained on leaves no trace, whatever it holds. */
 static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; rows.weight && row < rows.rows; row++) {
         enum row_side side = split_side(split, p, b, row);
         double weight = rows.weight[row];
-        if (side == ROW_TRAINED && weight == 0)
-            leave_out_row(split, p, split->packs[p]->block[b].first_row + row);
-        else if (side != ROW_LEFT_OUT && weight != 1) {
+        if (side == ROW_TRAINED && weight == 0) {
+            if (!split->side[p]) /* all are ROW_TRAINED */
+                split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
+            split->side[p][split->packs[p]->block[b].first_row + row] = ROW_LEFT_OUT;
+            split->weightless++;
+        } else if (side != ROW_LEFT_OUT && weight != 1) {
             split->weighted = true;
             split->trained_weighted |= side == ROW_TRAINED;
         }
@@ -149,28 +145,7 @@ bool class_weight_parse(const char *text, size_t *label_length, double *weight) 
     return *label_length && number_of_text(number, weight) && weight_is_valid(*weight);
 }
 
-/* The first classes of the data, for a message. Free it. */
-#define CLASSES_LISTED 5
-
-static char *list_classes(const struct labels *labels) {
-    char *list = memory_copy_string("");
-    for (uint32_t i = 0; i < labels->classes && i < CLASSES_LISTED; i++) {
-        char *more = memory_format("%s%s\"%s\"", list, i ? ", " : "", labels->class_name[i]);
-        free(list);
-        list = more;
-    }
-    return list;
-}
-
-static int no_such_class(const struct labels *labels, const char *label) {
-    char *list = list_classes(labels);
-    int code = error_set(ERROR_DATA,
-                         "no row that is trained on has the label \"%s\" of class_weight: the "
-                         "labels are %s%s",
-                         label, list, labels->classes > CLASSES_LISTED ? ", ..." : "");
-    free(list);
-    return code;
-}
+#define CLASSES_LISTED 5 /* in a message */
 
 /* Takes one LABEL = WEIGHT. `given` marks the classes that have theirs. */
 static int take_class_weight(struct row_weights *row_weights, const struct labels *labels,
@@ -179,13 +154,22 @@ static int take_class_weight(struct row_weights *row_weights, const struct label
     double weight = 1;
     if (!class_weight_parse(text, &length, &weight))
         return error_set(ERROR_DATA, "\"%s\" is no class weight", text);
-    char *label = memory_format("%.*s", (int)length, text);
+    char *label = memory_format("%.*s", (int)length, text), *list = NULL;
     uint32_t i = 0;
     while (i < labels->classes && !label_means(labels, i, label))
         i++;
     int code = 0;
-    if (i == labels->classes)
-        code = no_such_class(labels, label);
+    for (uint32_t k = 0; i == labels->classes && k < labels->classes && k < CLASSES_LISTED; k++) {
+        char *before = list;
+        list =
+            memory_format("%s%s\"%s\"", list ? list : "", list ? ", " : "", labels->class_name[k]);
+        free(before);
+    }
+    if (list)
+        code = error_set(ERROR_DATA,
+                         "no row that is trained on has the label \"%s\" of class_weight: the "
+                         "labels are %s%s",
+                         label, list, labels->classes > CLASSES_LISTED ? ", ..." : "");
     else if (given[i])
         code = error_set(ERROR_DATA, "class_weight has two weights for the label \"%s\"",
                          labels->class_name[i]);
@@ -194,16 +178,7 @@ static int take_class_weight(struct row_weights *row_weights, const struct label
         given[i] = true;
     }
     free(label);
-    return code;
-}
-
-static int take_class_weights(struct row_weights *row_weights, const struct labels *labels,
-                              const char *const *class_weight) {
-    bool *given = memory_new(labels->classes, sizeof *given);
-    int code = 0;
-    for (; *class_weight && !code; class_weight++)
-        code = take_class_weight(row_weights, labels, *class_weight, given);
-    free(given);
+    free(list);
     return code;
 }
 
@@ -274,16 +249,12 @@ static int weigh_classes(struct row_weights *row_weights, const struct split *sp
         row_weights->of_class[i] = 1;
     if (!strcmp(class_weight[0], CLASS_WEIGHT_BALANCED))
         return balance(row_weights, split, labels);
-    return take_class_weights(row_weights, labels, class_weight);
-}
-
-/* Whether some class or row still weighs something else than the others. */
-static bool makes_a_difference(const struct row_weights *row_weights, const struct split *split,
-                               const struct labels *labels) {
-    bool differ = split->weighted;
-    for (uint32_t i = 0; row_weights->of_class && i < labels->classes; i++)
-        differ |= row_weights->of_class[i] != row_weights->of_class[0];
-    return differ;
+    bool *given = memory_new(labels->classes, sizeof *given);
+    int code = 0;
+    for (; *class_weight && !code; class_weight++)
+        code = take_class_weight(row_weights, labels, *class_weight, given);
+    free(given);
+    return code;
 }
 
 /* Scales weights to a mean from 1 to 2 by a power of two, so that sums are as large beside the
@@ -312,7 +283,10 @@ int row_weights_find(struct row_weights *row_weights, const struct split *split,
     int code = of_class ? weigh_classes(row_weights, split, labels, class_weight) : 0;
     if (!code)
         code = scale(row_weights, split, labels);
-    row_weights->weighted = !code && makes_a_difference(row_weights, split, labels);
+    /* Unless all rows and classes weigh the same. */
+    row_weights->weighted = !code && split->weighted;
+    for (uint32_t i = 0; row_weights->of_class && i < labels->classes && !code; i++)
+        row_weights->weighted |= row_weights->of_class[i] != row_weights->of_class[0];
     return code;
 }
 

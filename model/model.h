@@ -1,6 +1,8 @@
 /* Models on disk: STATE/models/RUN/model.safetensors (parameters and feature ids) and model.json
  * (what it is, settings, data, figures). Format: see doc/FORMATS.md.
- */
+ *
+ * model/ writes and reads models, and scores rows with them. It may touch rows of files, packs and
+ * samples (data/), objectives and plug-ins, and knows no runs. */
 #ifndef DML_MODEL_MODEL_H
 #define DML_MODEL_MODEL_H
 
