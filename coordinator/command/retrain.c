@@ -184,7 +184,7 @@ static int do_task(struct retrain *r, enum task task) {
     }
     show_progress(r);
     return code ? code
-                : outcome_decide(&r->publisher, r->training.job, r->now.holdout,
+                : gate_decide(&r->publisher, r->training.job, r->now.holdout,
                                  r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
 }
 

@@ -1,3 +1,6 @@
+/* What is still needed, for prune.h: runs with their data, versions of the model, checkpoints. */
+#include "coordinator/publish/prune.h"
+
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +12,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/machine/coordinator.h"
-#include "coordinator/publish/prune.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
@@ -29,30 +31,22 @@ struct need_pack {
     bool needed;
 };
 
-static uint32_t keep_models_of(const struct store_run *run) {
+static int needs_take_run(void *context, const struct store_run *run) {
+    struct needs *needs = context;
+    bool has_model = reason_has_model(reason_of(run->reason));
     json_t *settings = json_loads(run->settings, 0, NULL);
     json_int_t keep = json_integer_value(json_object_get(settings, "keep_models"));
     json_decref(settings);
-    return keep > 0 ? (uint32_t)keep : KEEP_MODELS;
-}
-
-static bool is_open(const struct store_run *run) {
-    if (!run->reason)
-        return true;
-    return reason_text_can_resume(run->reason) && !reason_has_model(reason_of(run->reason));
-}
-
-static int take_run(void *context, const struct store_run *run) {
-    struct needs *needs = context;
+    needs->keep_models = keep > 0 ? (uint32_t)keep : KEEP_MODELS;
     needs->runs = memory_resize(needs->runs, needs->count + 1, sizeof *needs->runs);
-    needs->runs[needs->count++] = (struct need){.run = run->run,
-                                                .start_run = run->start_run,
-                                                .sweep = run->sweep,
-                                                .job = memory_copy_string(run->job),
-                                                .identity = memory_copy_string(run->identity),
-                                                .data = memory_copy_string(run->data),
-                                                .open = is_open(run)};
-    needs->keep_models = keep_models_of(run);
+    needs->runs[needs->count++] =
+        (struct need){.run = run->run,
+                      .start_run = run->start_run,
+                      .sweep = run->sweep,
+                      .job = memory_copy_string(run->job),
+                      .identity = memory_copy_string(run->identity),
+                      .data = memory_copy_string(run->data),
+                      .open = !run->reason || (reason_text_can_resume(run->reason) && !has_model)};
     return 0;
 }
 
@@ -61,7 +55,7 @@ struct taking {
     bool needed; /* the run whose sources are taken */
 };
 
-static int take_source(void *context, const struct store_source *source) {
+static int needs_take_source(void *context, const struct store_source *source) {
     const struct taking *taking = context;
     struct needs *needs = taking->needs;
     needs->packs = memory_resize(needs->packs, needs->pack_count + 1, sizeof *needs->packs);
@@ -70,7 +64,7 @@ static int take_source(void *context, const struct store_source *source) {
     return 0;
 }
 
-static int take_sweep(void *context, const struct store_sweep *sweep) {
+static int needs_take_sweep(void *context, const struct store_sweep *sweep) {
     struct needs *needs = context;
     needs->unfinished |= !sweep->ended_ms;
     return 0;
@@ -121,33 +115,29 @@ static int find_needed(struct store *store, struct needs *needs) {
             break;
         run->needed = newest || (run->open && unreplaced) || run->run > needs->decided;
         needs->unfinished |= run->needed && run->open;
-        code = store_sources(store, run->run, take_source, &(struct taking){needs, run->needed});
+        code =
+            store_sources(store, run->run, needs_take_source, &(struct taking){needs, run->needed});
     }
     return code;
-}
-
-/* A decision that is not settled may not be in force yet, so the model that was live before counts
- * as well. */
-static void take_history(const struct history *history, struct needs *needs) {
-    if (!history->count)
-        return;
-    const struct history_item *last = &history->items[history->count - 1];
-    needs->decided = last->run;
-    needs->live = history_live(history);
-    needs->before = last->previous_run;
 }
 
 int needs_read(struct store *store, struct needs *needs) {
     *needs = (struct needs){.keep_models = KEEP_MODELS};
     struct history history;
     int code = history_read(store, &history);
-    if (!code) {
-        take_history(&history, needs);
-        code = store_runs(store, take_run, needs);
+    if (!code && history.count) {
+        /* A decision that is not settled may not be in force yet, so the model that was live before
+         * counts as well. */
+        const struct history_item *last = &history.items[history.count - 1];
+        needs->decided = last->run;
+        needs->live = history_live(&history);
+        needs->before = last->previous_run;
     }
     history_release(&history);
     if (!code)
-        code = store_sweeps(store, take_sweep, needs);
+        code = store_runs(store, needs_take_run, needs);
+    if (!code)
+        code = store_sweeps(store, needs_take_sweep, needs);
     return code ? code : find_needed(store, needs);
 }
 
@@ -236,25 +226,8 @@ static int versions_take_sweep(void *context, const struct store_run *run) {
     return 0;
 }
 
-static void remove_version(const char *state, int64_t run) {
-    failpoint(FAILPOINT_version_remove);
-    char *folder = publish_folder(state, run);
-    log_info("removing %s: later versions are enough", folder);
-    folder_retire(folder);
-    free(folder);
-}
-
-static bool was_refused(const struct history *history, int64_t run) {
-    const struct history_item *item = history_of(history, run);
-    return item && item->decision == DECISION_REFUSED;
-}
-
-/* The model of a sweep that another one was preferred to. It was never a candidate to go live. */
-static bool was_passed_over(const struct history *history, const struct version *version) {
-    return version->sweep && !history_of(history, version->run);
-}
-
-/* Keeps in `list` only the versions that are to be removed. */
+/* Keeps in `list` only the versions that are to be removed. A version of a sweep about which there
+ * is no decision was passed over for another one of that sweep, and was never to go live. */
 static void select_superfluous(struct version_list *list, const struct history *history,
                                int64_t live, uint32_t keep) {
     int64_t before = history_before(history, live);
@@ -263,23 +236,42 @@ static void select_superfluous(struct version_list *list, const struct history *
     bool refused_kept = false;
     for (size_t i = list->count; i; i--) {
         struct version version = list->items[i - 1];
-        int64_t run = version.run;
-        bool refused = was_refused(history, run);
-        if (run == live || run == before)
+        const struct history_item *decided = history_of(history, version.run);
+        bool refused = decided && decided->decision == DECISION_REFUSED, stays;
+        if (version.run == live || version.run == before)
             continue;
-        if (was_passed_over(history, &version)) {
-            if (version.sweep != list->newest)
-                list->items[--first] = version;
-            continue;
+        if (version.sweep && !decided) {
+            stays = version.sweep == list->newest;
+        } else {
+            stays = refused ? !refused_kept : kept < keep;
+            kept += stays && !refused;
+            refused_kept |= refused;
         }
-        if (refused ? !refused_kept : kept < keep)
-            kept += !refused;
-        else
+        if (!stays)
             list->items[--first] = version;
-        refused_kept |= refused;
     }
     list->count -= first;
     memmove(list->items, list->items + first, list->count * sizeof *list->items);
+}
+
+int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
+                         size_t *count) {
+    struct version_list list = {0};
+    struct history history;
+    int code = history_read(store, &history);
+    if (!code)
+        code = store_models(store, take_model, &list);
+    if (!code)
+        code = store_runs(store, versions_take_sweep, &list);
+    if (!code)
+        select_superfluous(&list, &history, history_current(state), keep);
+    *runs = memory_new(list.count, sizeof **runs);
+    *count = code ? 0 : list.count;
+    for (size_t i = 0; i < *count; i++)
+        (*runs)[i] = list.items[i].run;
+    history_release(&history);
+    free(list.items);
+    return code;
 }
 
 /* A large folder takes long to remove, so the files are removed beside the loop. The store belongs
@@ -287,60 +279,30 @@ static void select_superfluous(struct version_list *list, const struct history *
  * still lists versions that are gone, and the next retrain selects and notes them again. */
 struct removal {
     const char *state;
-    const struct version_list *versions;
+    int64_t *runs;
+    size_t count;
 };
 
 static int work_on_removal(void *context) {
     const struct removal *removal = context;
-    for (size_t i = 0; i < removal->versions->count; i++)
-        remove_version(removal->state, removal->versions->items[i].run);
+    for (size_t i = 0; i < removal->count; i++) {
+        failpoint(FAILPOINT_version_remove);
+        char *folder = publish_folder(removal->state, removal->runs[i]);
+        log_info("removing %s: later versions are enough", folder);
+        folder_retire(folder);
+        free(folder);
+    }
     return 0;
 }
 
-static int remove_versions(struct loop *loop, struct store *store, const char *state,
-                           const struct version_list *versions) {
-    struct removal removal = {.state = state, .versions = versions};
-    if (!versions->count)
-        return 0;
-    int code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
-    for (size_t i = 0; i < versions->count && !code; i++)
-        code = store_model_removed(store, versions->items[i].run);
-    return code;
-}
-
-static int find_superfluous(struct store *store, const char *state, uint32_t keep,
-                            struct version_list *list) {
-    struct history history;
-    *list = (struct version_list){0};
-    int code = history_read(store, &history);
-    if (!code)
-        code = store_models(store, take_model, list);
-    if (!code)
-        code = store_runs(store, versions_take_sweep, list);
-    if (!code)
-        select_superfluous(list, &history, history_current(state), keep);
-    history_release(&history);
-    return code;
-}
-
 int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
-    struct version_list list;
-    int code = find_superfluous(store, state, keep, &list);
-    if (!code)
-        code = remove_versions(loop, store, state, &list);
-    free(list.items);
-    return code;
-}
-
-int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
-                         size_t *count) {
-    struct version_list list;
-    int code = find_superfluous(store, state, keep, &list);
-    *runs = memory_new(list.count, sizeof **runs);
-    *count = list.count;
-    for (size_t i = 0; i < list.count; i++)
-        (*runs)[i] = list.items[i].run;
-    free(list.items);
+    struct removal removal = {.state = state};
+    int code = versions_superfluous(store, state, keep, &removal.runs, &removal.count);
+    if (!code && removal.count)
+        code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
+    for (size_t i = 0; i < removal.count && !code; i++)
+        code = store_model_removed(store, removal.runs[i]);
+    free(removal.runs);
     return code;
 }
 
@@ -353,7 +315,7 @@ struct checkpoints {
     size_t count;
 };
 
-static int versions_take_run(void *context, const struct store_run *run) {
+static int checkpoints_take_run(void *context, const struct store_run *run) {
     struct checkpoints *checkpoints = context;
     if (!run->ended_ms || run->run == checkpoints->keep)
         return 0;
@@ -378,7 +340,7 @@ static int work_on_checkpoints(void *context) {
 int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
                                int64_t keep) {
     struct checkpoints checkpoints = {.state = state, .keep = keep};
-    int code = store_runs(store, versions_take_run, &checkpoints);
+    int code = store_runs(store, checkpoints_take_run, &checkpoints);
     if (!code && checkpoints.count)
         code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &checkpoints);
     for (size_t i = 0; i < checkpoints.count; i++)

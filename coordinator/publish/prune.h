@@ -46,7 +46,7 @@ void prune_release(struct prune_list *list);
 /* Removes what is listed. What cannot be removed stays, with a warning; then ERROR_IO. */
 int prune_remove(struct store *store, const struct prune_list *list);
 
-/* Which runs of a state folder something still needs: see coordinator/publish/prune.h. */
+/* ---- which runs something still needs ---- */
 
 struct need;      /* of one run; opaque */
 struct need_pack; /* of one source of one run; opaque */
@@ -76,8 +76,9 @@ bool needs_set(const struct needs *needs, const char *fingerprint); /* of that d
 enum need_for_pack { PACK_UNKNOWN, PACK_NEEDED, PACK_NOT_NEEDED };
 enum need_for_pack needs_pack(const struct needs *needs, const char *name);
 
-/* Removes what a state folder needs no more, so that it does not grow night after night. Files are
- * removed beside the loop; a file that cannot be removed stays. */
+/* ---- what `retrain` removes, so that the folder does not grow night after night ----
+ *
+ * Files are removed beside the loop; a file that cannot be removed stays. */
 
 /* Removes versions of the model. It keeps `keep` of them: the live one, the one that `rollback`
  * would make live next, and the newest others; those two are kept even if `keep` is smaller. The
