@@ -1,3 +1,5 @@
+/* What is done before a training: `check` says what a job file comes to, `pack` reads its data, and
+ * `inspect` shows what was read. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,4 +1,6 @@
-/* The text of `COMMAND --help` above its options. */
+/* What helps to write a command line: the text of `COMMAND --help` above its options, and
+ * `complete`.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -108,7 +110,9 @@ const char *command_about(const char *command) {
     return "";
 }
 
-/* `complete`: prints the possible completions of the last of some words, for shells. They come from
+/* ---- `complete` ----
+ *
+ * Prints the possible completions of the last of some words, for shells. They come from
  * the same tables with which the command line is read.
  *
  * Each line is a whole word, or a kind of path that the shell looks up: @jobs (job files and

@@ -1,4 +1,4 @@
-/* `jobs`: the runs so far. */
+/* `jobs`: the runs so far; and `prune`: removes what nothing needs any more. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,7 +142,7 @@ int command_jobs(const struct options *options) {
     return code;
 }
 
-/* `prune`: removes from state folders what nothing needs any more. */
+/* ---- `prune` ---- */
 
 static json_t *list_json(const char *state, const struct prune_list *list) {
     json_t *items = json_array();

@@ -54,6 +54,8 @@ int output_file_write(const char *path, output_write *write, void *context) {
     return new_file_publish(&file);
 }
 
+/* ---- figures of a model ---- */
+
 #define CLASSES_PRINTED_MAX 100
 #define MATRIX_PRINTED_MAX 16 /* classes; so many fit beside each other */
 #define NAME_COLUMNS 16

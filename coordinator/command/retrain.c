@@ -185,7 +185,7 @@ static int do_task(struct retrain *r, enum task task) {
     show_progress(r);
     return code ? code
                 : gate_decide(&r->publisher, r->training.job, r->now.holdout,
-                                 r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
+                              r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
 }
 
 static void note_no_new_data(struct retrain *r) {

@@ -1,7 +1,6 @@
-/* What a state folder has recorded, for pages about runs that are not alive. The database is copied
- * into memory and its lock let go, so that a run can begin at any time. */
+/* `serve` and `report`: the pages of state folders in which no run needs to be alive, from a server
+ * or as a file. */
 #define _GNU_SOURCE
-
 #include <jansson.h>
 #include <signal.h>
 #include <stdint.h>
@@ -25,6 +24,8 @@
 #include "coordinator/status/report.h"
 #include "model/export.h"
 
+/* What a state folder has recorded. The database is copied into memory and its lock let go, so that
+ * a run can begin at any time. */
 struct recorded {
     const char *state;   /* the folder; the caller's */
     struct store *store; /* a copy in memory; NULL: nothing could be read yet */
@@ -34,15 +35,6 @@ struct recorded {
     int64_t stamp[4];    /* of the files that were copied */
     int64_t again_ns;    /* once there is a status, the folder is not looked at before this */
 };
-
-/* Reads the record again if the folder's files have changed. While a coordinator is alive, it is
- * asked for status and runs. ERROR_UNAVAILABLE if nothing was run there, ERROR_AGAIN if the
- * coordinator does not answer; what was read before stays. */
-int recorded_refresh(struct recorded *record);
-void recorded_release(struct recorded *record);
-
-/* What the status server's answers are made from. */
-struct api recorded_api(const struct recorded *record, const struct http_counts *counts);
 
 #define WEIGHTS_MOST 20 /* of an output */
 #define OUTPUTS_MOST 30
@@ -142,7 +134,10 @@ static int look(struct recorded *record) {
     return read_store(record);
 }
 
-int recorded_refresh(struct recorded *record) {
+/* Reads the record again if the folder's files have changed. While a coordinator is alive, it is
+ * asked for status and runs. ERROR_UNAVAILABLE if nothing was run there, ERROR_AGAIN if the
+ * coordinator does not answer; what was read before stays. */
+static int recorded_refresh(struct recorded *record) {
     int64_t begun_ns = clock_monotonic_ns();
     if (record->status && begun_ns < record->again_ns)
         return 0;
@@ -152,13 +147,14 @@ int recorded_refresh(struct recorded *record) {
     return code;
 }
 
-void recorded_release(struct recorded *record) {
+static void recorded_release(struct recorded *record) {
     store_close(record->store);
     take_status(record, NULL, NULL);
     record->store = NULL;
 }
 
-struct api recorded_api(const struct recorded *record, const struct http_counts *counts) {
+/* What the status server's answers are made from. */
+static struct api recorded_api(const struct recorded *record, const struct http_counts *counts) {
     return (struct api){.live = {.run = (int64_t)member_count(record->status, "run"),
                                  .started_ms = (int64_t)member_count(record->status, "started_ms")},
                         .status = record->status,
@@ -168,7 +164,7 @@ struct api recorded_api(const struct recorded *record, const struct http_counts 
                         .counts = counts};
 }
 
-/* `serve`: the page of the status server over state folders in which no run needs to be alive. */
+/* ---- `serve` ---- */
 
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000
@@ -291,7 +287,9 @@ int command_serve(const struct options *options) {
     return code;
 }
 
-/* `report`: the status page of a state folder as one file that needs no server. The page finds in
+/* ---- `report` ----
+ *
+ * The status page of a state folder as one file that needs no server. The page finds in
  * it the answers that a server would have given. */
 
 #define RUNS_MAX 20 /* the newest, whose steps are in the file */

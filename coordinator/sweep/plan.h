@@ -72,7 +72,7 @@ void sweep_fold_losses(const struct sweep_shape *shape, const struct sweep_membe
  * there are any; among equals the strongest. A loss that is not a number is never the least. */
 uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member *members);
 
-/* What the store knows of a sweep: how it was begun, and what became of its members. */
+/* ---- what the store knows of a sweep: how it was begun, and what became of its members ---- */
 
 /* Texts are owned. */
 struct sweep_record {
@@ -113,7 +113,7 @@ void sweep_runs_release(struct sweep_runs *runs);
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs);
 
-/* The table of a sweep: for each value of the path what its model is worth. */
+/* ---- the table of a sweep: for each value of the path what its model is worth ---- */
 
 /* The result of the whole sweep, all of whose members are done: that of the winner, with "sweep"
  * and "path" added. A new reference. */

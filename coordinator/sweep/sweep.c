@@ -52,6 +52,8 @@ char *sweep_sources(const struct dataset *data) {
     return text;
 }
 
+/* ---- the data of an earlier sweep, from its packs ---- */
+
 struct recalling {
     const struct job *job;
     struct dataset_sources sources;

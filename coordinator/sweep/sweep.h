@@ -23,7 +23,7 @@ struct sweep_outcome {
 int sweep_train(struct training *training, const struct dataset *data, const char *start_from,
                 bool fresh, struct sweep_outcome *outcome);
 
-/* The data that a sweep was begun with. */
+/* ---- the data that a sweep was begun with ---- */
 
 /* The fingerprints of the files of the holdout, as struct store_sweep has them; free it. */
 char *sweep_judged_by(const struct dataset *data);
