@@ -1,5 +1,6 @@
 #include "replica/compute.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -88,6 +89,7 @@ static void add_curvature(struct computed *computed, struct exact *totals,
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct objective_result *result,
                         const struct objective_curved *curved, uint64_t values) {
+    assert(part < parts->count && computed->totals.count == evaluation_totals(parts));
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
     case EVALUATION_GRADIENT:
@@ -113,6 +115,7 @@ void computed_init(struct computed *computed, const struct evaluation_parts *par
 }
 
 void computed_add(struct computed *into, const struct computed *part) {
+    assert(into->totals.count == part->totals.count);
     totals_merge(&into->totals, &part->totals);
     maxima_merge(&into->maxima, &part->maxima);
     into->exceeded |= part->exceeded;

@@ -1,4 +1,5 @@
 /* One evaluation on a replica: fetch the point, compute portions, accrue, flush. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +57,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
                      "asked for curvature, but not set up for a preconditioner", out);
         return;
     }
+    assert(!evaluation->running && !evaluation->accrual.count && !evaluation->portion_count);
     evaluation->running = true;
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
@@ -79,6 +81,7 @@ static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
 /* Only while no thread computes (replica_advance()): the threads may read the last point in the
  * memory that the next point will take, here or on the shard. */
 static void fetch_all(struct replica *replica, struct outbox *out) {
+    assert(replica->ready && replica->activity == ACTIVITY_NONE && !replica->evaluation.fetched);
     replica->evaluation.asked = true;
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         replica->shards[i].fetched = false;
@@ -96,6 +99,7 @@ static void make_own_parameters(struct replica *replica) {
 /* With one shard the point is used where it lies. The parts of several shards are copied together.
  */
 static void take_parameters(struct replica *replica, uint32_t shard, const struct bulk *bulk) {
+    assert(shard < replica->shard_count);
     if (replica->shard_count == 1) {
         kept_bulk_release(&replica->kept);
         bulk_keep(bulk, &replica->kept);
@@ -103,6 +107,8 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
         return;
     }
     make_own_parameters(replica);
+    assert((replica->ranges[shard].first + replica->ranges[shard].count) * sizeof(double) <=
+           replica->own_parameters_bytes);
     heartbeat_copy(replica->own_parameters + replica->ranges[shard].first, bulk->data,
                    bulk->length);
     replica->parameters = replica->own_parameters;
@@ -126,6 +132,7 @@ static double pull_of(const struct layout_tensor *tensor, const struct coordinat
  */
 static void leave_kronecker(struct kronecker_point *point, const struct layout *layout,
                             const struct coordinate *columns, double l2, double *vector) {
+    assert(point->set && point->kronecker);
     kronecker_turn(point->kronecker, point->work, vector);
     point->change = (struct objective_change){
         .kronecker = point->kronecker, .columns = columns, .pull = point->pull};
@@ -219,7 +226,11 @@ static enum sums_layout sums_needed(const struct evaluation *evaluation) {
 
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
+    assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
+    assert(evaluation->fetched == replica->shard_count && replica->parameters);
     replica->computing = evaluation->portions[0];
+    assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count ||
+           mutant(BACKUP_WITH_OTHER_WORK));
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
@@ -253,6 +264,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
                       struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     bool wanted = !replica->abandoned;
+    assert(replica->activity == ACTIVITY_COMPUTING && !replica->gathering);
     replica->activity = ACTIVITY_NONE;
     replica->abandoned = false;
     if (wanted && computed->error) {
@@ -306,6 +318,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
                           replica->sequence + 1};
+    assert(evaluation->accrual.count && !replica->gathering);
     enum sums_layout sums = evaluation->accrual.exceeded ? SUMS_NONE : sums_needed(evaluation);
     struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual, sums);
     if (!flush)
@@ -329,6 +342,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
  * was abandoned meanwhile, the flush is dropped. */
 void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out) {
     bool wanted = !replica->abandoned;
+    assert(replica->activity == ACTIVITY_GATHERING && replica->gathering);
     replica->activity = ACTIVITY_NONE;
     replica->abandoned = false;
     replica->sums_dirty = false;

@@ -1,5 +1,6 @@
 #include "replica/flush.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ void accrual_release(struct accrual *accrual) {
  * were.
  */
 static void add_run(struct accrual *accrual, struct run portion) {
+    assert(portion.count && accrual->count <= accrual->capacity);
     struct run *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
     if (last && last->first + last->count == portion.first) {
         last->count += portion.count;
@@ -36,6 +38,8 @@ static void add_run(struct accrual *accrual, struct run portion) {
 
 void accrual_add(struct accrual *accrual, struct run portion, const struct computed *computed,
                  int64_t started_ns, int64_t now_ns) {
+    assert(!computed->error && !computed->stopped && now_ns >= started_ns);
+    assert(computed->totals.count == accrual->totals.count);
     if (!accrual->count)
         accrual->since_ns = started_ns;
     add_run(accrual, portion);
@@ -49,6 +53,7 @@ void accrual_add(struct accrual *accrual, struct run portion, const struct compu
 /* ---- buffers ---- */
 
 static void give_buffer(struct flush_pool *pool, struct flush *flush) {
+    assert(pool->free_count + (flush->buffer != NULL) <= pool->made);
     if (flush->buffer)
         pool->free[pool->free_count++] = flush->buffer;
     flush->buffer = NULL;
@@ -83,6 +88,7 @@ void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t paramete
 }
 
 static struct segment *take_buffer(struct flush_pool *pool) {
+    assert(pool->free_count <= pool->made && pool->made <= FLUSH_BUFFERS_MAX);
     if (pool->free_count)
         return pool->free[--pool->free_count];
     if (pool->made == FLUSH_BUFFERS_MAX)
@@ -94,6 +100,7 @@ static struct segment *take_buffer(struct flush_pool *pool) {
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued, enum sums_layout sums) {
     struct segment *buffer = NULL;
+    assert(accrued->count && pool->shards && !flush_find(pool, id));
     if (sums != SUMS_NONE && !(buffer = take_buffer(pool)))
         return NULL;
     struct flush *flush = memory_new(1, sizeof *flush);
@@ -163,6 +170,7 @@ static void encode_slice(struct slice *slice, struct segment *buffer, struct sum
 }
 
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
+    assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
     memcpy(flush->biases, (const int64_t *)flush->buffer->start + first,
@@ -172,9 +180,11 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs) {
     bool sparse = is_sparse(pool, flush, outputs), dense = false;
+    assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
         struct sums_range range =
             evaluation_sums_range(flush->sums, pool->parameters, ranges[i].first, ranges[i].count);
+        assert(range.first + range.count <= pool->sums_most);
         encode_slice(&flush->slices[i], flush->buffer, range, sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
         heartbeat();
@@ -186,6 +196,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
                  struct outbox *out) {
     const struct slice *slice = &flush->slices[shard];
+    assert(slice->encoding == STAGE_NONE || slice->bulk.data || !slice->bulk.length);
     const struct accrual *accrued = &flush->accrued;
     outbox_add(out, link,
                &(struct message){
@@ -204,6 +215,7 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
 
 bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
                   uint64_t incarnation) {
+    assert(shard < pool->shards && flush->staged_count <= pool->shards);
     if (flush->staged[shard])
         return false;
     flush->staged[shard] = true;
@@ -244,6 +256,7 @@ void flush_drop(struct flush_pool *pool, struct flush *flush) {
     struct flush **place = &pool->first;
     while (*place != flush)
         place = &(*place)->next;
+    assert(*place == flush);
     *place = flush->next;
     flush_free(pool, flush);
 }

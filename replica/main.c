@@ -1,4 +1,5 @@
 /* dml-replica: binds a replica's state machine to sockets, a data set and threads. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,12 +271,14 @@ static void carry_out(struct rim *rim, const struct action *action, int64_t now_
         host_close(rim->host, action->link);
         break;
     case ACTION_COMPUTE:
+        assert(rim->workers && !rim->device_failed);
         workers_compute(rim->workers, &action->computation);
         break;
     case ACTION_STOP:
         workers_stop(rim->workers);
         break;
     case ACTION_GATHER:
+        assert(rim->workers);
         if (workers_gather(rim->workers, action->into))
             replica_gathered(rim->replica, now_ns, out);
         break;

@@ -1,6 +1,7 @@
 /* A replica's life, its links, and the dispatch of its messages. */
 #include "replica/replica.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ void replica_act(struct replica *replica, const struct action *action) {
 }
 
 bool replica_next_action(struct replica *replica, struct action *action) {
+    assert(replica->action_first <= replica->action_count);
     if (replica->action_first == replica->action_count) {
         replica->action_first = replica->action_count = 0;
         return false;
@@ -44,6 +46,7 @@ void replica_tell_failure(struct replica *replica, struct outbox *out) {
 }
 
 void replica_fail(struct replica *replica, int error, const char *reason, struct outbox *out) {
+    assert(error < 0);
     free(replica->failure);
     replica->error = error;
     replica->failure = memory_copy_string(reason);
@@ -104,6 +107,7 @@ void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
     if (index < 0)
         return;
     struct shard_link *shard = &replica->shards[index];
+    assert(!shard->connecting);
     bool greeted = shard->greeted;
     shard->link = 0;
     shard->greeted = replica->ready = false;

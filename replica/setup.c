@@ -43,6 +43,7 @@ static void release_work(struct replica *replica) {
     memory_unmap(replica->own_parameters, replica->own_parameters_bytes);
     replica->own_parameters = NULL;
     replica->parameters = NULL;
+    assert(!replica->flushes.first);
     replica->gathering = NULL;
     replica->activity = ACTIVITY_NONE;
     replica->abandoned = false;
@@ -179,6 +180,7 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
     for (uint32_t i = 0; i < replica->shard_count; i++)
         ready &= replica->shards[i].placed && replica->shards[i].greeted;
     bool became = ready && !replica->ready;
+    assert(!ready || replica->shard_count);
     replica->ready = ready;
     if (!became)
         return;
@@ -230,6 +232,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica->error = 0;
     replica->device_failed = false;
     replica_computes_on(replica, "cpu");
+    assert(!replica->shards && !replica->opened);
     replica->shard_count = message->shards;
     replica->shards = memory_new(message->shards, sizeof *replica->shards);
     replica->ranges = memory_new(message->shards, sizeof *replica->ranges);
@@ -299,6 +302,7 @@ void replica_on_coordinates(struct replica *replica, const struct message *messa
         memcpy(replica->columns + piece->first, message->bulk.data,
                piece->count * sizeof *replica->columns);
     replica->columns_set += piece->count;
+    assert(replica->columns_set <= columns);
     check_ready(replica, now_ns, out);
 }
 
@@ -334,6 +338,7 @@ void replica_on_factors(struct replica *replica, const struct message *message, 
 
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,
                     struct outbox *out) {
+    assert(!replica->opened);
     release_work(replica);
     if (error) {
         replica_fail(replica, error, reason, out);
@@ -347,6 +352,7 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
 
 void replica_connect_shard(struct replica *replica, uint32_t index) {
     struct shard_link *shard = &replica->shards[index];
+    assert(index < replica->shard_count && shard->address && !shard->link);
     shard->connecting = true;
     replica_act(replica, &(struct action){
                              .kind = ACTION_CONNECT, .shard = index, .address = shard->address});
@@ -396,6 +402,7 @@ void replica_on_shard_at(struct replica *replica, const struct message_shard_at 
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out) {
     struct shard_link *shard = &replica->shards[index];
+    assert(index < replica->shard_count);
     char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
     if (shard->met || ++shard->tries < TRIES_MAX) {
         log_debug("%s", text);
@@ -452,6 +459,7 @@ void replica_on_greeted(struct replica *replica, uint32_t index,
         return;
     }
     bool again = shard->met;
+    assert(shard->link && !shard->connecting);
     shard->greeted = shard->met = true;
     shard->tries = 0;
     shard->retry_ns = 0;

@@ -180,6 +180,7 @@ static void compute(struct worker *worker) {
  * for theirs (set_gathered() comes last). */
 static void gather_block(struct workers *workers, uint64_t first, uint64_t count) {
     int64_t *into = workers->into + first;
+    assert(first + count <= workers->sums);
     bool empty = true;
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
@@ -257,6 +258,7 @@ static int compute_run(struct workers *workers, uint32_t part, uint32_t first, u
         .drawing = computation->drawing,
         .stop = &workers->stop,
     };
+    assert(count && part < computation->parts.count);
     if (count > workers->result_capacity) {
         workers->results = memory_resize(workers->results, count, sizeof *workers->results);
         workers->result_capacity = count;
@@ -368,6 +370,7 @@ static void end_work(struct workers *workers) {
     if (atomic_fetch_sub(&workers->running, 1) != 1)
         return;
     pthread_mutex_lock(&workers->mutex);
+    assert(workers->ended == WORK_NONE && !workers->to_start);
     workers->ended = workers->work;
     pthread_mutex_unlock(&workers->mutex);
     workers->settings.done(workers->settings.context);
@@ -431,6 +434,7 @@ void workers_compute(struct workers *workers, const struct computation *computat
 
 bool workers_gather(struct workers *workers, int64_t *into) {
     uint64_t sums = workers->sums;
+    assert(into && workers->work == WORK_COMPUTE);
     workers->into = into;
     if (!workers->on && sums < GATHER_ELEMENTS) {
         gather_range(workers, 0, sums);
