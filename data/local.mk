@@ -19,12 +19,12 @@ libdata_a_SOURCES = \
 	data/merge.h \
 	data/moments.c \
 	data/number.c data/number.h \
-	data/pack.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
+	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/plan.c \
 	data/prepare.c \
 	data/sample.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
-	data/source.c data/source.h data/source_files.c \
+	data/pipeline.c data/source.h data/source_files.c \
 	data/split.c \
 	data/table.c data/table.h \
 	data/weights.c

@@ -10,7 +10,7 @@ libmodel_a_SOURCES = \
 	model/ranking.c model/ranking.h \
 	model/readback.c model/readback.h \
 	model/reader.c \
-	model/score.c model/score.h \
+	model/scoring.c model/score.h \
 	model/start.c \
 	model/tensors.c model/tensors.h \
 	model/terms.c model/terms.h \

@@ -4,7 +4,7 @@ libplugin_a_SOURCES = \
 	plugin/dml/objective.h \
 	plugin/gradient.c \
 	plugin/serve.c \
-	plugin/plugin.c plugin/plugin.h \
+	plugin/requests.c plugin/plugin.h \
 	plugin/talk.h
 PLUGIN_LIBS = libplugin.a
 

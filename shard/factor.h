@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shard/registers.h"
+struct registers; /* shard/registers.h */
 
 struct factor {
     uint64_t serial;
@@ -29,6 +29,7 @@ struct factor *factor_hold(struct factor *factor); /* NULL stays NULL */
 void factor_drop(struct factor *factor);           /* the last holder frees it */
 
 size_t factor_bytes(size_t order);
+double *factor_triangle(const struct factor *factor); /* in `elements` */
 
 /* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or an empty range. A row of

@@ -4,7 +4,7 @@ libshard_a_SOURCES = \
 	shard/device.c shard/kernels.def shard/pass_kernel.h \
 	shard/disk.c shard/disk.h \
 	shard/evaluation.c \
-	shard/factor.c shard/factor.h \
+	shard/factor.c shard/factor_make.c shard/factor.h \
 	shard/host.c \
 	shard/pass_plan.c shard/pass_plan.h \
 	shard/placing.c shard/placing.h \

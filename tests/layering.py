@@ -5,6 +5,7 @@ import re
 import sys
 
 import source
+import survey
 
 # What a folder may include besides its own files: folders, or single headers.
 MAY_INCLUDE = {
@@ -198,6 +199,12 @@ def unlisted(files):
             if not re.search(rf'(?<![\w/]){re.escape(path.removesuffix(".c"))}(\.c)?(?![\w.])', listed)]
 
 
+def circles(files):
+    """Sources that need one another, anywhere in the product."""
+    product = {path: text for path, text in files if path.split('/')[0] in survey.PRODUCT}
+    return [', '.join(group) for group in survey.circles(product)]
+
+
 def planted(names):
     """Every rule must notice a violation made for it."""
     seen = {
@@ -205,6 +212,12 @@ def planted(names):
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
         'a state machine that includes its rim':
             inward_includes('coordinator/dispatch/plan.c', '#include "coordinator/run/cluster.h"\n'),
+        'sources that need one another, one by a header that has no source': circles(
+            [('shard/a.c', '#include "shard/b.h"\n'), ('shard/a.h', ''),
+             ('shard/b.c', '#include "shard/parts.h"\n'), ('shard/b.h', ''),
+             ('shard/parts.h', '#include "shard/a.h"\n')]),
+        'headers that include one another': circles(
+            [('shard/a.h', '#include "shard/b.h"\n'), ('shard/b.h', '#include "shard/a.h"\n')]),
         'a dispatch that knows the optimizer':
             unseen_includes('coordinator/dispatch/a.c', '#include "optimizer/lbfgs.h"\n'),
         'a dispatch that includes the machine':
@@ -245,6 +258,7 @@ def main():
         ('dispatch does not know what asks for evaluations', over(unseen_includes)),
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),
+        ('no files of the product go in a circle', circles(files)),
         ('calls that belong to one file stand in no other', over(strange_calls)),
         ('a failpoint stands at one place', repeated_failpoints(files)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),

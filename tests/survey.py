@@ -36,17 +36,14 @@ def module(path):
     return path.rsplit('.', 1)[0]
 
 
-def circles(files):
-    """Groups of modules that include one another, the largest first (Tarjan's algorithm)."""
-    edges = {module(path): set() for path in files}
-    for path, text in files.items():
-        edges[module(path)] |= {module(name) for name in INCLUDE.findall(text) if name in files}
+def groups_of(edges):
+    """The nodes that reach one another, the largest group first (Tarjan's algorithm)."""
     number, low, stack, found = {}, {}, [], []
 
     def visit(node):
         number[node] = low[node] = len(number)
         stack.append(node)
-        for other in edges[node]:
+        for other in sorted(edges[node]):
             if other not in number:
                 visit(other)
             if other in stack:
@@ -58,10 +55,34 @@ def circles(files):
                 found.append(sorted(group))
 
     sys.setrecursionlimit(10000)
-    for node in edges:
+    for node in sorted(edges):
         if node not in number:
             visit(node)
     return sorted(found, key=len, reverse=True)
+
+
+def circles(files):
+    """Groups of files that include one another, and of sources that need one another's headers. What
+    a header without a source of its own includes counts for those that include it: it has no code."""
+    included = {path: [name for name in INCLUDE.findall(text) if name in files]
+                for path, text in files.items()}
+    sources = {module(path) for path in files if path.endswith(('.c', '.cu'))}
+
+    def needed(path, seen):
+        found = set()
+        for name in included[path]:
+            if module(name) in sources:
+                found.add(module(name))
+            elif name not in seen:
+                seen.add(name)
+                found |= needed(name, seen)
+        return found
+
+    edges = {name: set() for name in sources}
+    for path in files:
+        if module(path) in sources:
+            edges[module(path)] |= needed(path, set()) - {module(path)}
+    return groups_of({path: set(names) for path, names in included.items()}) + groups_of(edges)
 
 
 def served_by(files):

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "wire/peer.h"
 
 /* Readers refuse a segment that is not sealed against shrinking: without the seal, we could cut the
  * memory off while they read it. Ids are never used twice in a process, or a peer could take a new
@@ -69,24 +68,6 @@ void shared_mapping_release(struct shared_mapping *mapping) {
         return;
     munmap((void *)(uintptr_t)mapping->start, mapping->length);
     free(mapping);
-}
-
-static void *copy_aligned(const void *data, size_t length) {
-    void *copy = aligned_alloc(64, (length + 63) / 64 * 64);
-    if (!copy)
-        memory_exhausted(length, 1);
-    return memcpy(copy, data, length);
-}
-
-void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
-    *kept = (struct kept_bulk){0};
-    if (bulk->from) {
-        peer_keep_bulk(bulk->from, kept);
-    } else if (bulk->length) {
-        kept->owned = copy_aligned(bulk->data, bulk->length);
-        kept->data = kept->owned;
-        kept->length = bulk->length;
-    }
 }
 
 void kept_bulk_release(struct kept_bulk *kept) {

@@ -70,7 +70,7 @@ struct kept_bulk {
 
 /* In the call that brings a message: keeps its bulk until kept_bulk_release(). Bulk that came
  * through a peer changes its owner without a copy; other bulk (of tests and the simulator) is
- * copied. At most once for each message. */
+ * copied. At most once for each message. Where peers are: wire/peer.c. */
 void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept);
 
 /* Harmless on a zeroed struct; leaves a zeroed struct. */

@@ -256,6 +256,24 @@ void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
     inlet_keep(&peer->inlet, kept);
 }
 
+static void *copy_aligned(const void *data, size_t length) {
+    void *copy = aligned_alloc(64, (length + 63) / 64 * 64);
+    if (!copy)
+        memory_exhausted(length, 1);
+    return memcpy(copy, data, length);
+}
+
+void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
+    *kept = (struct kept_bulk){0};
+    if (bulk->from) {
+        peer_keep_bulk(bulk->from, kept);
+    } else if (bulk->length) {
+        kept->owned = copy_aligned(bulk->data, bulk->length);
+        kept->data = kept->owned;
+        kept->length = bulk->length;
+    }
+}
+
 const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     [FAILPOINT_send_##NAME - FAILPOINTS] = {"send_" #NAME, FAILPOINT_PLACE, text},                 \

@@ -9,9 +9,6 @@
 #include "base/text.h"
 #include "config.h"
 #include "coordinator/job/job.h"
-#include "coordinator/status/figures.h"
-#include "coordinator/status/report.h"
-#include "coordinator/status/result.h"
 const char *stage_text(enum stage stage) {
     static const char *const texts[STAGE_COUNT] = {
 #define X(name, text) [name] = text,

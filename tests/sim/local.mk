@@ -10,7 +10,7 @@ libsimulated_a_SOURCES = \
 	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
 	coordinator/machine/view.c coordinator/driver.c coordinator/driver_read.c \
-	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/host.c shard/pass_plan.c \
+	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/pass_plan.c \
 	shard/programs.c shard/registers.c shard/saving.c shard/scaling.c shard/setup.c shard/shard.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
