@@ -1,5 +1,6 @@
 #include "coordinator/status/figures.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,6 +276,7 @@ json_t *figures_json(enum figure_place place, const struct figure_source *source
     json_t *object = json_object();
     for (size_t i = 0; i < figure_count; i++) {
         const struct figure *figure = &figure_table[i];
+        assert(!figure->number == (figure->type == FIGURE_JSON));
         json_t *value = figure->places & (unsigned)place ? figure_json(figure, source) : NULL;
         if (value)
             json_object_set_new(object, figure->key, value);

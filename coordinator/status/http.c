@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/status/http.h"
 
+#include <assert.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -83,9 +84,12 @@ static void close_connection(struct connection *connection) {
     bufferevent_disable(connection->stream, EV_READ | EV_WRITE);
     bufferevent_free(connection->stream);
     close(descriptor);
+    assert(connection->http->counts.connections > 0);
     connection->http->counts.connections--;
     connection->stream = NULL;
 }
+
+static_assert(PLACES_LEAST <= PLACES_MOST, "there is room for the least number of connections");
 
 static void write_head(struct connection *connection, const struct http_answer *answer,
                        bool keep_alive) {
@@ -309,6 +313,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     *connection =
         (struct connection){.http = http, .stream = stream, .since_ns = clock_monotonic_ns()};
     http->counts.connections++;
+    assert(http->counts.connections <= http->places);
     bufferevent_setcb(stream, on_readable, on_written, on_event, connection);
     bufferevent_setwatermark(stream, EV_READ, 0, REQUEST_BYTES_MAX);
     bufferevent_enable(stream, EV_READ | EV_WRITE);

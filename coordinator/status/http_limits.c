@@ -1,5 +1,6 @@
 #include "coordinator/status/http_limits.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,7 @@ void drop_counters_log(struct drop_counters *counters, int64_t now_ns) {
 
 void drop_counters_note(struct drop_counters *counters, enum http_drop drop, const char *why,
                         int64_t now_ns) {
+    assert(drop < HTTP_DROP_COUNT);
     counters->counts[drop]++;
     counters->last = why;
     drop_counters_log(counters, now_ns);

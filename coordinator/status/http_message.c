@@ -2,6 +2,7 @@
 
 #include "coordinator/status/http_message.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #define ADDRESS_CHARACTERS DIGITS "abcdefABCDEF:."
 #define NAME_CHARACTERS DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._"
 #define PORT_DIGITS_MAX 5
+
+static_assert(REQUEST_TARGET_MAX < REQUEST_BYTES_MAX, "a target is a part of a head");
 
 /* ---- Host ---- */
 

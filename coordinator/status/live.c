@@ -1,5 +1,6 @@
 #include "coordinator/status/live.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -46,6 +47,7 @@ const char *live_state(const struct live *live) {
 }
 
 struct store_host host_row(const struct hosts *hosts, uint32_t number) {
+    assert(number < hosts->count);
     const struct hosts_entry *host = &hosts->items[number];
     return (struct store_host){.position = number,
                                .host = host->name,

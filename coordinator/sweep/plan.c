@@ -1,5 +1,6 @@
 #include "coordinator/sweep/plan.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,12 @@ uint32_t sweep_members(const struct sweep_shape *shape) {
 }
 
 struct sweep_place sweep_place(const struct sweep_shape *shape, uint32_t member) {
+    assert(member < sweep_members(shape));
     return (struct sweep_place){.value = member % shape->values, .fold = member / shape->values};
 }
 
 uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32_t fold) {
+    assert(value < shape->values && fold <= shape->folds);
     return fold * shape->values + value;
 }
 
@@ -46,6 +49,7 @@ struct sweep_spread sweep_spread(const double *numbers, uint32_t count) {
     double sum = 0, squares = 0;
     for (uint32_t i = 0; i < count; i++)
         sum += numbers[i];
+    assert(count > 0);
     double mean = sum / count;
     for (uint32_t i = 0; i < count; i++)
         squares += (numbers[i] - mean) * (numbers[i] - mean);
