@@ -2,7 +2,11 @@
  *
  * The elements lie in a buffer: one segment of shared memory for all sums, with each shard's
  * slice at its range. A shard on this host reads its slice in place. So a buffer is free
- * again only after the verdict, or when every shard has begun another evaluation. */
+ * again only after the verdict, or when every shard has begun another evaluation.
+ *
+ * The life of a gradient, from kernel to fold: objective/ (rows), replica/compute.c (a chunk),
+ * replica/workers.c (all threads), replica/evaluation.c (portions), here (slices),
+ * shard/evaluation.c (staged, then folded), shard/host.c or shard/device.c (added to the sum). */
 #ifndef DML_REPLICA_FLUSH_H
 #define DML_REPLICA_FLUSH_H
 

@@ -3,7 +3,13 @@
  * A file `step-STEP` holds x, g, the best point if that is another one, Adagrad's sums (or the
  * diagonal that they became) if they are in use, the preconditioner if there is one, and those
  * pairs that no earlier file of the shard holds, and lists all pairs in use with the file that
- * holds each. doc/FORMATS.md shows the layout. */
+ * holds each. doc/FORMATS.md shows the layout.
+ *
+ * The life of a checkpoint, from the coordinator's decision to the disk:
+ * coordinator/machine/recovery.c (CHECKPOINT), shard/saving.c (what is written), here (bytes),
+ * shard/writer.c (the thread), shard/disk.c (a file of a folder), base/file.c (whole or not at
+ * all).
+ */
 #ifndef DML_SHARD_CHECKPOINT_H
 #define DML_SHARD_CHECKPOINT_H
 
