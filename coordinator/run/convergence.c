@@ -188,7 +188,7 @@ static char *column_name(const struct set_info *data, uint32_t column) {
     return memory_format("%llu", (unsigned long long)data->feature_id[column]);
 }
 
-static void tell(json_t *list, char *text) {
+static void add_sentence(json_t *list, char *text) {
     json_array_append_new(list, text_to_json(text));
     free(text);
 }
@@ -196,19 +196,22 @@ static void tell(json_t *list, char *text) {
 static void tell_gradient(json_t *list, const struct coordinator_view *view) {
     double largest = view->answer.gradient_max;
     if (view->gradient_tolerance > 0)
-        tell(list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
-                                 "gradient_tolerance",
-                                 largest, largest / view->gradient_tolerance));
+        add_sentence(
+            list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
+                                "gradient_tolerance",
+                                largest, largest / view->gradient_tolerance));
     else
-        tell(list, memory_format("the largest component of the gradient is still %.3g", largest));
+        add_sentence(list,
+                     memory_format("the largest component of the gradient is still %.3g", largest));
 }
 
 /* Of a run that says that it is at the optimum, and is not. */
 static void tell_gap(json_t *list, const struct gap *gap, double loss) {
-    tell(list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
-                             "gradient with each column in its own scale; within %.2g it would "
-                             "count as converged",
-                             loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
+    add_sentence(
+        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                            "gradient with each column in its own scale; within %.2g it would "
+                            "count as converged",
+                            loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
 }
 
 /* Whether that is said. */
@@ -222,11 +225,12 @@ static bool tell_scales(json_t *list, const struct not_converged *end) {
     if (decades < DECADES_WORTH_SAYING)
         return false;
     char *largest = column_name(data, scales.largest), *least = column_name(data, scales.least);
-    tell(list,
-         memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
-                       "%.1g, those of column %s about %.1g; standardise = true scales all columns "
-                       "alike: that helps most",
-                       decades, largest, scales.largest_mean, least, scales.least_mean));
+    add_sentence(
+        list,
+        memory_format("the scales of columns differ by 10^%.0f: values of column %s are about "
+                      "%.1g, those of column %s about %.1g; standardise = true scales all columns "
+                      "alike: that helps most",
+                      decades, largest, scales.largest_mean, least, scales.least_mean));
     free(largest);
     free(least);
     return true;
@@ -235,10 +239,11 @@ static bool tell_scales(json_t *list, const struct not_converged *end) {
 static void tell_causes(json_t *list, const struct not_converged *end) {
     bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
                   scaling_is_of_one_unit(end->data, end->moments);
-    tell(list, memory_format("columns may be nearly collinear, or classes almost separable: a "
-                             "larger l2 (%g)%s helps",
-                             end->job->l2.value,
-                             scaled ? "" : ", standardise = true or precondition = diagonal"));
+    add_sentence(list,
+                 memory_format("columns may be nearly collinear, or classes almost separable: a "
+                               "larger l2 (%g)%s helps",
+                               end->job->l2.value,
+                               scaled ? "" : ", standardise = true or precondition = diagonal"));
 }
 
 static void tell_tolerance(json_t *list, const struct not_converged *end,
@@ -246,13 +251,14 @@ static void tell_tolerance(json_t *list, const struct not_converged *end,
     const struct job *job = end->job;
     double gradient = fmin(job->gradient_tolerance, view->answer.gradient_max);
     if (view->reason == REASON_LOSS_TOLERANCE)
-        tell(list, memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "
-                                 "slowly, for max_steps (%llu) at most",
-                                 job->loss_tolerance, (unsigned long long)job->max_steps));
+        add_sentence(list,
+                     memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "
+                                   "slowly, for max_steps (%llu) at most",
+                                   job->loss_tolerance, (unsigned long long)job->max_steps));
     else
-        tell(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
-                                 gradient * sqrt(GAP_SHARE_MOST / end->gap->share) / 2,
-                                 job->gradient_tolerance));
+        add_sentence(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
+                                         gradient * sqrt(GAP_SHARE_MOST / end->gap->share) / 2,
+                                         job->gradient_tolerance));
 }
 
 static void tell_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
@@ -260,28 +266,30 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
     bool goes_on = command[0] == 'r' && command[1] == 'u'; /* "run"; `retrain` trains anew */
     const char *then = goes_on ? ": the same command goes on" : " for the next training";
     if (view->reason == REASON_STEP_LIMIT)
-        tell(list,
-             memory_format("raise max_steps (%llu)%s", (unsigned long long)job->max_steps, then));
+        add_sentence(list, memory_format("raise max_steps (%llu)%s",
+                                         (unsigned long long)job->max_steps, then));
     else if (view->reason == REASON_TIME_LIMIT)
-        tell(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
+        add_sentence(list, memory_format("raise max_seconds (%g)%s", job->max_seconds, then));
     else if (view->reason == REASON_EPOCH_LIMIT)
-        tell(list,
-             memory_format("minibatches alone come near the optimum, not to it: raise "
-                           "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
-                           "if the loss of epochs does not fall, lower downpour.rate (%g)",
-                           job->downpour.epochs, then, view->downpour.rate));
+        add_sentence(
+            list, memory_format("minibatches alone come near the optimum, not to it: raise "
+                                "downpour.epochs (%u)%s; let L-BFGS follow (start = downpour); or, "
+                                "if the loss of epochs does not fall, lower downpour.rate (%g)",
+                                job->downpour.epochs, then, view->downpour.rate));
     else if (job_family(job)->no_lower_loss)
-        tell(list, job_family(job)->no_lower_loss(job, view->answer.loss));
+        add_sentence(list, job_family(job)->no_lower_loss(job, view->answer.loss));
     else
-        tell(list, memory_format("no step found a lower loss than %.12g: it may be as low as "
-                                 "rounding allows, and then a larger gradient_tolerance or "
-                                 "loss_tolerance is reached",
-                                 view->answer.loss));
+        add_sentence(list,
+                     memory_format("no step found a lower loss than %.12g: it may be as low as "
+                                   "rounding allows, and then a larger gradient_tolerance or "
+                                   "loss_tolerance is reached",
+                                   view->answer.loss));
     if (job->optimizer == JOB_DOWNPOUR)
         return;
-    tell(list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
-                             "reached in fewer steps",
-                             job->l2.value, job->gradient_tolerance, job->loss_tolerance));
+    add_sentence(
+        list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
+                            "reached in fewer steps",
+                            job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
 /* Of a run that reached a tolerance. */

@@ -1,4 +1,4 @@
-/* The files that a job names. */
+/* The files that a job names, and the columns that they have together. */
 #include <stdlib.h>
 #include <string.h>
 

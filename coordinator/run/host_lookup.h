@@ -1,5 +1,6 @@
-/* The hosts of a Slurm allocation. A job that Slurm starts finds them in its environment; how a
- * host is reached over the network only Slurm knows. */
+/* The hosts that the workers of a run are started on: those that the job names, or those of a Slurm
+ * allocation. A job that Slurm starts finds them in its environment; how a host is reached over the
+ * network only Slurm knows. */
 #ifndef DML_COORDINATOR_RUN_HOST_LOOKUP_H
 #define DML_COORDINATOR_RUN_HOST_LOOKUP_H
 

@@ -78,7 +78,7 @@ struct command {
     bool shell; /* words are read by a shell on the host */
 };
 
-static void add(struct command *command, const char *word) {
+static void add_word(struct command *command, const char *word) {
     command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
     command->words[command->count++] =
         command->shell && !is_plain(word) ? quoted(word) : memory_copy_string(word);
@@ -87,7 +87,7 @@ static void add(struct command *command, const char *word) {
 
 static void add_program(struct command *command, const struct launched *worker) {
     char *here = launch_program_here(worker->role);
-    add(command, worker->by_path ? launch_program(worker->role) : here);
+    add_word(command, worker->by_path ? launch_program(worker->role) : here);
     free(here);
 }
 
@@ -95,10 +95,10 @@ static void add_program(struct command *command, const struct launched *worker) 
  * keeps others out. */
 static void add_listen(struct command *command, const struct launch *launch) {
     char *key = key_path(launch->remote.state);
-    add(command, "--listen");
-    add(command, "any:0");
-    add(command, "--key");
-    add(command, key);
+    add_word(command, "--listen");
+    add_word(command, "any:0");
+    add_word(command, "--key");
+    add_word(command, key);
     free(key);
 }
 
@@ -110,10 +110,10 @@ static struct command command_for(const struct launch *launch, const struct laun
     command.shell = goes_through_a_shell(command.words[0]);
     add_program(&command, worker);
     add_listen(&command, launch);
-    add(&command, "--hello-seconds");
-    add(&command, HELLO_SECONDS);
+    add_word(&command, "--hello-seconds");
+    add_word(&command, HELLO_SECONDS);
     if (launch->verbosity)
-        add(&command, launch->verbosity);
+        add_word(&command, launch->verbosity);
     return command;
 }
 

@@ -156,7 +156,7 @@ static void turn_until_set(struct event_base *base, const bool *set) {
         continue;
 }
 
-static enum stage enter(struct loop *loop, enum stage stage) {
+static enum stage enter_stage(struct loop *loop, enum stage stage) {
     enum stage before = loop->stage;
     loop->stage = stage;
     if (stage_text(stage))
@@ -201,7 +201,7 @@ int loop_finish(struct loop *loop, struct loop_work *work) {
 
 int loop_beside(struct loop *loop, enum stage stage, int (*run)(void *context), void *context) {
     struct loop_work *work;
-    enum stage before = enter(loop, stage);
+    enum stage before = enter_stage(loop, stage);
     int code = loop_begin(run, context, &work);
     if (!code)
         code = loop_finish(loop, work);
@@ -237,7 +237,7 @@ static void on_child(evutil_socket_t number, short what, void *context) {
 int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status) {
     struct event *ended = evsignal_new(loop->base, SIGCHLD, on_child, NULL);
     event_add(ended, NULL);
-    enum stage before = enter(loop, stage);
+    enum stage before = enter_stage(loop, stage);
     pid_t found;
     loop->child = child;
     while ((found = waitpid(child, status, WNOHANG)) == 0 || (found < 0 && errno == EINTR))
@@ -286,7 +286,7 @@ static int columns_now(void) {
 
 /* In one write, so that no other line comes between. The last column stays free: a terminal may
  * wrap behind it. */
-static void draw(const char *text, int columns) {
+static void draw_progress(const char *text, int columns) {
     char line[512];
     int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);
     write_text(line, (size_t)length);
@@ -294,7 +294,7 @@ static void draw(const char *text, int columns) {
 
 void progress_stage(const char *text) {
     if (shown)
-        draw(text, columns_now());
+        draw_progress(text, columns_now());
 }
 
 /* "12.3/s", or "34 s each" where one takes longer than a second. */
@@ -356,7 +356,7 @@ void progress_run(const struct coordinator_view *view, double rate, double secon
         return;
     int columns = columns_now();
     write_run(view, rate, seconds_left, columns, text, sizeof text);
-    draw(text, columns);
+    draw_progress(text, columns);
 }
 
 void progress_close(void) {

@@ -101,8 +101,8 @@ static char *describe_remedy(const struct missing_workers *missing, uint32_t lin
 }
 
 /* Whom the run waits for; all that are missing if it has `over`. NULL if there is none. */
-static char *list(const struct missing_workers *missing, bool over, const char *separator,
-                  describe *in_words) {
+static char *list_missing(const struct missing_workers *missing, bool over, const char *separator,
+                          describe *in_words) {
     char *text = NULL;
     uint32_t named = 0, more = 0;
     for (uint32_t i = 0; i < missing->links; i++) {
@@ -126,12 +126,12 @@ static char *list(const struct missing_workers *missing, bool over, const char *
 }
 
 char *missing_text(const struct missing_workers *missing) {
-    return list(missing, false, ", ", describe_place);
+    return list_missing(missing, false, ", ", describe_place);
 }
 
-static int refuse(const struct missing_workers *missing) {
-    char *failures = list(missing, true, ", ", describe_failure);
-    char *remedies = list(missing, true, ", ", describe_remedy);
+static int refuse_to_wait(const struct missing_workers *missing) {
+    char *failures = list_missing(missing, true, ", ", describe_failure);
+    char *remedies = list_missing(missing, true, ", ", describe_remedy);
     int code = error_set(ERROR_UNAVAILABLE, "%s; start %s, or wait longer for them with --wait",
                          failures, remedies);
     free(failures);
@@ -141,7 +141,7 @@ static int refuse(const struct missing_workers *missing) {
 
 /* ---- time ---- */
 
-static void tell(struct missing_workers *missing, int64_t now_ns) {
+static void log_missing(struct missing_workers *missing, int64_t now_ns) {
     int64_t from_ns = missing->told_ns ? missing->told_ns + PAUSE_NS : missing->since_ns + QUIET_NS;
     if (now_ns < from_ns)
         return;
@@ -167,7 +167,7 @@ int missing_check(struct missing_workers *missing, bool replica_there, int64_t n
             continue;
         bool over = now_ns >= worker->until_ns && (!worker->strict || worker->why);
         if (over && (worker->strict || is_shard(missing, i) || !replica_there))
-            return refuse(missing);
+            return refuse_to_wait(missing);
         if (over)
             go_without(missing, i);
         else
@@ -175,6 +175,6 @@ int missing_check(struct missing_workers *missing, bool replica_there, int64_t n
     }
     missing->waits = waits;
     if (waits)
-        tell(missing, now_ns);
+        log_missing(missing, now_ns);
     return 0;
 }

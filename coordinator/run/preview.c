@@ -65,7 +65,7 @@ static bool any_here(const struct job *job) {
     return !host_list_is_given(job) && (!job->shard_addresses[0] || !job->replica_addresses[0]);
 }
 
-static int refuse(const struct job *job, int code, const char *why) {
+static int refuse_device(const struct job *job, int code, const char *why) {
     return error_set(code, "%s: key `device`: %s", job->file, why);
 }
 
@@ -79,7 +79,7 @@ int devices_check(const struct job *job) {
         char *text = memory_format("%s; allowed here: cpu, or auto, which takes a GPU for what "
                                    "that can compute",
                                    why);
-        refuse(job, ERROR_CONFIG, text);
+        refuse_device(job, ERROR_CONFIG, text);
         free(text);
         return ERROR_CONFIG;
     }
@@ -87,7 +87,7 @@ int devices_check(const struct job *job) {
     if (code) {
         char *text = memory_copy_string(error_text());
         error_clear();
-        refuse(job, code, text);
+        refuse_device(job, code, text);
         free(text);
     }
     return code;

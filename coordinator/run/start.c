@@ -400,6 +400,8 @@ void curvature_spread(const struct curvature *curvature, const struct model_layo
     memory_unmap(place, after * sizeof *place);
 }
 
+/* ---- Kronecker-factored coordinates ---- */
+
 /* Chunks that rows of the sample are taken from, evenly spread: rows often come in some order. */
 #define SAMPLE_CHUNKS 64
 

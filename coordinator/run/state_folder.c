@@ -79,7 +79,7 @@ static int write_holder(int descriptor, const char *path) {
     return code;
 }
 
-static int refuse(const char *state, const char *path) {
+static int refuse_lock(const char *state, const char *path) {
     if (errno == EWOULDBLOCK) {
         struct state_holder holder = state_lock_holder(state);
         return error_set(ERROR_AGAIN,
@@ -101,7 +101,7 @@ int state_lock(const char *state, int *descriptor) {
         code = error_set_errno(ERROR_CREATE, "cannot change the state folder %s: its lock, %s",
                                state, path);
     else if (try_lock(opened))
-        code = refuse(state, path);
+        code = refuse_lock(state, path);
     else
         code = write_holder(opened, path);
     free(path);

@@ -1,5 +1,7 @@
-/* At most one coordinator works in a state folder: it holds an flock on STATE/lock. The file
- * says who that is: "PID HOST NUMBER", for messages and for base/file.h. */
+/* The state folder: its lock, and the removal of files in it that nobody needs.
+ *
+ * At most one coordinator works in a state folder: it holds an flock on STATE/lock. The file says
+ * who that is: "PID HOST NUMBER", for messages and for base/file.h. */
 #ifndef DML_COORDINATOR_RUN_STATE_FOLDER_H
 #define DML_COORDINATOR_RUN_STATE_FOLDER_H
 

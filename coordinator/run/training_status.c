@@ -1,3 +1,5 @@
+/* What a training answers while it runs, over the control socket and by the status server. Both ask
+ * in turns of the loop, so they see the state between two steps. */
 #include "coordinator/run/training.h"
 
 #include <math.h>

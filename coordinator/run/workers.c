@@ -24,7 +24,7 @@ static void begin_launching(struct training *run) {
 }
 
 /* How many of them are started on this machine. */
-static int start(struct training *run, uint32_t shards, uint32_t replicas) {
+static int start_here(struct training *run, uint32_t shards, uint32_t replicas) {
     return launch_start(&run->launch, run->job->shard_addresses[0] ? 0 : shards,
                         run->job->replica_addresses[0] ? 0 : replicas);
 }
@@ -80,7 +80,7 @@ int workers_prepare(struct training *run) {
     if (code || open)
         return code;
     begin_launching(run);
-    return start(run, sizing.shards, sizing.replicas);
+    return start_here(run, sizing.shards, sizing.replicas);
 }
 
 /* ---- when the run is known ---- */
@@ -121,7 +121,7 @@ static int adopt(void *context, const struct store_process_row *process) {
     return 0;
 }
 
-static void list(struct training *run) {
+static void list_workers(struct training *run) {
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
     run->launched = memory_new(shards + replicas, sizeof(struct launched *));
@@ -183,7 +183,7 @@ static int begin_anew(struct training *run) {
     }
     if (!code && run->interrupted)
         code = store_processes(run->store, run->recorder.run, adopt, run);
-    return code ? code : start(run, run->sizing.shards, run->sizing.replicas);
+    return code ? code : start_here(run, run->sizing.shards, run->sizing.replicas);
 }
 
 /* If the run's coordinator was lost, its workers may still wait for the next one: they are adopted.
@@ -197,7 +197,7 @@ int workers_start(struct training *run) {
         code = begin_anew(run);
     run->rests = false;
     if (!code)
-        list(run);
+        list_workers(run);
     if (!code && any_needs_tls(run))
         code = workers_key(run);
     return code;
