@@ -93,17 +93,6 @@ static bool applies(const struct rule *rule, unsigned failpoint, unsigned long v
            (rule->index < 0 || rule->index == atomic_load(&own_index));
 }
 
-/* Several processes may race here with the same rule: O_EXCL lets exactly one of them make the
- * file. */
-static bool is_first(const struct rule *rule) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s.%d", once_path, (int)(rule - rules));
-    int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (descriptor >= 0)
-        close(descriptor);
-    return descriptor >= 0;
-}
-
 /* A signal that asks the process to end cuts it short; the end of a child does not. */
 static void delay(long milliseconds) {
     sigset_t ends, before;
@@ -117,8 +106,16 @@ static void delay(long milliseconds) {
 }
 
 static int act(const struct rule *rule) {
-    if (once_path && !is_first(rule))
-        return 0;
+    if (once_path) {
+        /* Several processes may race here with the same rule: O_EXCL lets exactly one of them make
+         * the file. */
+        char path[PATH_MAX];
+        snprintf(path, sizeof path, "%s.%d", once_path, (int)(rule - rules));
+        int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (descriptor < 0)
+            return 0;
+        close(descriptor);
+    }
     switch (rule->action) {
     case ACTION_KILL:
         raise(SIGKILL);
@@ -152,14 +149,14 @@ int failpoint_visit(unsigned failpoint) {
 
 /* ---- the environment ---- */
 
-static int refuse(const char *text, const char *why) {
+static int failpoint_refuse(const char *text, const char *why) {
     return error_set(ERROR_USAGE,
                      "DML_FAILPOINT: %s: %s; write [ROLE[INDEX].]NAME[@NAME]:N:"
                      "kill|stop|eio|enospc|delay[:MS]|hit",
                      text, why);
 }
 
-static int refuse_name(const char *text, const char *name) {
+static int failpoint_refuse_name(const char *text, const char *name) {
     char *known = memory_copy_string("");
     for (unsigned i = 0; i < rows_count(); i++) {
         char *longer = memory_format("%s %s", known, row_of(i)->name);
@@ -205,14 +202,8 @@ static bool read_action(const char *name, struct rule *rule) {
     return false;
 }
 
-static bool suits(enum action action, enum failpoint_kind kind) {
-    if (action == ACTION_EIO || action == ACTION_ENOSPC)
-        return kind == FAILPOINT_WRITE;
-    return (action == ACTION_HIT) == (kind == FAILPOINT_SWITCH);
-}
-
 /* rows_count() if there is none. */
-static unsigned find(const char *name) {
+static unsigned failpoint_number(const char *name) {
     unsigned failpoint = 0;
     while (failpoint < rows_count() && strcmp(row_of(failpoint)->name, name))
         failpoint++;
@@ -224,35 +215,38 @@ static int read_place(const char *text, char *name, struct rule *rule) {
     char *at = strchr(name, '@');
     if (at)
         *at++ = '\0';
-    rule->failpoint = find(name);
-    rule->after = at ? find(at) : NOWHERE;
+    rule->failpoint = failpoint_number(name);
+    rule->after = at ? failpoint_number(at) : NOWHERE;
     if (rule->failpoint == rows_count())
-        return refuse_name(text, name);
-    return rule->after == rows_count() ? refuse_name(text, at) : 0;
+        return failpoint_refuse_name(text, name);
+    return rule->after == rows_count() ? failpoint_refuse_name(text, at) : 0;
 }
 
 /* Cuts `copy` up; `text` is what it was. */
 static int read_rule(const char *text, char *copy) {
     if (rule_count == RULES_MAX)
-        return refuse(text, "too many of them");
+        return failpoint_refuse(text, "too many of them");
     struct rule *rule = &rules[rule_count];
     char *rest = NULL, *name = strtok_r(copy, ":", &rest), *visit = strtok_r(NULL, ":", &rest),
          *action = strtok_r(NULL, ":", &rest), *delay = strtok_r(NULL, ":", &rest);
     long number;
     *rule = (struct rule){.delay_ms = DELAY_MS};
     if (!name || !read_role(&name, rule))
-        return refuse(text, "not a place");
+        return failpoint_refuse(text, "not a place");
     if (read_place(text, name, rule))
         return ERROR_USAGE;
     if (!read_number(visit, &number))
-        return refuse(text, "visits count from 1");
+        return failpoint_refuse(text, "visits count from 1");
     rule->visit = (unsigned long)number;
     if (!read_action(action, rule))
-        return refuse(text, "not an action");
-    if (!suits(rule->action, row_of(rule->failpoint)->kind))
-        return refuse(text, "this failpoint cannot do that");
+        return failpoint_refuse(text, "not an action");
+    enum failpoint_kind kind = row_of(rule->failpoint)->kind;
+    bool fails = rule->action == ACTION_EIO || rule->action == ACTION_ENOSPC;
+    if (fails ? kind != FAILPOINT_WRITE
+              : (rule->action == ACTION_HIT) != (kind == FAILPOINT_SWITCH))
+        return failpoint_refuse(text, "this failpoint cannot do that");
     if (delay && (rule->action != ACTION_DELAY || !read_number(delay, &rule->delay_ms)))
-        return refuse(text, "only `delay` takes a number more, of milliseconds");
+        return failpoint_refuse(text, "only `delay` takes a number more, of milliseconds");
     rule_count++;
     return 0;
 }

@@ -205,14 +205,6 @@ int file_map(const char *path, const void **data, size_t *length) {
 
 /* ---- folders ---- */
 
-/* A new folder survives a power cut only after an fsync of the folder above it. One that may be
- * written but not read cannot be synced. */
-static int make_below(const char *above, const char *path, unsigned mode) {
-    if (mkdir(path, mode) && errno != EEXIST) /* another process may have made it meanwhile */
-        return error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
-    return access(above, R_OK) ? 0 : folder_sync(above);
-}
-
 int folder_make(const char *path, unsigned mode) {
     struct stat status;
     if (stat(path, &status) == 0) {
@@ -222,8 +214,13 @@ int folder_make(const char *path, unsigned mode) {
     }
     char *above = path_folder(path);
     int code = strcmp(above, path) ? folder_make(above, 0755) : 0;
-    if (!code)
-        code = make_below(above, path, mode);
+    if (!code && mkdir(path, mode) &&
+        errno != EEXIST) /* another process may have made it meanwhile */
+        code = error_set_errno(ERROR_CREATE, "cannot make the folder %s", path);
+    /* A new folder survives a power cut only after an fsync of the folder above it. One that may be
+     * written but not read cannot be synced. */
+    if (!code && access(above, R_OK) == 0)
+        code = folder_sync(above);
     free(above);
     return code;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/clock.h"
 
 enum { ELEMENTS_A_BEAT = 1 << 20 };
@@ -71,10 +72,6 @@ static uint64_t elements_of(const struct layout_tensor *tensor) {
     return tensor->rows * tensor->columns;
 }
 
-static uint64_t exponents_of(const struct layout_tensor *tensor) {
-    return tensor->exponents == LAYOUT_ONE_EXPONENT ? 1 : tensor->rows;
-}
-
 uint64_t layout_parameters(const struct layout *layout) {
     if (!layout->count)
         return 0;
@@ -86,7 +83,7 @@ uint64_t layout_exponents(const struct layout *layout) {
     if (!layout->count)
         return 0;
     const struct layout_tensor *last = &layout->tensor[layout->count - 1];
-    return last->first_exponent + exponents_of(last);
+    return last->first_exponent + (last->exponents == LAYOUT_ONE_EXPONENT ? 1 : last->rows);
 }
 
 const struct layout_tensor *layout_find(const struct layout *layout, const char *name) {
@@ -177,19 +174,10 @@ uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t fi
 
 /* ---- the start ---- */
 
-/* The finalizer of SplitMix64 (Steele, Lea and Flood 2014, Fast splittable pseudorandom number
- * generators): every bit of the argument changes about half of the bits of the answer. */
-static uint64_t mix(uint64_t x) {
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-#define GOLDEN UINT64_C(0x9e3779b97f4a7c15) /* 2⁶⁴ over the golden ratio: SplitMix64's step */
-
 /* 53 random bits, as an integer around 0 so that all before the product by the bound is exact. */
 static double uniform(uint64_t key, uint64_t element, double bound) {
-    int64_t bits = (int64_t)(mix(key + GOLDEN * (element + 1)) >> 11) - (INT64_C(1) << 52);
+    int64_t bits =
+        (int64_t)(random_mix(key + RANDOM_STEP * (element + 1)) >> 11) - (INT64_C(1) << 52);
     return (double)bits * 0x1p-52 * bound;
 }
 
@@ -197,7 +185,7 @@ void layout_start(const struct layout *layout, uint64_t first, uint64_t count, d
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];
         struct layout_span part = layout_part(tensor, first, count);
-        uint64_t key = mix(mix(layout->seed + GOLDEN) + GOLDEN * (t + 1));
+        uint64_t key = random_mix(random_mix(layout->seed + RANDOM_STEP) + RANDOM_STEP * (t + 1));
         for (uint64_t i = part.first; i < part.first + part.count; i++) {
             elements[i] = tensor->start == LAYOUT_START_UNIFORM
                               ? uniform(key, first + i - tensor->first, tensor->bound)
@@ -288,16 +276,12 @@ bool coordinates_suit(const struct layout *layout) {
     return bias && bias->rows == 1 && bias->columns == weights->columns;
 }
 
-static const struct layout_tensor *weights_of(const struct layout *layout) {
-    return &layout->tensor[0];
-}
-
 void coordinates_begin(struct coordinates_walk *walk, const struct layout *layout,
                        const struct coordinate *columns) {
     coordinates_end(walk);
     walk->layout = layout;
     walk->columns = columns;
-    walk->shift = memory_new(SHIFT_LANES * weights_of(layout)->columns, sizeof *walk->shift);
+    walk->shift = memory_new(SHIFT_LANES * layout->tensor[0].columns, sizeof *walk->shift);
 }
 
 void coordinates_end(struct coordinates_walk *walk) {
@@ -307,29 +291,20 @@ void coordinates_end(struct coordinates_walk *walk) {
 
 /* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
 static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
-    uint64_t outputs = weights_of(walk->layout)->columns;
+    uint64_t outputs = walk->layout->tensor[0].columns;
     double sum = 0;
     for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
         sum += walk->shift[lane * outputs + k];
     return sum;
 }
 
-/* The part of a tensor in [first, first + count). */
-static void part_of(const struct layout_tensor *tensor, uint64_t first, uint64_t count,
-                    uint64_t *begin, uint64_t *end) {
-    uint64_t last = tensor->first + tensor->rows * tensor->columns;
-    *begin = first > tensor->first ? first : tensor->first;
-    *end = first + count < last ? first + count : last;
-    if (*end < *begin)
-        *end = *begin;
-}
-
-static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t end, bool leave,
+/* Elements begin… of the weights, `count` of them. */
+static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t count, bool leave,
                          const double *in, double *out) {
-    const struct layout_tensor *weights = weights_of(walk->layout);
+    const struct layout_tensor *weights = &walk->layout->tensor[0];
     uint64_t outputs = weights->columns;
     uint64_t j = (begin - weights->first) / outputs, k = (begin - weights->first) % outputs;
-    for (uint64_t i = 0; i < end - begin; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         const struct coordinate *column = &walk->columns[j];
         double weight = leave ? column->scale * in[i] : in[i];
         walk->shift[j % SHIFT_LANES * outputs + k] += column->mean * weight;
@@ -345,19 +320,20 @@ static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t
 
 static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t count, bool leave,
                        const double *in, double *out) {
+    const struct layout_tensor *weights = &walk->layout->tensor[0];
     const struct layout_tensor *bias = layout_input_bias(walk->layout);
-    uint64_t begin, end;
+    struct layout_span part = layout_part(weights, first, count);
     if (out != in && count)
         memcpy(out, in, count * sizeof *out);
-    part_of(weights_of(walk->layout), first, count, &begin, &end);
-    if (begin < end)
-        walk_weights(walk, begin, end, leave, in + (begin - first), out + (begin - first));
+    if (part.count)
+        walk_weights(walk, first + part.first, part.count, leave, in + part.first,
+                     out + part.first);
     if (!bias)
         return;
-    part_of(bias, first, count, &begin, &end);
-    for (uint64_t i = begin; i < end; i++) {
-        double shift = shift_of(walk, (i - bias->first) % weights_of(walk->layout)->columns);
-        out[i - first] += leave ? -shift : shift;
+    part = layout_part(bias, first, count);
+    for (uint64_t i = part.first; i < part.first + part.count; i++) {
+        double shift = shift_of(walk, (first + i - bias->first) % weights->columns);
+        out[i] += leave ? -shift : shift;
     }
 }
 

@@ -20,17 +20,13 @@
 #include "base/limits.h"
 #include "base/memory.h"
 
-static void open_standard_descriptors(void) {
+void process_begin(void) {
     int descriptor;
     do
         descriptor = open("/dev/null", O_RDWR); /* takes the lowest number that is free */
     while (descriptor >= 0 && descriptor <= STDERR_FILENO);
     if (descriptor > STDERR_FILENO)
         close(descriptor);
-}
-
-void process_begin(void) {
-    open_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN);
 }
 

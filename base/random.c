@@ -1,9 +1,7 @@
 #include "base/random.h"
 
-#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
-
 uint64_t permutation_key(uint64_t seed, uint64_t number) {
-    return random_mix(random_mix(seed) + (number + 1) * GOLDEN);
+    return random_mix(random_mix(seed) + (number + 1) * RANDOM_STEP);
 }
 
 static unsigned half_bits(uint64_t count) {
@@ -15,7 +13,7 @@ static unsigned half_bits(uint64_t count) {
 
 /* The highest bits of a product are the best mixed ones. */
 static uint64_t mixed(uint64_t right, unsigned round, unsigned half, uint64_t key) {
-    return random_mix(permutation_key(key, round) + right * GOLDEN) >> (64 - half);
+    return random_mix(permutation_key(key, round) + right * RANDOM_STEP) >> (64 - half);
 }
 
 static uint64_t encipher(uint64_t x, unsigned half, uint64_t key) {

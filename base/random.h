@@ -4,12 +4,15 @@
 
 #include <stdint.h>
 
+/* 2⁶⁴ over the golden ratio: the step of SplitMix64. */
+#define RANDOM_STEP UINT64_C(0x9e3779b97f4a7c15)
+
 struct random {
     uint64_t state; /* never 0 */
 };
 
 static inline void random_init(struct random *random, uint64_t seed) {
-    random->state = seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x632be59bd9b4e019);
+    random->state = seed * RANDOM_STEP + UINT64_C(0x632be59bd9b4e019);
     if (!random->state)
         random->state = 1;
 }
@@ -23,7 +26,9 @@ static inline uint64_t random_next(struct random *random) {
     return x * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Spreads the bits of a number over all 64 (the last steps of splitmix64), one to one. */
+/* Spreads the bits of a number over all 64, one to one: the finalizer of SplitMix64 (Steele, Lea
+ * and Flood 2014, Fast splittable pseudorandom number generators). Every bit of the argument
+ * changes about half of the bits of the answer. */
 static inline uint64_t random_mix(uint64_t x) {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);

@@ -101,8 +101,7 @@ static struct channel *open_channel(const char *way, int descriptor, bool client
         return channel_new(descriptor);
     if (tls_new(&key, &tls))
         abort();
-    struct channel *channel =
-        client ? channel_new_client(descriptor, tls) : channel_new_server(descriptor, tls);
+    struct channel *channel = channel_new_tls(descriptor, tls, client);
     while (channel_handshake(channel) == 0)
         usleep(100);
     return channel;

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "device/mark.h"
 
 static const char *const names[] = {
     [CHOICE_AUTO] = "auto",

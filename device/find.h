@@ -43,7 +43,7 @@ struct device_found {
 int device_find(const struct device_choice *choice, uint32_t index, struct device_found *found);
 
 /* The device that `auto` takes for a worker of this index, if the work is worth it: one that was
- * checked (device/mark.h). NULL: *found is it. Else why it is the CPU; found->any: though there is
+ * checked (device/find.h). NULL: *found is it. Else why it is the CPU; found->any: though there is
  * a device. Free it. */
 char *device_find_auto(uint32_t index, struct device_found *found);
 
@@ -79,7 +79,24 @@ bool device_wish_is_free(const struct device_wish *wish);
  * otherwise; ERROR_UNAVAILABLE says that the device failed.
  *
  * For tests, DML_AUTO_DEVICE=emulated in the environment makes `auto` take the emulated device in
- * place of a GPU, however small the work; it needs a mark as a GPU does (device/mark.h). */
+ * place of a GPU, however small the work; it needs a mark as a GPU does (device/find.h). */
 int device_choose(const struct device_wish *wish, struct device **device);
+
+/* The mark of a checked device. `auto` takes a GPU only where it was checked: `make check-cuda`
+ * leaves a mark on the machine when all of it has passed there. Who asks for a device by its name
+ * needs none.
+ *
+ * The mark is the file device-check-HOST in /var/lib/dml, if root ran the check, else in
+ * $XDG_STATE_HOME/dml, by default ~/.local/state/dml; or, if DML_DEVICE_MARK is set in the
+ * environment, that file alone. It counts for GPUs of the name, with the driver and by the device
+ * code that were checked. Format: see doc/FORMATS.md. */
+
+/* Why `auto` does not take this device, which has no mark that counts, and what to do. NULL: it has
+ * one. Free it. */
+char *device_unchecked(enum device_kind kind, unsigned number);
+
+/* Leaves the mark of this device. *path: the file; free it. ERROR_CREATE, ERROR_IO;
+ * ERROR_UNAVAILABLE if no folder for it is known. */
+int device_mark_checked(enum device_kind kind, unsigned number, char **path);
 
 #endif

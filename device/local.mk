@@ -5,8 +5,7 @@ libdevice_a_SOURCES = \
 	device/emulated.c \
 	device/find.c device/find.h \
 	device/kernel.h \
-	device/mark.c device/mark.h \
-	device/portable.h
+	device/mark.c
 if HAVE_CUDA
 libdevice_a_SOURCES += device/cuda.cu
 endif

@@ -1,4 +1,4 @@
-#include "device/mark.h"
+#include "device/find.h"
 
 #include <stdlib.h>
 #include <string.h>

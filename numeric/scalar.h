@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/portable.h"
+#include "device/kernel.h"
 
 #define VECTOR_BYTES 0
 #define FUNCTION PORTABLE

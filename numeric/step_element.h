@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/portable.h"
+#include "device/kernel.h"
 
 #define NAME(function) element_##function
 #define STEP PORTABLE

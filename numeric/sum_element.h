@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/portable.h"
+#include "device/kernel.h"
 
 #define EXACT_LIMBS 70
 
@@ -62,8 +62,6 @@ PORTABLE struct exact_term exact_split(double value) {
 #else
 #include <math.h>
 #endif
-
-#include "device/portable.h"
 
 /* 2^exponent, in the range of normal doubles. */
 PORTABLE double fixed_power(int exponent) {

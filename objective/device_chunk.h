@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "device/portable.h"
+#include "device/kernel.h"
 
 /* As in struct rows; all pointers are to memory of the device. */
 struct device_chunk {

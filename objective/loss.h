@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/limits.h"
-#include "device/portable.h"
+#include "device/kernel.h"
 
 enum objective_kind {
 #define OBJECTIVE(NAME, name) OBJECTIVE_##NAME,

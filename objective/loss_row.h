@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "device/portable.h"
+#include "device/kernel.h"
 #include "numeric/scalar.h"
 #include "objective/loss.h"
 

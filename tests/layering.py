@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     'base': [],
     'wire': ['base', 'device/find.h'],
     'device': ['base'],
-    'numeric': ['base', 'device/kernel.h', 'device/portable.h'],
+    'numeric': ['base', 'device/kernel.h', 'device/kernel.h'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],

@@ -125,14 +125,6 @@ static int remove_stale(const char *address, const struct endpoint *endpoint) {
     return unlink(path) ? error_set_errno(ERROR_UNAVAILABLE, "%s: cannot replace", address) : 0;
 }
 
-/* The folder of a Unix socket is made private if it is made here. */
-static int prepare_unix(const char *address, const struct endpoint *endpoint) {
-    char *folder = path_folder(endpoint_unix_path(address));
-    int code = folder_make(folder, 0700);
-    free(folder);
-    return code ? code : remove_stale(address, endpoint);
-}
-
 static int bind_and_listen(int descriptor, const struct endpoint *endpoint) {
     const int on = 1, off = 0;
     if (endpoint->address.ss_family == AF_INET6)
@@ -194,8 +186,15 @@ int address_listen(const char *address, int *descriptor, char **bound) {
     int code = find_endpoint(address, AF_INET6, &endpoint, host);
     if (code)
         return code;
-    if (endpoint.address.ss_family == AF_UNIX && (code = prepare_unix(address, &endpoint)))
-        return code;
+    if (endpoint.address.ss_family == AF_UNIX) {
+        char *folder = path_folder(endpoint_unix_path(address));
+        code = folder_make(folder, 0700); /* private if it is made here */
+        free(folder);
+        if (!code)
+            code = remove_stale(address, &endpoint);
+        if (code)
+            return code;
+    }
     *descriptor = is_any(host) ? listen_any(address, &endpoint) : listen_at(&endpoint);
     if (*descriptor < 0)
         return errno == EADDRINUSE

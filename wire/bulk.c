@@ -70,6 +70,17 @@ void shared_mapping_release(struct shared_mapping *mapping) {
     free(mapping);
 }
 
+void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
+    *kept = (struct kept_bulk){0};
+    if (bulk->from) {
+        bulk->from->keep(bulk->from, kept);
+    } else if (bulk->length) {
+        kept->owned = memory_new_aligned(bulk->length, 1);
+        kept->data = memcpy(kept->owned, bulk->data, bulk->length);
+        kept->length = bulk->length;
+    }
+}
+
 void kept_bulk_release(struct kept_bulk *kept) {
     free(kept->owned);
     shared_mapping_release(kept->mapping);

@@ -12,33 +12,21 @@ struct channel {
     struct tls_stream *stream; /* NULL: plain */
 };
 
-static bool is_unix(int descriptor) {
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
-    return !getsockname(descriptor, (struct sockaddr *)&address, &length) &&
-           address.ss_family == AF_UNIX;
-}
-
 struct channel *channel_new(int descriptor) {
     struct channel *channel = memory_new(1, sizeof *channel);
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
     channel->descriptor = descriptor;
-    channel->local = is_unix(descriptor);
+    channel->local = !getsockname(descriptor, (struct sockaddr *)&address, &length) &&
+                     address.ss_family == AF_UNIX;
     return channel;
 }
 
-static struct channel *new_tls(int descriptor, const struct tls *tls, bool client) {
+struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client) {
     struct channel *channel = channel_new(descriptor);
     channel->local = false;
     channel->stream = tls_stream_new(tls, descriptor, client);
     return channel;
-}
-
-struct channel *channel_new_client(int descriptor, const struct tls *tls) {
-    return new_tls(descriptor, tls, true);
-}
-
-struct channel *channel_new_server(int descriptor, const struct tls *tls) {
-    return new_tls(descriptor, tls, false);
 }
 
 void channel_free(struct channel *channel) {

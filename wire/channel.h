@@ -14,11 +14,10 @@
 struct channel; /* opaque */
 struct tls;     /* a key, ready for use; opaque */
 
-/* Take over a connected non-blocking socket. The first is plain; with the others a handshake comes
- * first, and `tls` must outlive the channel. */
+/* Take over a connected non-blocking socket. The first is plain; with the second a handshake comes
+ * first, in which the client speaks first, and `tls` must outlive the channel. */
 struct channel *channel_new(int descriptor);
-struct channel *channel_new_client(int descriptor, const struct tls *tls);
-struct channel *channel_new_server(int descriptor, const struct tls *tls);
+struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client);
 void channel_free(struct channel *channel); /* closes; harmless on NULL */
 
 int channel_descriptor(const struct channel *channel);

@@ -176,7 +176,7 @@ static void shake_hands(struct dial *dial) {
 static void connected(struct dial *dial) {
     dial->channel = address_is_unix(dial->address)
                         ? channel_new(dial->descriptor)
-                        : channel_new_client(dial->descriptor, dial->tls);
+                        : channel_new_tls(dial->descriptor, dial->tls, true);
     dial->descriptor = -1;
     shake_hands(dial);
 }

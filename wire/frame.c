@@ -26,7 +26,7 @@ void frame_log_dropped(void) {
 }
 
 /* The header as it lies in memory; no field needs padding. */
-struct layout {
+struct raw_header {
     uint32_t magic;
     uint16_t version, type;
     uint32_t flags, body_length;
@@ -34,67 +34,57 @@ struct layout {
     uint32_t segment, zero;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct layout) == FRAME_HEADER_BYTES, "the layout is the one documented");
+_Static_assert(sizeof(struct raw_header) == FRAME_HEADER_BYTES, "as documented");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
 
-static uint64_t layout_hash(const struct layout *layout) {
-    return hash64(layout, offsetof(struct layout, hash));
+static uint64_t raw_header_hash(const struct raw_header *raw) {
+    return hash64(raw, offsetof(struct raw_header, hash));
 }
 
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]) {
-    struct layout layout = {.magic = FRAME_MAGIC,
-                            .version = PROTOCOL_VERSION,
-                            .type = header->type,
-                            .flags = header->flags,
-                            .body_length = header->body_length,
-                            .epoch = header->epoch,
-                            .bulk_length = header->bulk_length,
-                            .body_hash = header->body_hash,
-                            .bulk_place = header->bulk_place,
-                            .segment = header->segment};
-    layout.hash = layout_hash(&layout);
-    memcpy(out, &layout, sizeof layout);
+    struct raw_header raw = {.magic = FRAME_MAGIC,
+                             .version = PROTOCOL_VERSION,
+                             .type = header->type,
+                             .flags = header->flags,
+                             .body_length = header->body_length,
+                             .epoch = header->epoch,
+                             .bulk_length = header->bulk_length,
+                             .body_hash = header->body_hash,
+                             .bulk_place = header->bulk_place,
+                             .segment = header->segment};
+    raw.hash = raw_header_hash(&raw);
+    memcpy(out, &raw, sizeof raw);
 }
 
-static enum frame_error check_lengths(const struct frame_header *header) {
+enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
+                                     struct frame_header *header) {
+    struct raw_header raw;
+    memcpy(&raw, in, sizeof raw);
+    *header = (struct frame_header){.type = raw.type,
+                                    .flags = raw.flags,
+                                    .body_length = raw.body_length,
+                                    .epoch = raw.epoch,
+                                    .bulk_length = raw.bulk_length,
+                                    .body_hash = raw.body_hash,
+                                    .bulk_place = raw.bulk_place,
+                                    .segment = raw.segment};
+    if (raw.magic != FRAME_MAGIC)
+        return FRAME_BAD_MAGIC;
+    if (raw.version != PROTOCOL_VERSION)
+        return FRAME_BAD_VERSION;
+    if (raw.hash != raw_header_hash(&raw) || raw.zero)
+        return FRAME_BAD_HEADER;
+    if (!strcmp(message_name(header->type), "?"))
+        return FRAME_BAD_TYPE;
+    bool shared = header->flags & FRAME_SHARED;
+    if (header->flags & ~(uint32_t)FRAME_FLAGS_KNOWN || shared != (header->segment != 0) ||
+        (!shared && header->flags & FRAME_DESCRIPTOR) || (shared && !header->bulk_length))
+        return FRAME_BAD_FLAGS;
     if (header->body_length > message_body_max(header->type))
         return FRAME_BODY_TOO_LONG;
     if (header->bulk_length > (message_has_bulk(header->type) ? BULK_BYTES_MAX : 0))
         return FRAME_BULK_TOO_LONG;
     return FRAME_FINE;
-}
-
-static enum frame_error check_flags(const struct frame_header *header) {
-    bool shared = header->flags & FRAME_SHARED;
-    if (header->flags & ~(uint32_t)FRAME_FLAGS_KNOWN || shared != (header->segment != 0))
-        return FRAME_BAD_FLAGS;
-    if (!shared && header->flags & FRAME_DESCRIPTOR)
-        return FRAME_BAD_FLAGS;
-    return shared && !header->bulk_length ? FRAME_BAD_FLAGS : FRAME_FINE;
-}
-
-enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
-                                     struct frame_header *header) {
-    struct layout layout;
-    memcpy(&layout, in, sizeof layout);
-    *header = (struct frame_header){.type = layout.type,
-                                    .flags = layout.flags,
-                                    .body_length = layout.body_length,
-                                    .epoch = layout.epoch,
-                                    .bulk_length = layout.bulk_length,
-                                    .body_hash = layout.body_hash,
-                                    .bulk_place = layout.bulk_place,
-                                    .segment = layout.segment};
-    if (layout.magic != FRAME_MAGIC)
-        return FRAME_BAD_MAGIC;
-    if (layout.version != PROTOCOL_VERSION)
-        return FRAME_BAD_VERSION;
-    if (layout.hash != layout_hash(&layout) || layout.zero)
-        return FRAME_BAD_HEADER;
-    if (!strcmp(message_name(header->type), "?"))
-        return FRAME_BAD_TYPE;
-    enum frame_error error = check_flags(header);
-    return error ? error : check_lengths(header);
 }
 
 uint64_t frame_stream_bulk(const struct frame_header *header) {

@@ -96,15 +96,10 @@ static void take_stranger(struct host *host, int descriptor) {
     }
     add_link(host,
              address_is_unix(host->bound) ? channel_new(descriptor)
-                                          : channel_new_server(descriptor, host->tls),
+                                          : channel_new_tls(descriptor, host->tls, false),
              true);
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
         host_start_timer(host, ON_STRANGER, greet_ns(host));
-}
-
-static void no_stranger(struct link *link) {
-    link->stranger = false;
-    peer_trust(link->peer);
 }
 
 /* ---- the role ---- */
@@ -129,8 +124,10 @@ static void drain(struct host *host) {
             continue;
         if (envelope->type == MESSAGE_WELCOME)
             host_coordinator_found(host, link, envelope->epoch);
-        if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED)
-            no_stranger(link);
+        if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED) {
+            link->stranger = false;
+            peer_trust(link->peer);
+        }
         peer_send_envelope(link->peer, &host->outbox, envelope);
         beat(host); /* what must wait to be sent was copied */
     }
@@ -162,20 +159,6 @@ void host_connect(struct host *host, const char *address, uint32_t tag) {
     attempt->dial = dial_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
 }
 
-static void answer_ping(const struct link *link, const struct message *ping) {
-    if (link->number == link->host->coordinator)
-        link->host->beat_ns = clock_monotonic_ns();
-    peer_send(
-        link->peer,
-        &(struct message){.type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
-}
-
-static void note_hello(struct link *link, const struct message_hello *hello) {
-    link->reconnect_seconds = hello->reconnect_seconds;
-    free(link->run);
-    link->run = memory_copy_string(hello->run);
-}
-
 static void on_message(void *context, struct peer *peer, const struct message *message) {
     (void)peer;
     struct link *link = context;
@@ -184,15 +167,22 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
     if (message->type == MESSAGE_PING) {
-        answer_ping(link, message);
+        if (from == host->coordinator)
+            host->beat_ns = now_ns;
+        peer_send(link->peer, &(struct message){.type = MESSAGE_PONG,
+                                                .epoch = message->epoch,
+                                                .pong = {message->ping.number}});
         return;
     }
     if (message->type == MESSAGE_HELLO && host->leaving && link->stranger)
         host_rest(host); /* that of the next run was fast */
     if (message->type == MESSAGE_HELLO && host_refuses(host, link, message, now_ns))
         return;
-    if (message->type == MESSAGE_HELLO)
-        note_hello(link, &message->hello);
+    if (message->type == MESSAGE_HELLO) {
+        link->reconnect_seconds = message->hello.reconnect_seconds;
+        free(link->run);
+        link->run = memory_copy_string(message->hello.run);
+    }
     host->role.message(host->role.state, from, message, now_ns, &host->outbox);
     finish_step(host, now_ns);
     if (message->type == MESSAGE_BYE && from == host->coordinator)
@@ -323,11 +313,6 @@ static void start_events(struct host *host) {
 
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
  * the worker is about to be ended. */
-static void announce(const struct host *host) {
-    const char *mark = address_is_unix(host->bound) ? "" : "tls:";
-    (void)!dprintf(STDOUT_FILENO, "listening %s%s\n", mark, host->bound);
-}
-
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
     int listener;
     char *bound;
@@ -358,7 +343,8 @@ struct host *host_new(const struct host_options *options, const struct host_role
     }
     make_events(host);
     start_events(host);
-    announce(host);
+    const char *mark = address_is_unix(bound) ? "" : "tls:";
+    (void)!dprintf(STDOUT_FILENO, "listening %s%s\n", mark, bound);
     return host;
 }
 

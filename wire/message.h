@@ -114,11 +114,15 @@ enum message_type {
  * memory of a segment (wire/bulk.h) is handed over in place; elsewhere bytes are copied.
  * Received: `data` is 64-byte aligned and valid in the call that brings it; bulk_keep() in
  * wire/bulk.h keeps it longer. */
+struct kept_bulk;
+struct bulk_holder { /* who received bulk, and can give it away */
+    void (*keep)(struct bulk_holder *holder, struct kept_bulk *kept);
+};
 struct bulk {
     const void *data;
-    size_t length;           /* bytes */
-    struct segment *segment; /* sending: the segment that holds `data`, or NULL: copy */
-    struct peer *from;       /* received: the peer that has it; NULL: it came without a peer */
+    size_t length;            /* bytes */
+    struct segment *segment;  /* sending: the segment that holds `data`, or NULL: copy */
+    struct bulk_holder *from; /* received: who has it; NULL: nobody, it is copied to be kept */
 };
 
 struct message {

@@ -43,14 +43,6 @@ struct peer {
     bool freed;     /* peer_free() was called in that callback: it is freed when that returns */
 };
 
-static int socket_family(int descriptor) {
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
-    if (getsockname(descriptor, (struct sockaddr *)&address, &length))
-        return AF_UNSPEC;
-    return address.ss_family;
-}
-
 static void tune_tcp(int descriptor) {
     const struct {
         int level, name, value;
@@ -92,7 +84,6 @@ static bool hand_out(struct peer *peer, unsigned limit) {
         state = inlet_next(&peer->inlet, &message);
         if (state != INLET_MESSAGE)
             break;
-        message.bulk.from = peer;
         if (message.type == MESSAGE_HELLO)
             failpoint_identify(message.hello.index);
         failpoint_receive(message.type);
@@ -169,8 +160,8 @@ static struct peer *make_peer(struct event_base *base, struct channel *channel,
                               const struct peer_callbacks *callbacks, void *context,
                               bool stranger) {
     struct peer *peer = memory_new(1, sizeof *peer);
-    int descriptor = channel_descriptor(channel), family = socket_family(descriptor);
-    if (family == AF_INET || family == AF_INET6)
+    int descriptor = channel_descriptor(channel);
+    if (!channel_is_local(channel))
         tune_tcp(descriptor);
     peer->channel = channel;
     peer->callbacks = *callbacks;
@@ -250,28 +241,6 @@ void peer_let_go(struct peer *peer) {
 
 size_t peer_queued(const struct peer *peer) {
     return peer->outlet.queued + channel_unsent(peer->channel);
-}
-
-void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept) {
-    inlet_keep(&peer->inlet, kept);
-}
-
-static void *copy_aligned(const void *data, size_t length) {
-    void *copy = aligned_alloc(64, (length + 63) / 64 * 64);
-    if (!copy)
-        memory_exhausted(length, 1);
-    return memcpy(copy, data, length);
-}
-
-void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
-    *kept = (struct kept_bulk){0};
-    if (bulk->from) {
-        peer_keep_bulk(bulk->from, kept);
-    } else if (bulk->length) {
-        kept->owned = copy_aligned(bulk->data, bulk->length);
-        kept->data = kept->owned;
-        kept->length = bulk->length;
-    }
 }
 
 const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS] = {

@@ -18,7 +18,7 @@ struct peer; /* opaque */
 
 struct peer_callbacks {
     /* A whole message was received. Its fields and bulk are valid during the call.
-     * peer_keep_bulk(), called in it, keeps the bulk longer. */
+     * bulk_keep(), called in it, keeps the bulk longer. */
     void (*message)(void *context, struct peer *peer, const struct message *message);
     /* The connection is gone, and why ("closed by the other end", "bad checksum"). The peer frees
      * itself after the call. Not called for peer_free(). */
@@ -52,10 +52,6 @@ void peer_let_go(struct peer *peer);
 
 /* Bytes that are queued because the system has not taken them yet. */
 size_t peer_queued(const struct peer *peer);
-
-/* In a message call: keeps the bulk until kept_bulk_release(), also beyond the end of the peer.
- * Nothing is copied: see wire/bulk.h for who owns it. */
-void peer_keep_bulk(struct peer *peer, struct kept_bulk *kept);
 
 /* A failpoint for the sending and one for the receiving of each message: send_STAGE,
  * receive_STAGE. The peers visit them. */

@@ -128,13 +128,6 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u8(program, operation->scaled);
 }
 
-static uint8_t read_register(struct cursor *program) {
-    uint8_t number = cursor_u8(program);
-    if (number >= REGISTERS)
-        program->failed = true;
-    return number;
-}
-
 static void read_slots(struct cursor *program, struct operation *operation) {
     operation->count = cursor_u32(program);
     if (operation->count > SLOTS_MAX) {
@@ -157,25 +150,13 @@ static void read_evaluation(struct cursor *program, struct operation *operation)
     operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
 }
 
-static void read_tensors(struct cursor *program, struct operation *operation) {
-    operation->tensors = cursor_u32(program);
-    if (!operation->tensors || operation->tensors > TENSORS_MAX) {
-        operation->tensors = 0;
-        program->failed = true;
-    }
-}
-
-static bool read_flag(struct cursor *program) {
-    uint8_t flag = cursor_u8(program);
-    program->failed |= flag > 1;
-    return flag;
-}
-
 static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {
     uint8_t *registers[OPERANDS] = {&operation->a, &operation->b, &operation->c,
                                     &operation->d, &operation->e, &operation->f};
     for (unsigned i = 0; i < OPERANDS; i++)
-        *registers[i] = has & ((unsigned)PART_A << i) ? read_register(program) : 0;
+        *registers[i] = has & ((unsigned)PART_A << i) ? cursor_u8(program) : 0;
+    for (unsigned i = 0; i < OPERANDS; i++)
+        program->failed |= *registers[i] >= REGISTERS;
 }
 
 bool program_next(struct cursor *program, struct operation *operation) {
@@ -213,8 +194,14 @@ bool program_next(struct cursor *program, struct operation *operation) {
     if (has & PART_SERIAL)
         operation->serial = cursor_u64(program);
     if (has & PART_TENSORS)
-        read_tensors(program, operation);
-    operation->scaled = has & PART_SCALED ? read_flag(program) : false;
+        operation->tensors = cursor_u32(program);
+    if (operation->tensors > TENSORS_MAX || (has & PART_TENSORS && !operation->tensors)) {
+        operation->tensors = 0;
+        program->failed = true;
+    }
+    uint8_t scaled = has & PART_SCALED ? cursor_u8(program) : 0;
+    program->failed |= scaled > 1;
+    operation->scaled = scaled;
     return !program->failed;
 }
 

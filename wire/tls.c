@@ -37,11 +37,12 @@ uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
  * returns, and nothing has to be called again with the same arguments. */
 
 struct tls_socket {
-    int descriptor;   /* not owned */
-    bool starved;     /* it had no more at the last read; the reader sets it back */
-    bool ended;       /* it was closed, or failed */
-    int broken;       /* errno of the failure, or 0 */
-    size_t allowance; /* bytes that it may still receive; SIZE_MAX: no limit */
+    int descriptor; /* not owned */
+    bool starved;   /* it had no more at the last read; the reader sets it back */
+    bool ended;     /* it was closed, or failed */
+    int broken;     /* errno of the failure, or 0 */
+    size_t
+        allowance; /* bytes that it may still receive, then it looks closed; SIZE_MAX: no limit */
     uint8_t first[2]; /* the first bytes that came, whatever OpenSSL makes of them */
     unsigned first_count;
     uint8_t *unsent; /* encrypted; from unsent_at to unsent_end */
@@ -50,16 +51,6 @@ struct tls_socket {
 
 static size_t tls_socket_unsent(const struct tls_socket *socket) {
     return socket->unsent_end - socket->unsent_at;
-}
-
-/* After `allowance` bytes the socket looks as if it had been closed. */
-static void tls_socket_init(struct tls_socket *socket, int descriptor, size_t allowance) {
-    *socket = (struct tls_socket){.descriptor = descriptor, .allowance = allowance};
-}
-
-static void tls_socket_release(struct tls_socket *socket) {
-    free(socket->unsent);
-    *socket = (struct tls_socket){.descriptor = -1};
 }
 
 /* Offers to the socket what is queued: 0, or −1 and errno. */
@@ -99,11 +90,6 @@ static int write_out(BIO *bio, const char *data, int length) {
     return length;
 }
 
-static void note_first(struct tls_socket *socket, const char *data, ssize_t length) {
-    for (ssize_t i = 0; i < length && socket->first_count < sizeof socket->first; i++)
-        socket->first[socket->first_count++] = (uint8_t)data[i];
-}
-
 static int read_in(BIO *bio, char *data, int length) {
     struct tls_socket *socket = BIO_get_data(bio);
     size_t most = (size_t)length < socket->allowance ? (size_t)length : socket->allowance;
@@ -112,7 +98,8 @@ static int read_in(BIO *bio, char *data, int length) {
     if (got > 0) {
         if (socket->allowance != SIZE_MAX)
             socket->allowance -= (size_t)got;
-        note_first(socket, data, got);
+        for (ssize_t i = 0; i < got && socket->first_count < sizeof socket->first; i++)
+            socket->first[socket->first_count++] = (uint8_t)data[i];
         return (int)got;
     }
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -321,7 +308,8 @@ struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool cl
     stream->ssl = SSL_new(client ? tls->client : tls->server);
     if (!stream->ssl) /* no memory */
         abort();
-    tls_socket_init(&stream->socket, descriptor, HANDSHAKE_BYTES);
+    stream->socket.descriptor = descriptor;
+    stream->socket.allowance = HANDSHAKE_BYTES;
     BIO *bio = tls_socket_bio(&stream->socket);
     SSL_set_bio(stream->ssl, bio, bio);
     SSL_set_app_data(stream->ssl, stream);
@@ -342,7 +330,7 @@ void tls_stream_free(struct tls_stream *stream) {
         (void)tls_socket_flush(&stream->socket);
     ERR_clear_error();
     SSL_free(stream->ssl);
-    tls_socket_release(&stream->socket);
+    free(stream->socket.unsent);
     free(stream);
 }
 

@@ -25,8 +25,25 @@ static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, s
     inlet->got = 0;
 }
 
+/* Gives the bulk of the message handed out away: it is not in the message any more. */
+static void inlet_keep(struct bulk_holder *holder, struct kept_bulk *kept) {
+    struct inlet *inlet = (struct inlet *)holder; /* its first member */
+    *kept = (struct kept_bulk){.data = inlet->current.data, .length = inlet->current.length};
+    if (!inlet->current.length)
+        return;
+    if (inlet->mapping) {
+        kept->mapping = shared_mapping_keep(inlet->mapping);
+    } else {
+        kept->owned = inlet->bulk;
+        inlet->bulk = NULL;
+        inlet->bulk_capacity = 0;
+    }
+    inlet->current = (struct bulk){0};
+}
+
 void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger) {
-    *inlet = (struct inlet){.channel = channel,
+    *inlet = (struct inlet){.holder.keep = inlet_keep,
+                            .channel = channel,
                             .stranger = stranger,
                             .buffer_bytes = stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES};
     inlet->buffer = memory_new(inlet->buffer_bytes, 1);
@@ -152,16 +169,13 @@ static enum frame_error find_shared_bulk(struct inlet *inlet) {
 
 /* ---- the parts of a frame ---- */
 
-/* PING is allowed too: a coordinator sends it while it waits for WELCOME. */
-static bool a_stranger_may_say(unsigned type) {
-    return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_PING;
-}
-
 static enum frame_error header_is_there(struct inlet *inlet) {
     enum frame_error error = frame_header_decode(inlet->raw_header, &inlet->header);
     if (error)
         return error;
-    if (inlet->stranger && !a_stranger_may_say(inlet->header.type))
+    /* PING is allowed too: a coordinator sends it while it waits for WELCOME. */
+    unsigned type = inlet->header.type;
+    if (inlet->stranger && type != MESSAGE_HELLO && type != MESSAGE_GREET && type != MESSAGE_PING)
         return FRAME_STRANGER;
     if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
         return FRAME_NO_MEMORY;
@@ -199,6 +213,7 @@ static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *messa
         return bad_message(inlet, why);
     message->epoch = header->epoch;
     message->bulk = inlet->current;
+    message->bulk.from = &inlet->holder;
     why = message_fault(message);
     if (why)
         return bad_message(inlet, why);
@@ -281,20 +296,6 @@ bool inlet_pending(const struct inlet *inlet) {
 
 bool inlet_within_frame(const struct inlet *inlet) {
     return inlet->part != INLET_HEADER || inlet->got;
-}
-
-void inlet_keep(struct inlet *inlet, struct kept_bulk *kept) {
-    *kept = (struct kept_bulk){.data = inlet->current.data, .length = inlet->current.length};
-    if (!inlet->current.length)
-        return;
-    if (inlet->mapping) {
-        kept->mapping = shared_mapping_keep(inlet->mapping);
-    } else {
-        kept->owned = inlet->bulk;
-        inlet->bulk = NULL;
-        inlet->bulk_capacity = 0;
-    }
-    inlet->current = (struct bulk){0};
 }
 
 struct outlet_frame {

@@ -25,6 +25,7 @@ enum inlet_state {
 enum inlet_part { INLET_HEADER, INLET_BODY, INLET_BULK };
 
 struct inlet {
+    struct bulk_holder holder;
     struct channel *channel; /* not owned */
     const char *why;
     bool stranger;     /* nothing but HELLO, GREET and PING is taken */
@@ -65,9 +66,6 @@ bool inlet_pending(const struct inlet *inlet);
 
 /* Whether a part of a frame was received and the rest is missing. */
 bool inlet_within_frame(const struct inlet *inlet);
-
-/* Gives the bulk of the last message away: it is not in the message any more. */
-void inlet_keep(struct inlet *inlet, struct kept_bulk *kept);
 
 /* The sending half of a connection: writes at once what the system takes, and queues the rest. */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "device/mark.h"
+#include "device/find.h"
 
 static int leave_mark(enum device_kind kind) {
     char *path;

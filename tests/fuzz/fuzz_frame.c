@@ -114,8 +114,9 @@ static void feed_stream(const uint8_t *data, size_t length, enum way way) {
     enum inlet_state state = INLET_WAIT;
     bool secure = way == IN_TLS;
     struct channel *channel =
-        secure ? channel_new_server(ends[0], the_tls()) : channel_new(ends[0]);
-    struct channel *other = secure ? channel_new_client(ends[1], the_tls()) : channel_new(ends[1]);
+        secure ? channel_new_tls(ends[0], the_tls(), false) : channel_new(ends[0]);
+    struct channel *other =
+        secure ? channel_new_tls(ends[1], the_tls(), true) : channel_new(ends[1]);
     while (channel_handshake(other) == 0)
         (void)channel_handshake(channel);
     inlet_init(&inlet, channel, way == PLAIN_STRANGER);
@@ -172,8 +173,8 @@ static void feed_changed(const uint8_t *data, size_t length) {
     memcpy(&change, data, sizeof change);
     data += sizeof change;
     length -= sizeof change;
-    struct channel *client = channel_new_client(left[0], the_tls());
-    struct channel *server = channel_new_server(right[0], the_tls());
+    struct channel *client = channel_new_tls(left[0], the_tls(), true);
+    struct channel *server = channel_new_tls(right[0], the_tls(), false);
     for (unsigned turn = 0; turn < 4; turn++) {
         if (channel_handshake(client) == 1 && turn == 2)
             (void)say(client, data, length);

@@ -28,17 +28,6 @@ void log_line(enum log_level level, const char *format, ...) {
     (void)level, (void)format;
 }
 
-/* No bulk comes from a connection here: it is copied. */
-void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
-    *kept = (struct kept_bulk){.length = bulk->length};
-    if (!bulk->length)
-        return;
-    kept->owned = aligned_alloc(64, (bulk->length + 63) / 64 * 64);
-    if (!kept->owned)
-        abort();
-    kept->data = memcpy(kept->owned, bulk->data, bulk->length);
-}
-
 /* ---- connections ---- */
 
 static bool is_shard(uint8_t node) {

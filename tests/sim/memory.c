@@ -54,8 +54,9 @@ void segment_free(struct segment *segment) {
 
 void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
     *kept = (struct kept_bulk){.data = bulk->data, .length = bulk->length};
-    if (bulk->from && bulk->from->segment) {
-        struct segment *segment = shared_segment_keep(bulk->from->segment);
+    const struct parcel_holder *from = (const struct parcel_holder *)bulk->from;
+    if (from && from->segment) {
+        struct segment *segment = shared_segment_keep(from->segment);
         kept->mapping = &((struct shared_segment *)segment)->mapping;
     } else if (bulk->length) {
         kept->owned = aligned_copy(bulk->data, bulk->length);

@@ -1,4 +1,4 @@
-/* Memory that simulated processes share in place of wire/bulk.c and wire/bulk.c: what one
+/* Memory that simulated processes share in place of wire/bulk.c: what one
  * writes into a segment the others see at once, as with real shared memory, and a segment lives
  * until the last of them lets go. */
 #ifndef DML_TESTS_SIM_MEMORY_H
@@ -6,8 +6,9 @@
 
 #include "wire/bulk.h"
 
-/* The real peer keeps the bulk that it received; here a parcel does. */
-struct peer {
+/* The real connection keeps the bulk that it received; here a parcel does. */
+struct parcel_holder {
+    struct bulk_holder holder;
     struct segment *segment; /* that the bulk lies in, or NULL: in the parcel */
 };
 

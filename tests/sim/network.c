@@ -48,7 +48,7 @@ struct parcel {
     int64_t at_ns;
     size_t length; /* of the body */
     struct bulk bulk;
-    struct peer holder;           /* of the bulk */
+    struct parcel_holder holder;  /* of the bulk */
     _Alignas(64) uint8_t bytes[]; /* the body and, if it is not shared, the bulk */
 };
 
@@ -295,7 +295,7 @@ static void hand_over(struct parcel *parcel, struct end *end, const struct proce
                    from->name, why);
         return;
     }
-    message.bulk.from = &parcel->holder;
+    message.bulk.from = &parcel->holder.holder;
     trace_message(from, end->process, &message);
     end->process->behaviour->message(end->process, end->link, &message);
 }

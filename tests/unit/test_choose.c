@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "device/find.h"
-#include "device/mark.h"
 
 /* How often somebody looked for a device, which wakes the driver of GPUs. */
 static unsigned looks;

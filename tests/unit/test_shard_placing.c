@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "device/mark.h"
+#include "device/find.h"
 #include "shard/placing.h"
 
 /* A device that is sound but for one bit of what is brought to it: see tests/unit/shard.mk. */

@@ -40,13 +40,13 @@ static void tls_pair_init(struct tls_pair *pair, const struct key *server,
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
     if (server) {
         assert_int_equal(tls_new(server, &pair->of_server), 0);
-        pair->server = channel_new_server(ends[0], pair->of_server);
+        pair->server = channel_new_tls(ends[0], pair->of_server, false);
     } else {
         pair->raw = ends[0];
     }
     if (client) {
         assert_int_equal(tls_new(client, &pair->of_client), 0);
-        pair->client = channel_new_client(ends[1], pair->of_client);
+        pair->client = channel_new_tls(ends[1], pair->of_client, true);
     } else {
         pair->raw = ends[1];
     }
