@@ -42,17 +42,6 @@ static int code_of_errno(int code, int number) {
     }
 }
 
-/* "Too many open files" alone does not say what to do: add the limit and the command. */
-static void describe_errno(int number) {
-    size_t length = strlen(text);
-    struct rlimit limit;
-    if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        snprintf(text + length, sizeof text - length, ": %s: %llu are allowed; raise `ulimit -n`",
-                 strerror(number), (unsigned long long)limit.rlim_cur);
-    else
-        snprintf(text + length, sizeof text - length, ": %s", strerror(number));
-}
-
 int error_set_errno(int code, const char *format, ...) {
     int number = errno;
     if (text[0] == '\0') {
@@ -60,7 +49,15 @@ int error_set_errno(int code, const char *format, ...) {
         va_start(arguments, format);
         describe(format, arguments);
         va_end(arguments);
-        describe_errno(number);
+        /* "Too many open files" alone does not say what to do: add the limit and the command. */
+        size_t length = strlen(text);
+        struct rlimit limit;
+        if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+            snprintf(text + length, sizeof text - length,
+                     ": %s: %llu are allowed; raise `ulimit -n`", strerror(number),
+                     (unsigned long long)limit.rlim_cur);
+        else
+            snprintf(text + length, sizeof text - length, ": %s", strerror(number));
     }
     return code_of_errno(code, number);
 }

@@ -216,17 +216,13 @@ void layout_encode(const struct layout *layout, struct bytes *blob) {
     }
 }
 
-/* A name that is too long or contains a 0 is read as "", which layout_add() refuses. */
-static void read_name(struct cursor *cursor, char name[TENSOR_NAME_BYTES]) {
+static bool read_tensor(struct cursor *cursor, struct layout *layout) {
+    struct layout_tensor tensor = {0};
+    /* A name that is too long or contains a 0 is read as "", which layout_add() refuses. */
     size_t length = cursor_u8(cursor);
     const char *text = cursor_take(cursor, length);
     if (text && length < TENSOR_NAME_BYTES && !memchr(text, 0, length))
-        memcpy(name, text, length);
-}
-
-static bool read_tensor(struct cursor *cursor, struct layout *layout) {
-    struct layout_tensor tensor = {0};
-    read_name(cursor, tensor.name);
+        memcpy(tensor.name, text, length);
     tensor.rows = cursor_u64(cursor);
     tensor.columns = cursor_u64(cursor);
     uint8_t regularized = cursor_u8(cursor);
@@ -289,15 +285,6 @@ void coordinates_end(struct coordinates_walk *walk) {
     *walk = (struct coordinates_walk){0};
 }
 
-/* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
-static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
-    uint64_t outputs = walk->layout->tensor[0].columns;
-    double sum = 0;
-    for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
-        sum += walk->shift[lane * outputs + k];
-    return sum;
-}
-
 /* Elements begin… of the weights, `count` of them. */
 static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t count, bool leave,
                          const double *in, double *out) {
@@ -332,7 +319,12 @@ static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t c
         return;
     part = layout_part(bias, first, count);
     for (uint64_t i = part.first; i < part.first + part.count; i++) {
-        double shift = shift_of(walk, (first + i - bias->first) % weights->columns);
+        /* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
+        uint64_t outputs = walk->layout->tensor[0].columns;
+        double sum = 0;
+        for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
+            sum += walk->shift[lane * outputs + ((first + i - bias->first) % weights->columns)];
+        double shift = sum;
         out[i] += leave ? -shift : shift;
     }
 }

@@ -108,7 +108,7 @@ static struct memory_limit tighter(struct memory_limit a, struct memory_limit b)
     return b.bytes < a.bytes ? b : a;
 }
 
-static struct memory_limit resource_limit(int resource, const char *set) {
+static struct memory_limit resource_limit(__rlimit_resource_t resource, const char *set) {
     struct rlimit limit;
     if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY)
         return (struct memory_limit){INFINITY, set};

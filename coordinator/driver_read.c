@@ -93,14 +93,6 @@ void driver_read_formed(struct coordinator *c, struct output *out) {
     ask(c, out);
 }
 
-static void read_next_vector(struct coordinator *c, struct output *out) {
-    c->driver->read = 0;
-    if (c->driver->read_vector++ < last_vector(c))
-        form_vector(c, out);
-    else
-        c->phase = PHASE_READ;
-}
-
 int on_slice(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     (void)now_ns;
@@ -122,7 +114,12 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
     c->driver->read += slice->count;
     if (c->driver->read < c->parameters)
         ask(c, out);
-    else
-        read_next_vector(c, out);
+    else {
+        c->driver->read = 0;
+        if (c->driver->read_vector++ < last_vector(c))
+            form_vector(c, out);
+        else
+            c->phase = PHASE_READ;
+    }
     return 0;
 }

@@ -179,17 +179,6 @@ static void find_edges(struct column_sum *sum, uint32_t bins, struct table_colum
     column->in_bin[column->edges] = sum->values - first;
 }
 
-static void bin_columns(struct column_sums *sums) {
-    for (uint32_t i = 0; i < sums->numbers.count; i++)
-        sums->sum[i].value = memory_new(sums->sum[i].values, sizeof(double));
-    number_pass_each(&sums->numbers, STEP_KEEP, sums->sum);
-    for (uint32_t i = 0; i < sums->numbers.count; i++) {
-        if (sums->sum[i].values)
-            find_edges(&sums->sum[i], sums->bins, &sums->table->column[sums->numbers.first + i]);
-        free(sums->sum[i].value);
-    }
-}
-
 /* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */
 static void sum_rows(struct column_sums *sums, bool weighted) {
     memset(sums->sum, 0, sizeof sums->sum);
@@ -252,8 +241,17 @@ static void *sum_columns(void *argument) {
         find_means(sums, false);
         if (queue->split->trained_weighted)
             find_means(sums, true);
-        if (sums->bins)
-            bin_columns(sums);
+        if (sums->bins) {
+            for (uint32_t i = 0; i < sums->numbers.count; i++)
+                sums->sum[i].value = memory_new(sums->sum[i].values, sizeof(double));
+            number_pass_each(&sums->numbers, STEP_KEEP, sums->sum);
+            for (uint32_t i = 0; i < sums->numbers.count; i++) {
+                if (sums->sum[i].values)
+                    find_edges(&sums->sum[i], sums->bins,
+                               &sums->table->column[sums->numbers.first + i]);
+                free(sums->sum[i].value);
+            }
+        }
     }
     free(numbers->place);
     free(sums);

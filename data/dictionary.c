@@ -33,28 +33,13 @@ static uint32_t append_id(struct dictionary *dictionary, uint64_t id) {
     return dictionary->count++;
 }
 
-static uint64_t scatter(uint64_t id) {
-    return (id * UINT64_C(0x9e3779b97f4a7c15)) >> 20;
-}
-
 /* The place of `id` in the table, or the free one where it belongs. */
 static uint32_t *find_place(const struct dictionary *dictionary, uint64_t id) {
     uint64_t mask = dictionary->table_size - 1;
-    uint64_t i = scatter(id) & mask;
+    uint64_t i = ((id * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & mask;
     while (dictionary->table[i] && dictionary->id[dictionary->table[i] - 1] != id)
         i = (i + 1) & mask;
     return &dictionary->table[i];
-}
-
-static void grow_table(struct dictionary *dictionary) {
-    uint32_t *old = dictionary->table;
-    uint64_t old_size = dictionary->table_size;
-    dictionary->table_size = old_size ? 2 * old_size : 4096;
-    dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
-    for (uint64_t i = 0; i < old_size; i++)
-        if (old[i])
-            *find_place(dictionary, dictionary->id[old[i] - 1]) = old[i];
-    free(old);
 }
 
 static void grow_direct(struct dictionary *dictionary, uint64_t id) {
@@ -75,8 +60,16 @@ static uint32_t *place_of(struct dictionary *dictionary, uint64_t id) {
             grow_direct(dictionary, id);
         return &dictionary->direct[id];
     }
-    if (2 * (dictionary->in_table + 1) > dictionary->table_size)
-        grow_table(dictionary);
+    if (2 * (dictionary->in_table + 1) > dictionary->table_size) {
+        uint32_t *old = dictionary->table;
+        uint64_t old_size = dictionary->table_size;
+        dictionary->table_size = old_size ? 2 * old_size : 4096;
+        dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
+        for (uint64_t i = 0; i < old_size; i++)
+            if (old[i])
+                *find_place(dictionary, dictionary->id[old[i] - 1]) = old[i];
+        free(old);
+    }
     return find_place(dictionary, id);
 }
 
@@ -127,20 +120,17 @@ static uint32_t *find_text(const struct text_dictionary *dictionary, const char 
     return &dictionary->table[i];
 }
 
-static void grow_texts(struct text_dictionary *dictionary) {
-    dictionary->capacity = dictionary->capacity ? 2 * dictionary->capacity : 64;
-    dictionary->offset =
-        memory_resize(dictionary->offset, dictionary->capacity, sizeof *dictionary->offset);
-    free(dictionary->table);
-    dictionary->table_size = 2 * (uint64_t)dictionary->capacity;
-    dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
-    for (uint32_t i = 0; i < dictionary->count; i++)
-        *find_text(dictionary, text_dictionary_get(dictionary, i)) = i + 1;
-}
-
 uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *text) {
-    if (dictionary->count == dictionary->capacity)
-        grow_texts(dictionary);
+    if (dictionary->count == dictionary->capacity) {
+        dictionary->capacity = dictionary->capacity ? 2 * dictionary->capacity : 64;
+        dictionary->offset =
+            memory_resize(dictionary->offset, dictionary->capacity, sizeof *dictionary->offset);
+        free(dictionary->table);
+        dictionary->table_size = 2 * (uint64_t)dictionary->capacity;
+        dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
+        for (uint32_t i = 0; i < dictionary->count; i++)
+            *find_text(dictionary, text_dictionary_get(dictionary, i)) = i + 1;
+    }
     uint32_t *place = find_text(dictionary, text);
     if (!*place) {
         dictionary->offset[dictionary->count] = dictionary->texts.length;

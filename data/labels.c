@@ -402,17 +402,6 @@ static bool is_known(const struct labels *labels, const char *list, struct bytes
     return true;
 }
 
-/* A list that only held-out rows have may be one of known classes. */
-static void find_other_lists(struct labels *labels, const struct split *split, struct bytes *part) {
-    for (uint32_t p = 0; p < split->count; p++)
-        for (uint32_t i = 0; i < split->packs[p]->facts->label_texts; i++) {
-            uint32_t *list = &labels->text_of_pack[p][i];
-            const char *text = split->packs[p]->label_text[i];
-            if (*list == DICTIONARY_NONE && is_known(labels, text, part))
-                *list = text_dictionary_add(&labels->lists, text);
-        }
-}
-
 static int compare_classes(const void *a, const void *b) {
     const uint32_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
@@ -433,7 +422,14 @@ void labels_find_lists(struct labels *labels, const struct split *split) {
     uint64_t capacity = 0;
     uint32_t count = 0;
     bytes_init(&part);
-    find_other_lists(labels, split, &part);
+    /* A list that only held-out rows have may be one of known classes. */
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t i = 0; i < split->packs[p]->facts->label_texts; i++) {
+            uint32_t *list = &labels->text_of_pack[p][i];
+            const char *text = split->packs[p]->label_text[i];
+            if (*list == DICTIONARY_NONE && is_known(labels, text, &part))
+                *list = text_dictionary_add(&labels->lists, text);
+        }
     labels->list_start = memory_new(labels->lists.count + (size_t)1, sizeof *labels->list_start);
     for (uint32_t i = 0; i < labels->lists.count; i++) {
         const char *at = text_dictionary_get(&labels->lists, i);

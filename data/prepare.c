@@ -44,14 +44,6 @@ static uint32_t *no_columns(uint32_t count) {
     return column;
 }
 
-static void find_numbers(struct columns *columns, const struct column_builder *builder) {
-    uint32_t width = columns->table->columns;
-    columns->number_column = no_columns(width);
-    for (uint32_t i = 0; i < columns->count; i++)
-        if (builder->id[i] && builder->id[i] <= width)
-            columns->number_column[builder->id[i] - 1] = i;
-}
-
 static uint64_t missing_feature(const struct pack *pack, uint32_t column) {
     return table_feature(pack->table->ids, column, ROLE_MISSING, NULL, 0);
 }
@@ -192,8 +184,10 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
     free(to);
 }
 
-/* The table has the columns of all files that are trained on. */
-static void unite_tables(struct columns *columns, const struct split *split) {
+int columns_prepare(struct columns *columns, struct column_builder *builder,
+                    const struct set_options *options) {
+    const struct split *split = builder->split;
+    /* The table has the columns of all files that are trained on. */
     for (uint32_t p = 0; p < split->trained; p++) {
         const struct table *table = split->packs[p]->table;
         if (table && columns->table)
@@ -201,12 +195,6 @@ static void unite_tables(struct columns *columns, const struct split *split) {
         else if (table)
             columns->table = table_copy(table);
     }
-}
-
-int columns_prepare(struct columns *columns, struct column_builder *builder,
-                    const struct set_options *options) {
-    const struct split *split = builder->split;
-    unite_tables(columns, split);
     if (!columns->table)
         return 0;
     uint32_t *of = find_texts(columns, split);
@@ -220,7 +208,11 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
         return code;
     column_stats_find(columns->table, split, options->bins, options->threads);
     add_bins(columns, builder);
-    find_numbers(columns, builder);
+    uint32_t width = columns->table->columns;
+    columns->number_column = no_columns(width);
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (builder->id[i] && builder->id[i] <= width)
+            columns->number_column[builder->id[i] - 1] = i;
     find_deriving(columns, split);
     count_missing(columns, builder);
     columns_find_absent(columns, builder);

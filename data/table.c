@@ -344,11 +344,6 @@ uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin) {
     return table_feature(ids, column, ROLE_BIN, text, (size_t)length);
 }
 
-/* A value that looks like a role's word is put in quotes. */
-static bool looks_like_role(const char *text) {
-    return !strcmp(text, "(missing)") || !strcmp(text, "(rare)");
-}
-
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length) {
     return (uint32_t)(hash64_seeded(text, length, (uint64_t)column + 1) >> (64 - table->hash));
 }
@@ -390,6 +385,7 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
         return memory_format("%s#%s", name, text);
     if (role == ROLE_BIN)
         return bin_name(&table->column[column], name, text);
-    const char *quote = looks_like_role(text) ? "\"" : "";
+    /* A value that looks like a role's word is put in quotes. */
+    const char *quote = (!strcmp(text, "(missing)") || !strcmp(text, "(rare)")) ? "\"" : "";
     return memory_format("%s=%s%s%s", name, quote, text, quote);
 }

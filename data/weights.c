@@ -85,20 +85,17 @@ static int next_weight_line(struct weights *weights, char **line) {
     return 0;
 }
 
-static int too_few(const struct weights *weights) {
-    return error_set(ERROR_DATA,
-                     "%s has only %llu weights, and %s has more rows: one weight a line is needed, "
-                     "for the rows in their order",
-                     weights->path, (unsigned long long)weights->taken, weights->data);
-}
-
 static int next_weight(struct weights *weights, double *weight) {
     char *line;
     int code = next_weight_line(weights, &line);
     if (code)
         return code;
     if (!line)
-        return too_few(weights);
+        return error_set(
+            ERROR_DATA,
+            "%s has only %llu weights, and %s has more rows: one weight a line is needed, "
+            "for the rows in their order",
+            weights->path, (unsigned long long)weights->taken, weights->data);
     weights->taken++;
     if (number_of_text(line, weight) && weight_is_valid(*weight))
         return 0;

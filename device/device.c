@@ -84,11 +84,6 @@ bool device_is_lost(const struct device *device) {
 
 /* ---- opening and closing ---- */
 
-static uint64_t limit_asked(void) {
-    const char *text = getenv("DML_DEVICE_BYTES");
-    return text ? strtoull(text, NULL, 10) : UINT64_MAX;
-}
-
 static uint64_t patience_for(uint64_t most_ms) {
     const char *text = getenv("DML_DEVICE_PATIENCE_MS");
     return text ? strtoull(text, NULL, 10) : most_ms;
@@ -112,7 +107,8 @@ int device_open(enum device_kind kind, unsigned number, struct device **device) 
     struct device *opened = memory_new(1, sizeof *opened);
     uint64_t bytes;
     opened->backend = backend;
-    opened->limit = limit_asked();
+    const char *text = getenv("DML_DEVICE_BYTES");
+    opened->limit = text ? strtoull(text, NULL, 10) : UINT64_MAX;
     backend->describe(number, opened->name, &bytes);
     int failure = backend->open(number, patience_for(DEVICE_ANSWER_MS), &opened->state, reason);
     int code = answer(opened, failure, reason);

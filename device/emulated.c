@@ -229,15 +229,11 @@ static void run_all(struct emulated *device) {
         run_queue(device, (enum device_queue)number, end_of(device, (enum device_queue)number));
 }
 
-static bool copies_at_once(const struct emulated *device) {
-    return device->seed && device->seed % 2 == 0;
-}
-
 static int add_task(struct emulated *device, enum device_queue number, const struct task *task) {
     struct queue *queue = &device->queues[number];
     MEMORY_ROOM(queue->tasks, queue->count, queue->capacity);
     queue->tasks[queue->count++] = *task;
-    if (number == QUEUE_COPY && copies_at_once(device))
+    if (number == QUEUE_COPY && (device->seed && device->seed % 2 == 0))
         run_queue(device, number, end_of(device, number));
     return 0;
 }

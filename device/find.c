@@ -51,20 +51,6 @@ bool device_choice_read(const char *text, struct device_choice *choice) {
 
 #define GIB (UINT64_C(1) << 30)
 
-static int no_device(const char *why) {
-    return error_set(ERROR_UNAVAILABLE,
-                     "device cuda: there is none here: %s; take `cpu`, or `auto`, which takes "
-                     "a GPU only where there is one",
-                     why);
-}
-
-static int no_such_device(int number, unsigned count) {
-    return error_set(ERROR_UNAVAILABLE,
-                     "device cuda:%d: this machine has %u GPU%s, numbered from cuda:0; "
-                     "`dml-replica --devices` lists %s",
-                     number, count, count == 1 ? "" : "s", count == 1 ? "it" : "them");
-}
-
 int device_find(const struct device_choice *choice, uint32_t index, struct device_found *found) {
     const char *why = "";
     *found = (struct device_found){0};
@@ -76,9 +62,15 @@ int device_find(const struct device_choice *choice, uint32_t index, struct devic
     }
     unsigned count = device_count(DEVICE_CUDA, &why);
     if (choice->kind == CHOICE_CUDA && !count)
-        return no_device(why);
+        return error_set(ERROR_UNAVAILABLE,
+                         "device cuda: there is none here: %s; take `cpu`, or `auto`, which takes "
+                         "a GPU only where there is one",
+                         why);
     if (choice->number >= 0 && (unsigned)choice->number >= count)
-        return no_such_device(choice->number, count);
+        return error_set(ERROR_UNAVAILABLE,
+                         "device cuda:%d: this machine has %u GPU%s, numbered from cuda:0; "
+                         "`dml-replica --devices` lists %s",
+                         choice->number, count, count == 1 ? "" : "s", count == 1 ? "it" : "them");
     if (count)
         *found = (struct device_found){
             true, DEVICE_CUDA, choice->number >= 0 ? (unsigned)choice->number : index % count};

@@ -135,23 +135,19 @@ LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double 
     return true;
 }
 
-/* Keeps rows first… of A and clears them, since those of C grow in their place. */
-static void take_rows(size_t count, size_t first, double *triangle, double *const *kept) {
-    for (size_t r = 0; r < count; r++) {
-        size_t bytes = row_length(first + r) * sizeof(double);
-        double *row = triangle + triangle_row(first + r);
-        memcpy(kept[r], row, bytes);
-        memset(row, 0, bytes);
-    }
-}
-
 VECTOR_CLONES
 static bool factor(size_t n, double *triangle, double *const *kept) {
     const double *const *a = (const double *const *)kept;
     for (size_t first = 0; first < n; first += TOGETHER) {
         size_t count = n - first < TOGETHER ? n - first : TOGETHER;
         heartbeat();
-        take_rows(count, first, triangle, kept);
+        /* Keeps rows first… of A and clears them, since those of C grow in their place. */
+        for (size_t r = 0; r < count; r++) {
+            size_t bytes = row_length(first + r) * sizeof(double);
+            double *row = triangle + triangle_row(first + r);
+            memcpy(kept[r], row, bytes);
+            memset(row, 0, bytes);
+        }
         bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a)
                                        : find_rows(count, first, triangle, a);
         if (!found)

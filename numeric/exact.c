@@ -89,18 +89,6 @@ static int highest_bit(const struct exact *sum) {
     return -1;
 }
 
-/* The double nearest to a magnitude. */
-static double round_magnitude(const struct exact *sum) {
-    int top = highest_bit(sum);
-    int lowest = top > 52 ? top - 52 : 0;
-    uint64_t mantissa = 0;
-    for (int position = top; position >= lowest; position--)
-        mantissa = mantissa << 1 | bit_at(sum, position);
-    if (bit_at(sum, lowest - 1) && ((mantissa & 1) || any_below(sum, lowest - 1)))
-        mantissa++;
-    return ldexp((double)mantissa, lowest - 1074);
-}
-
 double exact_value(const struct exact *sum) {
     uint8_t special = special_kind(sum->special);
     if (special)
@@ -109,7 +97,15 @@ double exact_value(const struct exact *sum) {
                                                     : -INFINITY;
     struct exact magnitude = *sum;
     bool negative = take_sign(&magnitude);
-    double value = round_magnitude(&magnitude);
+    /* The double nearest to a magnitude. */
+    int top = highest_bit(&magnitude);
+    int lowest = top > 52 ? top - 52 : 0;
+    uint64_t mantissa = 0;
+    for (int position = top; position >= lowest; position--)
+        mantissa = mantissa << 1 | bit_at(&magnitude, position);
+    if (bit_at(&magnitude, lowest - 1) && ((mantissa & 1) || any_below(&magnitude, lowest - 1)))
+        mantissa++;
+    double value = ldexp((double)mantissa, lowest - 1074);
     return negative ? -value : value;
 }
 

@@ -10,15 +10,6 @@ static int clamp(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
 
-/* The largest e with sum·2^e < limit; both positive and finite. */
-static int largest_exponent_below(double sum, double limit) {
-    int sum_exponent;
-    int limit_exponent;
-    double sum_fraction = frexp(sum, &sum_exponent);
-    double limit_fraction = frexp(limit, &limit_exponent);
-    return limit_exponent - sum_exponent - (sum_fraction >= limit_fraction);
-}
-
 int fixed_exponent(double absolute_sum, uint64_t count) {
     if (!(absolute_sum > 0)) {
         absolute_sum = 1;
@@ -31,7 +22,12 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
         absolute_sum = DBL_MAX;
         limit /= (double)count;
     }
-    int e = largest_exponent_below(absolute_sum, limit);
+    /* The largest e with sum·2^e < limit; both positive and finite. */
+    int sum_exponent;
+    int limit_exponent;
+    double sum_fraction = frexp(absolute_sum, &sum_exponent);
+    double limit_fraction = frexp(limit, &limit_exponent);
+    int e = limit_exponent - sum_exponent - (sum_fraction >= limit_fraction);
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 

@@ -78,14 +78,6 @@ static void prove_factor(struct random *random, struct proof *proof) {
     cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
 }
 
-static void prove_adagrad(struct proof *proof) {
-    memcpy(proof->adagrad, proof->a, sizeof proof->a);
-    for (int times = 0; times < 2; times++)
-        adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3);
-    adagrad_shrink(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->sums, 0.1);
-    adagrad_diagonal(PROOF_ELEMENTS, proof->sums, 0.3, 0.7);
-}
-
 uint64_t numeric_proof_vectors(void) {
     struct proof *proof = memory_new(1, sizeof *proof);
     struct random random;
@@ -107,7 +99,11 @@ uint64_t numeric_proof_vectors(void) {
                     &proof->scalars[4]);
     proof->scalars[7] = orthant_excess(PROOF_ELEMENTS, proof->a, 0.5, proof->b, 0.25);
     prove_factor(&random, proof);
-    prove_adagrad(proof);
+    memcpy(proof->adagrad, proof->a, sizeof proof->a);
+    for (int times = 0; times < 2; times++)
+        adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3);
+    adagrad_shrink(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->sums, 0.1);
+    adagrad_diagonal(PROOF_ELEMENTS, proof->sums, 0.3, 0.7);
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);
     return hash;

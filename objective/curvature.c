@@ -132,16 +132,6 @@ static void sizes(const struct batch *batch, const double *power, double *size) 
     }
 }
 
-static void leverages(const struct objective_shape *shape, const struct objective_sample *sample,
-                      const struct batch *batch, struct curving *curving) {
-    sizes(batch, curving->power, curving->leverage);
-    double intercept = shape->intercept ? curving->power[shape->features] : 0;
-    double share = (double)sample->examples * 0x1p-31;
-    for (size_t i = 0; i < batch->count; i++)
-        curving->leverage[i] =
-            share * weight_at(batch->rows, batch->first + i) * (curving->leverage[i] + intercept);
-}
-
 /* ---- drawing ---- */
 
 LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, size_t row,
@@ -227,30 +217,29 @@ static void draw_batch(const struct objective_shape *shape, const struct objecti
     curved->exceeded |= !isfinite(curved->trace_leverage);
 }
 
-static struct curving *curving_of(const struct objective_shape *shape,
-                                  const struct objective_sample *sample,
-                                  struct objective_scratch *scratch) {
-    if (!scratch->curving)
-        scratch->curving = curving_new(shape);
-    for (size_t j = 0; j < scratch->curving->columns; j++)
-        scratch->curving->power[j] =
-            half_power(sample->exponent[j < shape->features ? j : shape->features]);
-    return scratch->curving;
-}
-
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,
                          struct objective_curved *curved) {
     const struct objective *objective = objective_of(shape->kind);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
-    struct curving *curving = curving_of(shape, sample, scratch);
+    if (!scratch->curving)
+        scratch->curving = curving_new(shape);
+    for (size_t j = 0; j < scratch->curving->columns; j++)
+        scratch->curving->power[j] =
+            half_power(sample->exponent[j < shape->features ? j : shape->features]);
+    struct curving *curving = scratch->curving;
     struct batch batch;
     *curved = (struct objective_curved){0};
     while (batches_next(&batches, &batch)) {
         objective->second(&shape->loss, batch.count, shape->outputs, rows->label + batch.first,
                           scratch->margins, scratch->work, curving->diagonal);
-        leverages(shape, sample, &batch, curving);
+        sizes(&batch, curving->power, curving->leverage);
+        double intercept = shape->intercept ? curving->power[shape->features] : 0;
+        double share = (double)sample->examples * 0x1p-31;
+        for (size_t i = 0; i < batch.count; i++)
+            curving->leverage[i] =
+                share * weight_at(batch.rows, batch.first + i) * (curving->leverage[i] + intercept);
         draw_batch(shape, sample, &batch, number, scratch->margins, curving, triangle, curved);
     }
     if (triangle && !curved->exceeded)

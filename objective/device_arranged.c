@@ -20,10 +20,6 @@ void device_bundle_release(struct device_bundle *bundle) {
     *bundle = (struct device_bundle){0};
 }
 
-static uint64_t aligned(uint64_t bytes) {
-    return (bytes + BUNDLE_ALIGNMENT - 1) / BUNDLE_ALIGNMENT * BUNDLE_ALIGNMENT;
-}
-
 int device_bundle_flush(struct device_bundle *bundle) {
     uint64_t length = bundle->length;
     bundle->length = 0;
@@ -40,7 +36,7 @@ static void make_room(struct device_bundle *bundle, uint64_t bytes) {
 }
 
 int device_bundle_put(struct device_bundle *bundle, void *to, const void *from, uint64_t bytes) {
-    uint64_t at = aligned(bundle->length);
+    uint64_t at = (bundle->length + BUNDLE_ALIGNMENT - 1) / BUNDLE_ALIGNMENT * BUNDLE_ALIGNMENT;
     bool follows = bundle->length && (char *)to == bundle->to + at;
     int code = 0;
     if (!bytes)
@@ -348,17 +344,6 @@ static void describe(const struct places *places, struct device_chunk *chunk) {
     chunk->column_value = columns && !ones ? out + arrays->column_value : NULL;
 }
 
-static int arrange_rows(struct device *device, enum device_queue queue, const struct places *places,
-                        const struct device_chunk *chunk) {
-    char *out = places->out;
-    struct arrange_rows_arguments arguments = {
-        places->from, *chunk, (void *)(out + places->arrays.feature), out + places->arrays.value};
-    uint64_t threads = kernel_arrange_rows.threads;
-    uint64_t blocks = (places->rows->count + threads - 1) / threads;
-    return device_launch(device, queue, &kernel_arrange_rows,
-                         blocks < ARRANGE_BLOCKS ? blocks : ARRANGE_BLOCKS, &arguments);
-}
-
 static int arrange_columns(struct device *device, enum device_queue queue,
                            const struct places *places) {
     char *out = places->out;
@@ -377,8 +362,15 @@ int device_arrange(struct device_bundle *bundle, const struct rows *rows,
     const struct places places = places_of(rows, arrangement, scratch, memory);
     describe(&places, chunk);
     int code = put_rows(bundle, &places);
-    if (!code)
-        code = arrange_rows(bundle->device, bundle->queue, &places, chunk);
+    if (!code) {
+        char *out = places.out;
+        struct arrange_rows_arguments arguments = {
+            places.from, *chunk, (void *)(out + places.arrays.feature), out + places.arrays.value};
+        uint64_t threads = kernel_arrange_rows.threads;
+        uint64_t blocks = (places.rows->count + threads - 1) / threads;
+        code = device_launch(bundle->device, bundle->queue, &kernel_arrange_rows,
+                             blocks < ARRANGE_BLOCKS ? blocks : ARRANGE_BLOCKS, &arguments);
+    }
     if (!code && arrangement->by_column)
         code = arrange_columns(bundle->device, bundle->queue, &places);
     return code;

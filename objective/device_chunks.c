@@ -344,29 +344,23 @@ static int buffer(struct loading *loading, uint64_t bytes, char **memory) {
     return 0;
 }
 
-/* Sparse rows of a chunk that may stay; by column, too, until half of all room is taken. */
-static void begin_arranging(struct device_chunks *chunks, struct coming *coming) {
-    uint64_t free_bytes = chunks->left + chunks->slab_bytes - chunks->slab_at;
-    bool half = free_bytes >= chunks->settings.bytes / 2;
-    coming->arranged = true;
-    device_arrangement_init(&coming->arrangement, &coming->rows,
-                            half && device_arranged_by_column(&coming->rows));
-    find_image(chunks, coming);
-}
-
-static void give_up_arranging(struct device_chunks *chunks, struct coming *coming) {
-    chunks->arranges = coming->arranged = false;
-    device_arrangement_release(&coming->arrangement);
-    find_image(chunks, coming);
-}
-
 static int find_room_to_stay(struct device_chunks *chunks, struct coming *coming) {
-    if (chunks->arranges && !coming->rows.dense)
-        begin_arranging(chunks, coming);
+    if (chunks->arranges && !coming->rows.dense) {
+        /* Sparse rows of a chunk that may stay; by column, too, until half of all room is taken. */
+        uint64_t free_bytes = chunks->left + chunks->slab_bytes - chunks->slab_at;
+        bool half = free_bytes >= chunks->settings.bytes / 2;
+        coming->arranged = true;
+        device_arrangement_init(&coming->arrangement, &coming->rows,
+                                half && device_arranged_by_column(&coming->rows));
+        find_image(chunks, coming);
+    }
     int code = stay(chunks, coming->image.bytes + coming->arrangement.bytes, &coming->memory);
     coming->stays = coming->memory != NULL;
-    if (!coming->stays && coming->arranged)
-        give_up_arranging(chunks, coming);
+    if (!coming->stays && coming->arranged) {
+        chunks->arranges = coming->arranged = false;
+        device_arrangement_release(&coming->arrangement);
+        find_image(chunks, coming);
+    }
     return code;
 }
 

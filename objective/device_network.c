@@ -303,16 +303,6 @@ static int bias_gradient(struct device_network *network, const struct device_pas
     return launch(network, pass, &kernel_network_bias, parts, &arguments);
 }
 
-static int weight_gradient(struct device_network *network, const struct device_pass *pass,
-                           uint32_t l) {
-    uint64_t tiles = network_tiles(network->width[l - 1], network->width[l]);
-    struct network_gradient_arguments arguments = gradient_of(network, pass, l - 1, tiles);
-    arguments.from = l == 1 ? NULL : network->units[l - 2].memory;
-    arguments.in = network->width[l - 1];
-    arguments.error = network->error[l % 2].memory;
-    return launch(network, pass, &kernel_network_gradient, tiles, &arguments);
-}
-
 static int sparse_gradient(struct device_network *network, const struct device_pass *pass) {
     uint32_t parts = parts_of((uint64_t)pass->columns_most * network->width[1]);
     struct network_sparse_gradient_arguments arguments;
@@ -335,7 +325,12 @@ static int layer_backward(struct device_network *network, const struct device_pa
         return error;
     if (l == 1 && !pass->dense)
         return sparse_gradient(network, pass);
-    return weight_gradient(network, pass, l);
+    uint64_t tiles = network_tiles(network->width[l - 1], network->width[l]);
+    struct network_gradient_arguments arguments = gradient_of(network, pass, l - 1, tiles);
+    arguments.from = l == 1 ? NULL : network->units[l - 2].memory;
+    arguments.in = network->width[l - 1];
+    arguments.error = network->error[l % 2].memory;
+    return launch(network, pass, &kernel_network_gradient, tiles, &arguments);
 }
 
 /* ---- to fixed point ---- */

@@ -141,35 +141,12 @@ void kronecker_work_free(struct kronecker_work *work) {
     free(work);
 }
 
-static double factor_of(const struct side *side, uint64_t i, bool inverse) {
-    return (inverse ? side->root[i] : 1 / side->root[i]) - 1;
-}
-
 static void scale_shares(const struct side *side, bool inverse, uint64_t columns, double *shares) {
     for (uint64_t i = 0; i < side->rank; i++) {
-        double factor = factor_of(side, i, inverse);
+        double factor = (inverse ? side->root[i] : 1 / side->root[i]) - 1;
         for (uint64_t j = 0; j < columns; j++)
             shares[i * columns + j] *= factor;
     }
-}
-
-/* X ← P·X and X ← X·Q, without their bases; X is rows × columns. */
-static void turn_rows(const struct side *side, bool inverse, struct kronecker_work *work,
-                      uint64_t columns) {
-    matrix_product(work->matrix, side->rank, columns, side->n, side->u, side->n, work->layer,
-                   columns, work->shares, columns);
-    scale_shares(side, inverse, columns, work->shares);
-    matrix_add_transposed(work->matrix, side->n, columns, side->rank, side->u, side->n,
-                          work->shares, columns, work->layer, columns);
-}
-
-static void turn_columns(const struct side *side, bool inverse, struct kronecker_work *work,
-                         uint64_t rows) {
-    matrix_by_transposed(work->matrix, side->rank, rows, side->n, side->u, side->n, work->layer,
-                         side->n, work->shares, rows);
-    scale_shares(side, inverse, rows, work->shares);
-    matrix_add_transposed(work->matrix, rows, side->n, side->rank, work->shares, rows, side->u,
-                          side->n, work->layer, side->n);
 }
 
 static void turn_layer(const struct kronecker *kronecker, uint32_t l, bool inverse,
@@ -182,8 +159,17 @@ static void turn_layer(const struct kronecker *kronecker, uint32_t l, bool inver
     base = inverse ? 1 / base : base;
     memcpy(work->layer, weight, weights * sizeof *weight);
     memcpy(work->layer + weights, bias, out->n * sizeof *bias);
-    turn_rows(in, inverse, work, out->n);
-    turn_columns(out, inverse, work, in->n);
+    /* X ← P·X and X ← X·Q, without their bases; X is rows × columns. */
+    matrix_product(work->matrix, in->rank, out->n, in->n, in->u, in->n, work->layer, out->n,
+                   work->shares, out->n);
+    scale_shares(in, inverse, out->n, work->shares);
+    matrix_add_transposed(work->matrix, in->n, out->n, in->rank, in->u, in->n, work->shares, out->n,
+                          work->layer, out->n);
+    matrix_by_transposed(work->matrix, out->rank, in->n, out->n, out->u, out->n, work->layer,
+                         out->n, work->shares, in->n);
+    scale_shares(out, inverse, in->n, work->shares);
+    matrix_add_transposed(work->matrix, in->n, out->n, out->rank, work->shares, in->n, out->u,
+                          out->n, work->layer, out->n);
     for (uint64_t i = 0; i < weights; i++)
         weight[i] = base * work->layer[i];
     for (uint64_t i = 0; i < out->n; i++)
@@ -295,27 +281,6 @@ static double *layer_of(const struct kronecker_sample *sample, uint32_t l, const
     return layer;
 }
 
-static void activate(enum activation activation, size_t n, double *out, const double *x) {
-    if (activation == ACTIVATION_TANH)
-        activation_tanh(n, out, x);
-    else if (activation == ACTIVATION_RELU)
-        activation_relu(n, out, x);
-    else
-        activation_gelu(n, out, x);
-}
-
-/* `x` is what goes into the activation. */
-static void activate_back(enum activation activation, size_t n, double *gradient, double *x) {
-    if (activation == ACTIVATION_TANH) {
-        activation_tanh(n, x, x);
-        activation_tanh_back(n, gradient, gradient, x);
-    } else if (activation == ACTIVATION_RELU) {
-        activation_relu_back(n, gradient, gradient, x);
-    } else {
-        activation_gelu_back(n, gradient, gradient, x);
-    }
-}
-
 static void forward(struct kronecker_sample *sample, const double *point) {
     for (uint32_t l = 0; l < sample->layers; l++) {
         size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
@@ -325,7 +290,13 @@ static void forward(struct kronecker_sample *sample, const double *point) {
         free(layer);
         for (uint32_t i = 0; l + 1 < sample->layers && i < sample->rows; i++) {
             double *next = sample->in[l + 1] + i * (out + 1);
-            activate(sample->shape.network.activation, out, next, sample->sums[l] + i * out);
+            const double *x = sample->sums[l] + i * out;
+            if (sample->shape.network.activation == ACTIVATION_TANH)
+                activation_tanh(out, next, x);
+            else if (sample->shape.network.activation == ACTIVATION_RELU)
+                activation_relu(out, next, x);
+            else
+                activation_gelu(out, next, x);
             next[out] = 1;
         }
     }
@@ -357,8 +328,18 @@ static void backward(struct kronecker_sample *sample, const double *point) {
         matrix_by_transposed(sample->matrix, sample->rows, tensor->rows, tensor->columns,
                              sample->derivative[l], tensor->columns, point + tensor->first,
                              tensor->columns, sample->derivative[l - 1], tensor->rows);
-        activate_back(sample->shape.network.activation, sample->rows * tensor->rows,
-                      sample->derivative[l - 1], sample->sums[l - 1]);
+        /* `x` is what goes into the activation. */
+        size_t n = sample->rows * tensor->rows;
+        double *gradient = sample->derivative[l - 1];
+        double *x = sample->sums[l - 1];
+        if (sample->shape.network.activation == ACTIVATION_TANH) {
+            activation_tanh(n, x, x);
+            activation_tanh_back(n, gradient, gradient, x);
+        } else if (sample->shape.network.activation == ACTIVATION_RELU) {
+            activation_relu_back(n, gradient, gradient, x);
+        } else {
+            activation_gelu_back(n, gradient, gradient, x);
+        }
     }
 }
 

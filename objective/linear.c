@@ -156,18 +156,6 @@ void batch_bias_gradient(const struct layout_tensor *bias, const struct objectiv
     }
 }
 
-/* What the outputs ask of the weights that they share. */
-static double *add_outputs(const struct batch *batch, size_t outputs,
-                           struct objective_scratch *scratch) {
-    for (size_t i = 0; i < batch->count; i++) {
-        const double *derivative = scratch->margins + i * outputs;
-        scratch->common[i] = 0;
-        for (size_t k = 0; k < outputs; k++)
-            scratch->common[i] += derivative[k];
-    }
-    return scratch->common;
-}
-
 static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                            const struct batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
@@ -181,8 +169,16 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
         batch_weigh_derivatives(batch, shape->outputs, derivatives);
     if (shape->intercept)
         batch_bias_gradient(&scratch->bias, scale, batch, derivatives, sum);
-    if (scratch->common)
-        derivatives = add_outputs(batch, shape->outputs, scratch);
+    if (scratch->common) {
+        /* What the outputs ask of the weights that they share. */
+        for (size_t i = 0; i < batch->count; i++) {
+            const double *derivative = scratch->margins + i * shape->outputs;
+            scratch->common[i] = 0;
+            for (size_t k = 0; k < shape->outputs; k++)
+                scratch->common[i] += derivative[k];
+        }
+        derivatives = scratch->common;
+    }
     if (batch->rows->dense)
         dense_gradient(&scratch->weights, scale, batch, derivatives, sum, scratch);
     else

@@ -192,15 +192,6 @@ static uint32_t network_batch_rows(const struct objective_shape *shape, bool den
     return (uint32_t)(rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows);
 }
 
-static void find_widths(struct network_scratch *scratch, const struct objective_shape *shape) {
-    scratch->layers = shape->network.layers + 1;
-    scratch->outputs = shape->outputs;
-    for (uint32_t l = 1; l <= scratch->layers; l++)
-        scratch->width[l] = scratch->layout.tensor[l - 1].columns;
-    scratch->width[0] = shape->features;
-    scratch->batch_rows = network_batch_rows(shape, true);
-}
-
 static void make_room(struct network_scratch *scratch) {
     size_t size = scratch->kernels->size, rows = scratch->batch_rows, widest = 0;
     for (uint32_t l = 1; l <= scratch->layers; l++) {
@@ -224,7 +215,12 @@ static struct objective_scratch *network_scratch_new(const struct objective_shap
     scratch->kernels = narrow ? &network_float : &network_double;
     scratch->layout = objective_layout(shape);
     scratch->activation = shape->network.activation;
-    find_widths(scratch, shape);
+    scratch->layers = shape->network.layers + 1;
+    scratch->outputs = shape->outputs;
+    for (uint32_t l = 1; l <= scratch->layers; l++)
+        scratch->width[l] = scratch->layout.tensor[l - 1].columns;
+    scratch->width[0] = shape->features;
+    scratch->batch_rows = network_batch_rows(shape, true);
     make_room(scratch);
     scratch->matrix = matrix_scratch_new();
     struct objective_scratch *whole = batch_scratch_new(shape, scratch->batch_rows);
@@ -304,18 +300,14 @@ static const void *as_reals(struct network_scratch *scratch, const double *param
     return (const float *)scratch->rounded + first;
 }
 
-/* Whether the parameters of this point are there as floats, from element `first` on. */
-static bool is_rounded(const struct network_scratch *scratch, uint64_t first) {
-    return scratch->point && scratch->rounded_point == scratch->point &&
-           scratch->rounded_from <= first;
-}
-
 static void take_parameters(struct network_scratch *scratch, const double *parameters) {
     const struct network_kernels *kernels = scratch->kernels;
     const struct layout *layout = &scratch->layout;
     size_t n = layout_parameters(layout);
     uint64_t skipped = scratch->dense ? 0 : layout->tensor[1].first;
-    if (kernels == &network_float && !is_rounded(scratch, skipped)) {
+    /* Whether the parameters of this point are there as floats, from element `first` on. */
+    if (kernels == &network_float && !(scratch->point && scratch->rounded_point == scratch->point &&
+                                       scratch->rounded_from <= skipped)) {
         if (!scratch->rounded)
             scratch->rounded = memory_new(n, sizeof(float));
         kernels->convert(n - skipped, parameters + skipped, (float *)scratch->rounded + skipped);
@@ -369,16 +361,6 @@ static void begin(struct network_scratch *scratch, const struct rows *rows,
         return;
     take_first_rows(scratch, rows, parameters);
     take_values(scratch, rows, 0, rows->start[rows->count]);
-}
-
-static void clear_gradient(struct network_scratch *scratch) {
-    size_t size = scratch->kernels->size, first = network_first_rows(scratch);
-    if (first)
-        memset(scratch->gradient[0], 0, first * scratch->width[1] * size);
-    for (uint32_t t = 1; t < scratch->layout.count; t++) {
-        const struct layout_tensor *tensor = &scratch->layout.tensor[t];
-        memset(scratch->gradient[t], 0, tensor->rows * tensor->columns * size);
-    }
 }
 
 static void forward(struct network_scratch *scratch, const struct batch *batch, double *margins) {
@@ -464,8 +446,15 @@ static int network_block(const struct objective_shape *shape, const struct objec
         return 0;
     network->point = scratch->point;
     begin(network, rows, parameters);
-    if (scale)
-        clear_gradient(network);
+    if (scale) {
+        size_t size = network->kernels->size, first = network_first_rows(network);
+        if (first)
+            memset(network->gradient[0], 0, first * network->width[1] * size);
+        for (uint32_t t = 1; t < network->layout.count; t++) {
+            const struct layout_tensor *tensor = &network->layout.tensor[t];
+            memset(network->gradient[t], 0, tensor->rows * tensor->columns * size);
+        }
+    }
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
         struct batch batch = batch_at(rows, first, network->batch_rows);
         batch_forward(shape, &batch, scratch, !sum, result);

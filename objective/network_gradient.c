@@ -175,17 +175,6 @@ static void gather(struct network_scratch *scratch, double *vector) {
         copy_tensor(scratch, 0, c * width, width, vector + scratch->column[c] * width);
 }
 
-/* By weights of columns as they are, to weights of shifted and scaled ones: base/layout.h. */
-static void enter_columns(const struct network_scratch *scratch, const struct coordinate *columns,
-                          double *vector) {
-    size_t width = scratch->width[1];
-    const double *bias = vector + scratch->layout.tensor[scratch->layers].first;
-    for (size_t j = 0; j < scratch->width[0]; j++)
-        for (size_t k = 0; k < width; k++)
-            vector[j * width + k] =
-                columns[j].scale * (vector[j * width + k] - columns[j].mean * bias[k]);
-}
-
 void network_mix(struct network_scratch *scratch, const struct objective_change *change,
                  double weight, struct objective_result *result) {
     size_t n = layout_parameters(&scratch->layout);
@@ -194,7 +183,14 @@ void network_mix(struct network_scratch *scratch, const struct objective_change 
         scratch->mixing = kronecker_work_new(change->kronecker);
     }
     gather(scratch, scratch->mixed);
-    enter_columns(scratch, change->columns, scratch->mixed);
+    /* By weights of columns as they are, to weights of shifted and scaled ones: base/layout.h. */
+    size_t width = scratch->width[1];
+    const double *bias = scratch->mixed + scratch->layout.tensor[scratch->layers].first;
+    for (size_t j = 0; j < scratch->width[0]; j++)
+        for (size_t k = 0; k < width; k++)
+            scratch->mixed[j * width + k] =
+                change->columns[j].scale *
+                (scratch->mixed[j * width + k] - change->columns[j].mean * bias[k]);
     for (size_t i = 0; i < n; i++)
         scratch->mixed[i] += weight * change->pull[i];
     kronecker_turn(change->kronecker, scratch->mixing, scratch->mixed);

@@ -59,19 +59,16 @@ static struct rows sparse_rows(const struct proof_data *data, uint32_t features,
     return rows;
 }
 
-static struct rows rows_of(const struct proof_data *data, bool dense) {
-    return dense ? dense_rows(data, PROOF_FEATURES)
-                 : sparse_rows(data, PROOF_FEATURES, data->start, data->feature);
-}
-
 /* The sums of 300 values below a half fit, and the scale is so fine that the last bits of a
  * derivative change them. */
 struct proof_case proof_linear(const struct proof_data *data, enum objective_kind kind,
                                bool dense) {
-    return (struct proof_case){.shape = shape_of(kind, PROOF_FEATURES),
-                               .scale = {.uniform = 54, .bounds = bounds_of_one(6)},
-                               .rows = rows_of(data, dense),
-                               .parameters = data->parameters};
+    return (struct proof_case){
+        .shape = shape_of(kind, PROOF_FEATURES),
+        .scale = {.uniform = 54, .bounds = bounds_of_one(6)},
+        .rows = (dense ? dense_rows(data, PROOF_FEATURES)
+                       : sparse_rows(data, PROOF_FEATURES, data->start, data->feature)),
+        .parameters = data->parameters};
 }
 
 struct proof_case proof_curvature(const struct proof_data *data, enum objective_kind kind,

@@ -172,16 +172,6 @@ LANES_INLINE void add_columns(size_t steps, size_t count, const double *left, co
 
 /* All rows (j, k) of the triangle for one k, at the columns of a tile. */
 VECTOR_CLONES
-static void add_tile(const struct curving *curving, size_t steps, size_t k, size_t first,
-                     int64_t *triangle) {
-    const double *right = curving->right + first * TRIANGLE_ROWS;
-    for (size_t j = first / curving->outputs; j < curving->columns; j++) {
-        size_t r = j * curving->outputs + k;
-        size_t count = r < first ? 0 : r - first + 1;
-        add_columns(steps, count < TILE ? count : TILE, curving->left + j * TRIANGLE_ROWS, right,
-                    triangle + triangle_row(r) + first);
-    }
-}
 
 /* right[(l, k')][w] = factor·S_kk'·left[l][w] */
 VECTOR_CLONES
@@ -218,8 +208,15 @@ void triangle_finish(const struct objective *objective, struct curving *curving,
             curving->left[j * TRIANGLE_ROWS + w] = 0;
     for (size_t k = 0; k < outputs && steps; k++) {
         fill_right(objective, curving, steps, k);
-        for (size_t first = 0; first < curving->columns * outputs; first += TILE)
-            add_tile(curving, steps, k, first, triangle);
+        for (size_t first = 0; first < curving->columns * outputs; first += TILE) {
+            const double *right = curving->right + first * TRIANGLE_ROWS;
+            for (size_t j = first / curving->outputs; j < curving->columns; j++) {
+                size_t r = j * curving->outputs + k;
+                size_t count = r < first ? 0 : r - first + 1;
+                add_columns(steps, count < TILE ? count : TILE, curving->left + j * TRIANGLE_ROWS,
+                            right, triangle + triangle_row(r) + first);
+            }
+        }
     }
     curving->waiting = 0;
 }
@@ -239,17 +236,13 @@ static void wait_for_more(struct curving *curving, const struct drawn *row) {
     curving->factor[w] = row->factor;
 }
 
-/* Pair by pair costs more for a term, the most if there is one output, where no terms are next to
- * each other. */
-static bool is_sparse(const struct curving *curving, const struct drawn *row) {
-    return curving->outputs == 1 ? row->count * 3 < curving->columns
-                                 : row->count * 3 < curving->columns * 2;
-}
-
 void triangle_add(const struct objective *objective, struct curving *curving,
                   const struct drawn *row, int64_t *triangle) {
     bool small = is_small(curving->outputs, row);
-    if (!small || is_sparse(curving, row)) {
+    /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
+     * to each other. */
+    if (!small || (curving->outputs == 1 ? row->count * 3 < curving->columns
+                                         : row->count * 3 < curving->columns * 2)) {
         add_sparse(objective, curving, row, small, triangle);
         return;
     }

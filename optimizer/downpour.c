@@ -283,17 +283,6 @@ static void downpour_begin(void *row, struct optimizer_request *request) {
     go_on(d, request);
 }
 
-static void diverged(const struct downpour *d, struct optimizer_request *request) {
-    report_event(&request->report, "downpour",
-                 "epoch %llu, minibatch %llu: the loss is not finite; set downpour.rate lower "
-                 "than %g",
-                 (unsigned long long)d->epoch + 1, (unsigned long long)d->minibatch + 1,
-                 downpour_rate(d, d->epoch));
-    bytes_clear(request->program);
-    request->want = OPTIMIZER_FINISH;
-    request->closes = REASON_NOT_FINITE;
-}
-
 /* If a bound was exceeded, the same minibatch is evaluated again under bounds that hold. */
 static void minibatch_evaluated(struct downpour *d, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
@@ -306,7 +295,14 @@ static void minibatch_evaluated(struct downpour *d, const struct evaluation_foun
         request->parts = downpour_parts(d);
         request->again = true;
     } else if (found->exceeded || !isfinite(loss)) {
-        diverged(d, request);
+        report_event(&request->report, "downpour",
+                     "epoch %llu, minibatch %llu: the loss is not finite; set downpour.rate lower "
+                     "than %g",
+                     (unsigned long long)d->epoch + 1, (unsigned long long)d->minibatch + 1,
+                     downpour_rate(d, d->epoch));
+        bytes_clear(request->program);
+        request->want = OPTIMIZER_FINISH;
+        request->closes = REASON_NOT_FINITE;
     } else {
         uint64_t epochs = d->epoch;
         downpour_step(d, loss, request->program);

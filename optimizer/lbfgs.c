@@ -146,16 +146,12 @@ static bool loss_has_settled(const struct lbfgs *o) {
     return before - o->loss < o->settings.loss_tolerance * fabs(before);
 }
 
-static bool patience_is_over(const struct lbfgs *o) {
-    return o->settings.patience && o->step - o->best.step >= o->settings.patience;
-}
-
 static enum reason reason_to_end(const struct lbfgs *o) {
     if (o->gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
     if (loss_has_settled(o))
         return REASON_LOSS_TOLERANCE;
-    if (patience_is_over(o))
+    if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
         return REASON_EARLY_STOPPING;
     if (o->closes)
         return o->closes;
@@ -179,17 +175,14 @@ static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, stru
     return search_steepest(o, program);
 }
 
-static enum optimizer_want search_failed(struct lbfgs *o, struct bytes *program) {
-    if (o->steepest)
-        return finish(o, REASON_STALLED, program);
-    return retry(o, SAFEGUARD_SEARCH_RETRIED, program);
-}
-
 /* What follows a trial that the line search did not accept. */
 static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
                                     struct bytes *program) {
-    if (answer == LINESEARCH_FAIL)
-        return search_failed(o, program);
+    if (answer == LINESEARCH_FAIL) {
+        if (o->steepest)
+            return finish(o, REASON_STALLED, program);
+        return retry(o, SAFEGUARD_SEARCH_RETRIED, program);
+    }
     o->retries++;
     return evaluate(o, program);
 }
@@ -202,16 +195,6 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
     if (o->settings.l1 > 0)
         return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
     return candidate->sy > CURVATURE_LEAST * -o->search.step * o->slope;
-}
-
-/* t becomes x. */
-static void accept_pair(struct lbfgs *o, const struct measured *m) {
-    bool keep = keeps_pair(o, m);
-    if (!keep && o->started)
-        fire(o, SAFEGUARD_PAIR_SKIPPED);
-    pairs_accept(&o->history, m->products, keep, o->step + 1);
-    if (pairs_condition(&o->history) > 0)
-        fire(o, SAFEGUARD_PAIRS_DROPPED);
 }
 
 static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
@@ -252,8 +235,15 @@ static void judge_on_holdout(struct lbfgs *o) {
 static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
                                     struct bytes *program) {
     assert(isfinite(m->loss) && !o->accepted);
-    if (m->products)
-        accept_pair(o, m);
+    if (m->products) {
+        /* t becomes x. */
+        bool keep = keeps_pair(o, m);
+        if (!keep && o->started)
+            fire(o, SAFEGUARD_PAIR_SKIPPED);
+        pairs_accept(&o->history, m->products, keep, o->step + 1);
+        if (pairs_condition(&o->history) > 0)
+            fire(o, SAFEGUARD_PAIRS_DROPPED);
+    }
     if (o->started) {
         o->step++;
         o->last_step_length = o->search.step;
@@ -274,14 +264,6 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     return leave(o, program);
 }
 
-static enum linesearch_answer search_next(struct lbfgs *o, const struct measured *m) {
-    if (o->settings.l1 > 0)
-        return orthant_search_next(
-            &o->search,
-            &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
-    return linesearch_next(&o->search, m->loss, m->slope);
-}
-
 /* Asks the line search. The starting point belongs to no search: it has only to be finite. */
 static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured *m) {
     bool finite = isfinite(m->loss) && isfinite(m->slope);
@@ -291,7 +273,11 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
     if (!finite)
         fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    return search_next(o, m);
+    if (o->settings.l1 > 0)
+        return orthant_search_next(
+            &o->search,
+            &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
+    return linesearch_next(&o->search, m->loss, m->slope);
 }
 
 /* What follows a trial. */

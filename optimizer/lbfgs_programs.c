@@ -121,26 +121,6 @@ void programs_slope(const struct lbfgs *o, struct bytes *program) {
 
 /* ---- pairs ---- */
 
-/* Products of every pair, the candidate last, with the gradient and with the candidate's y. */
-static void add_history_dots(const struct lbfgs *o, struct bytes *program) {
-    struct operation operation = {.code = OPERATION_HISTORY_DOTS,
-                                  .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
-                                  .slot = o->history.candidate,
-                                  .count = o->history.pairs + 1};
-    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
-    operation.slots[o->history.pairs] = o->history.candidate;
-    program_add(program, &operation);
-}
-
-/* A pair that was given has no step from x: it is whole. */
-static void add_mask(const struct lbfgs *o, struct bytes *program, uint8_t x) {
-    if (o->settings.l1 > 0 && x == REGISTER_X)
-        program_add(program, &(struct operation){.code = OPERATION_MASK,
-                                                 .slot = o->history.candidate,
-                                                 .a = REGISTER_T,
-                                                 .b = REGISTER_X});
-}
-
 void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g) {
     bool conditioned = o->history.preconditioned;
     assert(o->history.candidate < o->history.memory + 2);
@@ -154,8 +134,20 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
                                              .f = g,
                                              .beta = bias_scale(o),
                                              .scaled = is_scaled(o)});
-    add_mask(o, program, x);
-    add_history_dots(o, program);
+    /* A pair that was given has no step from x: it is whole. */
+    if (o->settings.l1 > 0 && x == REGISTER_X)
+        program_add(program, &(struct operation){.code = OPERATION_MASK,
+                                                 .slot = o->history.candidate,
+                                                 .a = REGISTER_T,
+                                                 .b = REGISTER_X});
+    /* Products of every pair, the candidate last, with the gradient and with the candidate's y. */
+    struct operation operation = {.code = OPERATION_HISTORY_DOTS,
+                                  .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
+                                  .slot = o->history.candidate,
+                                  .count = o->history.pairs + 1};
+    memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
+    operation.slots[o->history.pairs] = o->history.candidate;
+    program_add(program, &operation);
 }
 
 /* ---- measures ---- */
@@ -193,15 +185,6 @@ static bool wants_products(const struct lbfgs *o) {
     return o->started || o->history.pairs;
 }
 
-static void add_gap(const struct lbfgs *o, struct bytes *program) {
-    add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
-    program_add(program, &(struct operation){.code = OPERATION_EXCESS,
-                                             .a = REGISTER_H,
-                                             .b = REGISTER_T,
-                                             .alpha = o->settings.l2,
-                                             .l1 = o->settings.l1});
-}
-
 static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_DESCENT,
                                              .a = REGISTER_T,
@@ -210,8 +193,14 @@ static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
                                              .d = REGISTER_H,
                                              .l1 = o->settings.l1});
     add(program, OPERATION_NORM_1, REGISTER_T, 0);
-    if (o->settings.bounds_gap)
-        add_gap(o, program);
+    if (o->settings.bounds_gap) {
+        add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
+        program_add(program, &(struct operation){.code = OPERATION_EXCESS,
+                                                 .a = REGISTER_H,
+                                                 .b = REGISTER_T,
+                                                 .alpha = o->settings.l2,
+                                                 .l1 = o->settings.l1});
+    }
 }
 
 static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a) {
@@ -266,16 +255,6 @@ static double gap_bound(const struct lbfgs *o, const double *scalars) {
     return orthant_gap_bound(l1, l2, &gap);
 }
 
-static void read_orthant_measures(const struct lbfgs *o, const double *scalars,
-                                  struct measured *measured) {
-    measured->loss += o->settings.l1 * scalars[MEASURED_NORM_1];
-    measured->falls = scalars[MEASURED_FALLS];
-    measured->ends = scalars[MEASURED_ENDS];
-    measured->step_square = scalars[MEASURED_STEP_SQUARE];
-    measured->nonzero = (uint64_t)scalars[MEASURED_NONZERO];
-    measured->gap_bound = gap_bound(o, scalars);
-}
-
 static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
     struct tensor_norms norms = {.count = tensors};
     assert(tensors <= TENSORS_MAX);
@@ -295,8 +274,14 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, scalars + tensors_at(o)),
                                 .gap_bound = NAN};
-    if (o->settings.l1 > 0)
-        read_orthant_measures(o, scalars, &measured);
+    if (o->settings.l1 > 0) {
+        measured.loss += o->settings.l1 * scalars[MEASURED_NORM_1];
+        measured.falls = scalars[MEASURED_FALLS];
+        measured.ends = scalars[MEASURED_ENDS];
+        measured.step_square = scalars[MEASURED_STEP_SQUARE];
+        measured.nonzero = (uint64_t)scalars[MEASURED_NONZERO];
+        measured.gap_bound = gap_bound(o, scalars);
+    }
     if (!isfinite(measured.max) || !isfinite(measured.square))
         measured.slope = measured.falls = NAN;
     if (wants_products(o))

@@ -68,15 +68,6 @@ static double step_for_higher_value(const struct linesearch_point *best,
     return cubic + (quadratic - cubic) / 2;
 }
 
-/* Case 2: a lower value and slopes of opposite sign. Bracketed; cubic or secant, the farther. */
-static double step_for_opposite_slopes(const struct linesearch_point *best,
-                                       const struct linesearch_point *trial) {
-    double length = best->step - trial->step;
-    double cubic = trial->step + cubic_fraction(trial, best, false) * length;
-    double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
-    return fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
-}
-
 /* Cases 3 and 4 where the length of the first trial was a guess. Slopes that differ by rounding
  * tell nothing but that the minimiser is far. */
 static double step_for_unscaled(const struct linesearch *search,
@@ -134,7 +125,12 @@ static double interval_update(struct linesearch *search, const struct linesearch
         step = step_for_higher_value(&search->best, trial);
         bracketed = true;
     } else if (opposite) {
-        step = step_for_opposite_slopes(&search->best, trial);
+        /* Case 2: a lower value and slopes of opposite sign. Bracketed; cubic or secant, the
+         * farther. */
+        double length = search->best.step - trial->step;
+        double cubic = trial->step + cubic_fraction(trial, &search->best, false) * length;
+        double secant = trial->step + trial->slope / (trial->slope - search->best.slope) * length;
+        step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
         bracketed = true;
     } else if (search->unscaled && !bracketed) {
         step = step_for_unscaled(search, trial);
@@ -199,15 +195,11 @@ static bool interval_exhausted(const struct linesearch *search, double step) {
            search->upper - search->lower <= INTERVAL_LEAST * search->upper;
 }
 
-/* Whether the best trial is worth going back to when nothing better can be found. */
-static bool best_decreases(const struct linesearch *search) {
-    return search->best.step > 0 && !search->best.rounded &&
-           search->best.value <=
-               search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0;
-}
-
 static enum linesearch_answer give_up(struct linesearch *search, double trial_step) {
-    if (!best_decreases(search))
+    /* Whether the best trial is worth going back to when nothing better can be found. */
+    if (!(search->best.step > 0 && !search->best.rounded &&
+          search->best.value <=
+              search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0))
         return LINESEARCH_FAIL;
     if (search->best.step == trial_step)
         return LINESEARCH_ACCEPT;

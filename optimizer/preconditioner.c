@@ -14,10 +14,6 @@ static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) 
     return rows < s->rows ? rows : s->rows;
 }
 
-static uint64_t first_sample(const struct preconditioner_settings *s) {
-    return s->constant ? s->rows : at_most(s->sample, s);
-}
-
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s) {
     return s->price_all + p->found.terms * s->price_term;
@@ -45,7 +41,7 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
 uint64_t preconditioner_sample(const struct preconditioner *p,
                                const struct preconditioner_settings *s) {
     if (!p->sample)
-        return first_sample(s);
+        return s->constant ? s->rows : at_most(s->sample, s);
     return must_grow(p, s) ? at_most(SAMPLE_GROWTH * p->sample, s) : p->sample;
 }
 

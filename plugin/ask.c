@@ -52,11 +52,6 @@ int plugin_refuse(struct plugin *plugin, const char *format, ...) {
 
 /* ---- its end ---- */
 
-static void pause_ms(long ms) {
-    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&pause, NULL);
-}
-
 /* The status that it ended with. One that does not end by itself is killed, and so is whatever its
  * library forked: all that while its number is its own. */
 static int reap(struct plugin *plugin, long patience_ms) {
@@ -66,7 +61,8 @@ static int reap(struct plugin *plugin, long patience_ms) {
         ended.si_pid = 0;
         if (waitid(P_PID, (id_t)plugin->pid, &ended, WEXITED | WNOWAIT | WNOHANG) || ended.si_pid)
             break;
-        pause_ms(1);
+        const struct timespec pause = {1 / 1000, 1 % 1000 * 1000000};
+        nanosleep(&pause, NULL);
     }
     kill(-plugin->pid, SIGKILL);
     while (waitpid(plugin->pid, &status, 0) < 0 && errno == EINTR)

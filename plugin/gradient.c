@@ -44,14 +44,6 @@ static int loss_at(struct trial *trial, bool gradient, struct plugin_result *res
                         gradient, result);
 }
 
-/* A gradient that is right for equal weights alone would be a surprise later. */
-static void weigh_rows(struct trial *trial) {
-    trial->weight = memory_new(trial->rows.count, sizeof *trial->weight);
-    for (uint32_t i = 0; i < trial->rows.count; i++)
-        trial->weight[i] = 0.5 + 1.5 * random_unit(&trial->random);
-    trial->rows.weight = trial->weight;
-}
-
 /* A point around the start, as near as it takes for a loss that is finite. */
 static int find_point(struct trial *trial) {
     struct plugin_result result = {0};
@@ -189,7 +181,11 @@ int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
     random_init(&trial.random, layout->seed);
     trial.point = memory_new(trial.count, sizeof *trial.point);
     trial.gradient = memory_new(trial.count, sizeof *trial.gradient);
-    weigh_rows(&trial);
+    /* A gradient that is right for equal weights alone would be a surprise later. */
+    trial.weight = memory_new(trial.rows.count, sizeof *trial.weight);
+    for (uint32_t i = 0; i < trial.rows.count; i++)
+        trial.weight[i] = 0.5 + 1.5 * random_unit(&trial.random);
+    trial.rows.weight = trial.weight;
     int code = find_point(&trial);
     if (!code)
         code = check_repeated(&trial);

@@ -377,19 +377,6 @@ static int serve(void) {
     return length < 0 && (errno == EBADF || errno == ENOTSOCK) ? PLUGIN_LOST : 0;
 }
 
-/* It must not outlive whoever asks, whatever the library does; and a crash of it must end it by its
- * signal, also where someone handles or ignores that. What it prints must not come among
- * predictions. It has no descriptor but its own, above all no lock. */
-static void settle(void) {
-    served.pid = getpid();
-    explain_crashes();
-    pthread_atfork(NULL, note_fork, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    dup2(STDERR_FILENO, STDOUT_FILENO);
-    close_range(PLUGIN_SOCKET + 1, ~0U, 0);
-    fcntl(PLUGIN_SOCKET, F_SETFD, FD_CLOEXEC);
-}
-
 int plugin_process(int argc, char **argv) {
     struct plugin_answer hello = {0};
     if (argc != 3) {
@@ -397,7 +384,16 @@ int plugin_process(int argc, char **argv) {
         return -ERROR_USAGE;
     }
     served.path = argv[0];
-    settle();
+    /* It must not outlive whoever asks, whatever the library does; and a crash of it must end it by
+     * its signal, also where someone handles or ignores that. What it prints must not come among
+     * predictions. It has no descriptor but its own, above all no lock. */
+    served.pid = getpid();
+    explain_crashes();
+    pthread_atfork(NULL, note_fork, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    close_range(PLUGIN_SOCKET + 1, ~0U, 0);
+    fcntl(PLUGIN_SOCKET, F_SETFD, FD_CLOEXEC);
     int code = library_load(argv[0], argv[2], &served.library);
     snprintf(hello.sha256, sizeof hello.sha256, "%s", served.library.sha256);
     if (!code)

@@ -60,32 +60,6 @@ int kernel_no_part(uint32_t number) {
 
 /* ---- what was computed ---- */
 
-/* The loss is the total. */
-static void add_gradient(struct computed *computed, struct exact *totals,
-                         const struct objective_result *result, uint64_t values) {
-    exact_add(&totals[0], result->loss);
-    maxima_merge(&computed->maxima, &result->maxima);
-    computed->exceeded |= result->exceeded;
-    computed->values += values;
-}
-
-/* The loss, and the weight of the rows that are predicted correctly. Derivatives of these rows go
- * into no sum, so no bound applies. */
-static void add_loss(struct exact *totals, const struct objective_result *result) {
-    exact_add(&totals[0], result->loss);
-    exact_add(&totals[1], result->correct);
-}
-
-/* Second derivatives are of the rows that are drawn; the totals are over all rows. */
-static void add_curvature(struct computed *computed, struct exact *totals,
-                          const struct objective_curved *curved, uint64_t values) {
-    exact_add(&totals[0], curved->trace_leverage);
-    exact_add(&totals[1], (double)curved->drawn);
-    exact_add(&totals[2], (double)curved->terms);
-    computed->exceeded |= curved->exceeded;
-    computed->values += values;
-}
-
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct objective_result *result,
                         const struct objective_curved *curved, uint64_t values) {
@@ -93,13 +67,25 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
     case EVALUATION_GRADIENT:
-        add_gradient(computed, totals, result, values);
+        /* The loss is the total. */
+        exact_add(&totals[0], result->loss);
+        maxima_merge(&computed->maxima, &result->maxima);
+        computed->exceeded |= result->exceeded;
+        computed->values += values;
         break;
     case EVALUATION_LOSS:
-        add_loss(totals, result);
+        /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these
+         * rows go into no sum, so no bound applies. */
+        exact_add(&totals[0], result->loss);
+        exact_add(&totals[1], result->correct);
         break;
     case EVALUATION_CURVATURE:
-        add_curvature(computed, totals, curved, values);
+        /* Second derivatives are of the rows that are drawn; the totals are over all rows. */
+        exact_add(&totals[0], curved->trace_leverage);
+        exact_add(&totals[1], (double)curved->drawn);
+        exact_add(&totals[2], (double)curved->terms);
+        computed->exceeded |= curved->exceeded;
+        computed->values += values;
         break;
     }
 }

@@ -78,17 +78,6 @@ static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
                  out);
 }
 
-/* Only while no thread computes (replica_advance()): the threads may read the last point in the
- * memory that the next point will take, here or on the shard. */
-static void fetch_all(struct replica *replica, struct outbox *out) {
-    assert(replica->ready && replica->activity == ACTIVITY_NONE && !replica->evaluation.fetched);
-    replica->evaluation.asked = true;
-    for (uint32_t i = 0; i < replica->shard_count; i++) {
-        replica->shards[i].fetched = false;
-        fetch(replica, i, out);
-    }
-}
-
 static void make_own_parameters(struct replica *replica) {
     if (replica->own_parameters)
         return;
@@ -433,8 +422,17 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
     if (!evaluation->running || !replica->ready || replica->error ||
         replica->activity != ACTIVITY_NONE)
         return;
-    if (!evaluation->asked)
-        fetch_all(replica, out);
+    if (!evaluation->asked) {
+        /* Only while no thread computes (replica_advance()): the threads may read the last point in
+         * the memory that the next point will take, here or on the shard. */
+        assert(replica->ready && replica->activity == ACTIVITY_NONE &&
+               !replica->evaluation.fetched);
+        replica->evaluation.asked = true;
+        for (uint32_t i = 0; i < replica->shard_count; i++) {
+            replica->shards[i].fetched = false;
+            fetch(replica, i, out);
+        }
+    }
     if (evaluation->fetched < replica->shard_count)
         return;
     evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);

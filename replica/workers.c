@@ -434,7 +434,7 @@ void workers_compute(struct workers *workers, const struct computation *computat
 
 bool workers_gather(struct workers *workers, int64_t *into) {
     uint64_t sums = workers->sums;
-    assert(into && workers->work == WORK_COMPUTE);
+    assert(into);
     workers->into = into;
     if (!workers->on && sums < GATHER_ELEMENTS) {
         gather_range(workers, 0, sums);

@@ -34,13 +34,6 @@ static size_t sums_row(size_t r) {
     return r * (r + 1) / 2;
 }
 
-/* √(sum_rr/weight), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/weight. */
-static double root_of_sum(const struct registers *registers, size_t r, double sum, int b) {
-    int exponent = 62 + b - 2 * registers->exponents[r];
-    int odd = exponent & 1;
-    return ldexp(sqrt(sum * (1 + odd) / registers->weight_sum), (exponent - odd) / 2);
-}
-
 /* False if the diagonal makes no sense. */
 static bool scale_row(const struct registers *registers, size_t r, int b, double lambda,
                       struct row_scale *scale, double *root) {
@@ -48,7 +41,10 @@ static bool scale_row(const struct registers *registers, size_t r, int b, double
     vector_from_fixed(1, &sum, &registers->sum[sums_row(r) + r], 0, 1);
     if (!(sum >= 0))
         return false;
-    double own = root_of_sum(registers, r, sum, b);
+    /* √(sum_rr/weight), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/weight. */
+    int exponent = 62 + b - 2 * registers->exponents[r];
+    int odd = exponent & 1;
+    double own = ldexp(sqrt(sum * (1 + odd) / registers->weight_sum), (exponent - odd) / 2);
     double whole = hypotenuse(own, sqrt(lambda));
     *root = whole > 0 ? whole : 1;
     scale->inverse = sum > 0 ? 1 / sqrt(sum) : 0;

@@ -24,16 +24,6 @@ struct course {
     size_t yield_count;
 };
 
-static struct yield *yields_new(const struct operation_list *list, size_t *count) {
-    *count = 0;
-    for (size_t i = 0; i < list->count; i++)
-        *count += operation_scalars(&list->items[i]);
-    struct yield *yields = memory_new(*count, sizeof *yields);
-    for (size_t i = 0; i < *count; i++)
-        exact_init(&yields[i].sum);
-    return yields;
-}
-
 static void yields_encode(const struct operation_list *list, const struct yield *yields,
                           struct bytes *scalars) {
     for (size_t i = 0; i < list->count; i++) {
@@ -134,7 +124,13 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     const struct shard_backend *backend = registers->backend;
     assert(backend && registers_complete(registers));
     struct course course = {.list = list, .registers = registers, .bounds = bounds};
-    course.yields = yields_new(list, &course.yield_count);
+    course.yield_count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        course.yield_count += operation_scalars(&list->items[i]);
+    struct yield *yields = memory_new(course.yield_count, sizeof *yields);
+    for (size_t i = 0; i < course.yield_count; i++)
+        exact_init(&yields[i].sum);
+    course.yields = yields;
     read_biases(&course);
     int code = backend->begin(registers, course.yield_count);
     if (!code)
@@ -198,15 +194,6 @@ static int check_begin(const struct registers *registers, const struct operation
     return 0;
 }
 
-static int check_folds(const struct staging *staging, const struct operation *check) {
-    if (check->hash == staging->folded_hash && check->folds == staging->folded_count)
-        return 0;
-    return error_set(ERROR_INTERNAL,
-                     "this shard folded %zu flushes, the coordinator counted %llu%s",
-                     staging->folded_count, (unsigned long long)check->folds,
-                     check->folds == staging->folded_count ? " others" : "");
-}
-
 /* A gradient is made of sums over the parameters, a preconditioner of a triangle; and the one that
  * is applied must be the one that the coordinator believes to be here. */
 static int check_operation(const struct shard *shard, const struct operation *operation) {
@@ -214,7 +201,13 @@ static int check_operation(const struct shard *shard, const struct operation *op
     uint64_t serial = registers_factor_serial(registers);
     switch (operation->code) {
     case OPERATION_CHECK:
-        return check_folds(&shard->staging, operation);
+        if (operation->hash == shard->staging.folded_hash &&
+            operation->folds == shard->staging.folded_count)
+            return 0;
+        return error_set(ERROR_INTERNAL,
+                         "this shard folded %zu flushes, the coordinator counted %llu%s",
+                         shard->staging.folded_count, (unsigned long long)operation->folds,
+                         operation->folds == shard->staging.folded_count ? " others" : "");
     case OPERATION_BEGIN:
         return check_begin(registers, operation);
     case OPERATION_GRADIENT:
@@ -289,16 +282,6 @@ static const struct operation *find_operation(const struct operation_list *list,
     return NULL;
 }
 
-static void begin_evaluation(struct shard *shard, const struct operation *begin) {
-    assert(shard->ready && begin->bounds.count);
-    shard->begun = true;
-    shard->trial_is_there = true;
-    shard->evaluation = begin->evaluation;
-    shard->sums = begin->sums;
-    shard->bounds = begin->bounds;
-    staging_clear(&shard->staging); /* the first fold replaces the sum of the evaluation before */
-}
-
 /* A program that is sound. SWAP acts first. BEGIN acts last: the operations before it may have read
  * the sum and the bounds of the evaluation that it replaces. Replicas read the trial point from the
  * host. */
@@ -322,8 +305,16 @@ static int run_sound(struct shard *shard, const struct operation_list *list) {
         code = operation_list_run(list, registers, &shard->bounds, &shard->last.scalars);
     if (!code && begin)
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
-    if (!code && begin)
-        begin_evaluation(shard, begin);
+    if (!code && begin) {
+        assert(shard->ready && begin->bounds.count);
+        shard->begun = true;
+        shard->trial_is_there = true;
+        shard->evaluation = begin->evaluation;
+        shard->sums = begin->sums;
+        shard->bounds = begin->bounds;
+        staging_clear(
+            &shard->staging); /* the first fold replaces the sum of the evaluation before */
+    }
     return code;
 }
 

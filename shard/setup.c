@@ -139,18 +139,6 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
                  out);
 }
 
-/* Programs of the new attempt count from 1; what was begun or staged for an older one is stale. */
-static void begin_attempt(struct shard *shard, const struct message_shard_setup *setup) {
-    assert(!shard->set_up || setup->attempt >= shard->attempt);
-    shard->attempt = setup->attempt;
-    shard->set_up = true;
-    shard->ready = false;
-    shard->last.number = shard->last.hash = 0;
-    shard->begun = false;
-    shard->sums = SUMS_NONE;
-    staging_clear(&shard->staging);
-}
-
 /* If the CPU would do, a device without memory for the range is none. */
 static int set_up_registers(struct shard *shard, const struct message_shard_setup *setup) {
     struct registers *registers = &shard->registers;
@@ -187,7 +175,16 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         shard_fail(shard, code, out);
         return;
     }
-    begin_attempt(shard, setup);
+    /* Programs of the new attempt count from 1; what was begun or staged for an older one is stale.
+     */
+    assert(!shard->set_up || setup->attempt >= shard->attempt);
+    shard->attempt = setup->attempt;
+    shard->set_up = true;
+    shard->ready = false;
+    shard->last.number = shard->last.hash = 0;
+    shard->begun = false;
+    shard->sums = SUMS_NONE;
+    staging_clear(&shard->staging);
     saving_begin(&shard->saving, setup->folder);
     if (!fence_folder(shard))
         tell_if_ready(shard, out);

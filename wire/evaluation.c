@@ -135,19 +135,16 @@ static struct flush_slot *slot_of(const struct flush_index *index, const struct 
     return &index->slots[at];
 }
 
-static void grow(struct flush_index *index) {
-    struct flush_index old = *index;
-    index->capacity = old.capacity ? 2 * old.capacity : CAPACITY_LEAST;
-    index->slots = memory_new(index->capacity, sizeof *index->slots);
-    for (uint32_t i = 0; i < old.capacity; i++)
-        if (old.slots[i].number)
-            *slot_of(index, &old.slots[i].id) = old.slots[i];
-    free(old.slots);
-}
-
 void flush_index_add(struct flush_index *index, const struct flush_id *id, uint32_t number) {
-    if (2 * (index->count + 1) > index->capacity)
-        grow(index);
+    if (2 * (index->count + 1) > index->capacity) {
+        struct flush_index old = *index;
+        index->capacity = old.capacity ? 2 * old.capacity : CAPACITY_LEAST;
+        index->slots = memory_new(index->capacity, sizeof *index->slots);
+        for (uint32_t i = 0; i < old.capacity; i++)
+            if (old.slots[i].number)
+                *slot_of(index, &old.slots[i].id) = old.slots[i];
+        free(old.slots);
+    }
     *slot_of(index, id) = (struct flush_slot){.id = *id, .number = number + 1};
     index->count++;
 }

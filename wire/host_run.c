@@ -26,20 +26,18 @@ void host_await_coordinator(struct host *host, uint32_t otherwise_seconds) {
         event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
 }
 
-/* Tells a coordinator at once that a later one has taken over. The epoch of the later one is in the
- * message, by which the former sees that it is fenced out. */
-static void refuse_former(const struct link *link, uint64_t epoch) {
-    log_warning("a later coordinator takes over");
-    struct message refused = {.type = MESSAGE_REFUSED,
-                              .epoch = epoch,
-                              .refused = {.reason = "a later coordinator of the run took over"}};
-    peer_send(link->peer, &refused);
-}
-
 void host_coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
     const struct link *former = links_find(&host->links, host->coordinator);
-    if (former && epoch > host->epoch)
-        refuse_former(former, epoch);
+    if (former && epoch > host->epoch) {
+        /* Tells a coordinator at once that a later one has taken over. The epoch of the later one
+         * is in the message, by which the former sees that it is fenced out. */
+        log_warning("a later coordinator takes over");
+        struct message refused = {
+            .type = MESSAGE_REFUSED,
+            .epoch = epoch,
+            .refused = {.reason = "a later coordinator of the run took over"}};
+        peer_send(former->peer, &refused);
+    }
     host->epoch = epoch;
     host->coordinator = link->number;
     host->beat_ns = clock_monotonic_ns();

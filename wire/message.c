@@ -47,12 +47,6 @@ struct writer {
     size_t limit; /* bytes of a body of this type */
 };
 
-/* List items are pointed to in place when they are decoded, so they begin on a multiple of 8. */
-static void write_padding(struct writer *writer) {
-    while ((writer->out->length - writer->start) % 8)
-        bytes_put_u8(writer->out, 0);
-}
-
 /* A text that is too long for its message is cut. Reasons are for people, and a long one must not
  * keep its message from being sent. Paths are limited where they come from. */
 static void write_text(struct writer *writer, const char *text) {
@@ -67,7 +61,10 @@ static void write_text(struct writer *writer, const char *text) {
 
 static void write_list(struct writer *writer, const void *items, uint32_t length, size_t size) {
     bytes_put_u32(writer->out, length);
-    write_padding(writer);
+    /* List items are pointed to in place when they are decoded, so they begin on a multiple of 8.
+     */
+    while ((writer->out->length - writer->start) % 8)
+        bytes_put_u8(writer->out, 0);
     bytes_append(writer->out, items, length * size);
 }
 

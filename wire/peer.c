@@ -101,16 +101,6 @@ static bool hand_out(struct peer *peer, unsigned limit) {
     return true;
 }
 
-/* While part of a frame is there, the next part must come in time. */
-static void watch_frame(struct peer *peer) {
-    bool within = inlet_within_frame(&peer->inlet);
-    if (within && !peer->impatient)
-        event_add(peer->readable, &peer->patience); /* begins anew with each event */
-    else if (!within && peer->impatient)
-        event_remove_timer(peer->readable);
-    peer->impatient = within;
-}
-
 /* If this process itself was stopped (SIGSTOP, a debugger), it goes on with the time limit reached
  * and bytes waiting. So the time limit counts only if nothing can be read. */
 static void on_readable(evutil_socket_t descriptor, short what, void *context) {
@@ -124,7 +114,13 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
         close_peer(peer, frame_error_text(FRAME_SLOW));
         return;
     }
-    watch_frame(peer);
+    /* While part of a frame is there, the next part must come in time. */
+    bool within = inlet_within_frame(&peer->inlet);
+    if (within && !peer->impatient)
+        event_add(peer->readable, &peer->patience); /* begins anew with each event */
+    else if (!within && peer->impatient)
+        event_remove_timer(peer->readable);
+    peer->impatient = within;
     if (inlet_pending(&peer->inlet))
         event_active(peer->readable, EV_READ, 0);
     if (channel_unsent(peer->channel)) /* the handshake's */

@@ -141,15 +141,6 @@ static void read_slots(struct cursor *program, struct operation *operation) {
     }
 }
 
-static void read_evaluation(struct cursor *program, struct operation *operation) {
-    operation->evaluation = cursor_u32(program);
-    uint8_t sums = cursor_u8(program);
-    operation->bounds = bounds_decode(program);
-    if (sums >= SUMS_LAYOUTS || bounds_fault(&operation->bounds))
-        program->failed = true;
-    operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
-}
-
 static void read_registers(struct cursor *program, unsigned has, struct operation *operation) {
     uint8_t *registers[OPERANDS] = {&operation->a, &operation->b, &operation->c,
                                     &operation->d, &operation->e, &operation->f};
@@ -189,8 +180,14 @@ bool program_next(struct cursor *program, struct operation *operation) {
         operation->hash = cursor_u64(program);
         operation->folds = cursor_u64(program);
     }
-    if (has & PART_EVALUATION)
-        read_evaluation(program, operation);
+    if (has & PART_EVALUATION) {
+        operation->evaluation = cursor_u32(program);
+        uint8_t sums = cursor_u8(program);
+        operation->bounds = bounds_decode(program);
+        if (sums >= SUMS_LAYOUTS || bounds_fault(&operation->bounds))
+            program->failed = true;
+        operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
+    }
     if (has & PART_SERIAL)
         operation->serial = cursor_u64(program);
     if (has & PART_TENSORS)
@@ -206,14 +203,6 @@ bool program_next(struct cursor *program, struct operation *operation) {
 }
 
 /* ---- what a program may hold ---- */
-
-/* The best point may only be swapped; no other operation may use it. */
-static bool works_on_best(const struct operation *operation) {
-    return operation->code != OPERATION_SWAP &&
-           (operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||
-            operation->c == REGISTER_BEST || operation->d == REGISTER_BEST ||
-            operation->e == REGISTER_BEST || operation->f == REGISTER_BEST);
-}
 
 /* What the operations up to now have done. */
 struct progress {
@@ -278,7 +267,11 @@ static const char *fault_of_numbers(const struct progress *now, const struct ope
 static const char *fault_of_next(const struct progress *now, const struct operation *operation) {
     if (now->operations > OPERATIONS_MAX || now->scalars > SCALARS_MAX)
         return "a program that is too long";
-    if (works_on_best(operation))
+    /* The best point may only be swapped; no other operation may use it. */
+    if (operation->code != OPERATION_SWAP &&
+        (operation->a == REGISTER_BEST || operation->b == REGISTER_BEST ||
+         operation->c == REGISTER_BEST || operation->d == REGISTER_BEST ||
+         operation->e == REGISTER_BEST || operation->f == REGISTER_BEST))
         return "a program that works on the best point";
     if (operation->code == OPERATION_HISTORY_DOTS && now->pair != operation->slot)
         return "a program that takes products with a pair before forming it";

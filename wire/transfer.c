@@ -83,17 +83,6 @@ static enum inlet_state bad_message(struct inlet *inlet, const char *why) {
     return bad(inlet, FRAME_MALFORMED, why);
 }
 
-/* A program that is set up with another key, or with none, comes again and again. So the first of
- * each reason is logged, for who looks for it here. */
-static enum inlet_state bad_channel(struct inlet *inlet) {
-    enum frame_error error = channel_error(inlet->channel);
-    const char *key = channel_other_key(inlet->channel);
-    if (!frame_error_counts[error])
-        log_warning("dropped a connection: %s%s%s%s; more of this is only counted",
-                    frame_error_text(error), *key ? " (its key is " : "", key, *key ? ")" : "");
-    return bad(inlet, error, NULL);
-}
-
 /* Makes room for `length` bytes in *buffer; its content is lost. */
 static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
     if (*buffer && length <= *capacity)
@@ -254,8 +243,16 @@ static enum inlet_state read_more(struct inlet *inlet) {
     ssize_t length = channel_receive(inlet->channel, &header);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return INLET_WAIT;
-    if (length < 0 && errno == EPROTO && channel_error(inlet->channel))
-        return bad_channel(inlet);
+    if (length < 0 && errno == EPROTO && channel_error(inlet->channel)) {
+        /* A program that is set up with another key, or with none, comes again and again. So the
+         * first of each reason is logged, for who looks for it here. */
+        enum frame_error error = channel_error(inlet->channel);
+        const char *key = channel_other_key(inlet->channel);
+        if (!frame_error_counts[error])
+            log_warning("dropped a connection: %s%s%s%s; more of this is only counted",
+                        frame_error_text(error), *key ? " (its key is " : "", key, *key ? ")" : "");
+        return bad(inlet, error, NULL);
+    }
     if (length < 0)
         return end_of_stream(inlet, strerror(errno));
     if (!length)

@@ -117,12 +117,6 @@ static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *
         unless(coordinates_suit(&parameters), "coordinates of parameters that can have none"));
 }
 
-/* Not a number is refused as well. */
-static const char *fault_of_sampling(const struct message_evaluate *body) {
-    return FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
-                    unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance"));
-}
-
 /* ---- one function a message ---- */
 
 #define FAULT_IN(name)                                                                             \
@@ -280,9 +274,12 @@ FAULT_IN_BODY(result) {
 /* evaluations */
 
 FAULT_IN_BODY(evaluate) {
-    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    bounds_fault(&body->bounds), evaluation_fault(&body->parts),
-                    fault_of_sampling(body));
+    /* Not a number is refused as well. */
+    return FIRST_OF(
+        fault_of_evaluation(body->attempt, body->evaluation), bounds_fault(&body->bounds),
+        evaluation_fault(&body->parts),
+        FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
+                 unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance")));
 }
 
 FAULT_IN_BODY(portion) {

@@ -131,17 +131,6 @@ static int mute(const char *state) {
                      state, state_lock_holder(state).text, CONTROL_ANSWER_MS / 1000);
 }
 
-/* A socket reaches the processes of its host only, even if others see its file. */
-static int absent(const char *state) {
-    struct state_holder holder = state_lock_holder(state);
-    if (!holder.elsewhere)
-        return error_set(ERROR_UNAVAILABLE, "%s: no coordinator runs there", state);
-    return error_set(ERROR_UNAVAILABLE,
-                     "%s: no coordinator runs there on this host; the last one was %s: ask on that "
-                     "host",
-                     state, holder.text);
-}
-
 static int wait_for(int descriptor, short events, int64_t deadline_ns) {
     int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
     struct pollfd entry = {.fd = descriptor, .events = events};
@@ -173,7 +162,15 @@ static int converse(const char *state, int descriptor, const char *question, str
             return error_set_errno(ERROR_PERMISSION,
                                    "only its owner may ask the coordinator of %s: %s/control.sock",
                                    state, state);
-        return absent(state);
+        /* A socket reaches the processes of its host only, even if others see its file. */
+        struct state_holder holder = state_lock_holder(state);
+        if (!holder.elsewhere)
+            return error_set(ERROR_UNAVAILABLE, "%s: no coordinator runs there", state);
+        return error_set(
+            ERROR_UNAVAILABLE,
+            "%s: no coordinator runs there on this host; the last one was %s: ask on that "
+            "host",
+            state, holder.text);
     }
     if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))
         return mute(state);

@@ -85,15 +85,6 @@ static void print_gradient(const json_t *found) {
                member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
-/* By the data as it was packed last: it is not read here. */
-static void find_need(const struct job *job, struct memory_need *need) {
-    struct set *set = sets_newest(job->state);
-    *need = (struct memory_need){0};
-    if (set && need_of_data(job, set_info(set), need))
-        error_clear(); /* a run says so */
-    set_close(set);
-}
-
 int command_check(const struct options *options) {
     struct job *job;
     struct dataset_paths paths;
@@ -111,8 +102,14 @@ int command_check(const struct options *options) {
         code = devices_check(job);
     if (!code && options->gradient)
         code = gradient_check(job, &gradient);
-    if (!code)
-        find_need(job, &need);
+    if (!code) {
+        /* By the data as it was packed last: it is not read here. */
+        struct set *set = sets_newest(job->state);
+        need = (struct memory_need){0};
+        if (set && need_of_data(job, set_info(set), &need))
+            error_clear(); /* a run says so */
+        set_close(set);
+    }
     if (!code && options->json) {
         json_t *settings = job_settings(job);
         need_add(&need, settings);

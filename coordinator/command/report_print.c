@@ -173,11 +173,6 @@ static void print_processes(const json_t *processes, FILE *out, bool colors) {
         print_process, out, colors);
 }
 
-static void print_hosts(const json_t *hosts, FILE *out, bool colors) {
-    print_table(hosts, "host                   state         workers failures  last failure",
-                print_host, out, colors);
-}
-
 static void print_tensor(const json_t *tensor, FILE *out, bool colors) {
     char shape[48], norm[16], gradient[16];
     snprintf(shape, sizeof shape, "%lld x %lld", member_count(tensor, "rows"),
@@ -186,11 +181,6 @@ static void print_tensor(const json_t *tensor, FILE *out, bool colors) {
     write_number(tensor, "gradient_norm", "%.4g", gradient, sizeof gradient);
     terminal_put_cell(out, colors, STYLE_PLAIN, member_text(tensor, "name"), 23);
     fprintf(out, " %20s %10s %10s\n", shape, norm, gradient);
-}
-
-static void print_tensors(const json_t *tensors, FILE *out, bool colors) {
-    print_table(tensors, "tensor                                 shape       norm   gradient",
-                print_tensor, out, colors);
 }
 
 void report_print_status(const json_t *status, FILE *out, bool colors) {
@@ -215,9 +205,13 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
               "where it was if evaluations take over 100 ms and the workers still wait, else from "
               "the last durable step\n",
               out);
-    print_tensors(json_object_get(status, "tensors"), out, colors);
+    print_table(json_object_get(status, "tensors"),
+                "tensor                                 shape       norm   gradient", print_tensor,
+                out, colors);
     print_processes(json_object_get(status, "processes"), out, colors);
-    print_hosts(json_object_get(status, "hosts"), out, colors);
+    print_table(json_object_get(status, "hosts"),
+                "host                   state         workers failures  last failure", print_host,
+                out, colors);
 }
 
 /* The marks behind the number of a run, by its publication. */

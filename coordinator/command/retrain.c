@@ -188,16 +188,6 @@ static int do_task(struct retrain *r, enum task task) {
                               r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
 }
 
-static void note_no_new_data(struct retrain *r) {
-    r->idle = true;
-    outcome_set(&r->outcome, 0,
-                memory_format("no new data since run %lld%s", (long long)r->last.run,
-                              r->last.refused ? ", which was refused" : ""));
-    r->outcome.result =
-        json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
-                  (json_int_t)r->last.run, "reason", "no new data", "published", false);
-}
-
 static int do_all(struct retrain *r) {
     const char *state = r->training.job->state;
     int code = look_back(r);
@@ -205,8 +195,15 @@ static int do_all(struct retrain *r) {
         return code;
     enum task task = r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, fingerprint(r));
     code = sets_prune(&r->training.loop, state, fingerprint(r), r->last.data);
-    if (task == TASK_NONE)
-        note_no_new_data(r);
+    if (task == TASK_NONE) {
+        r->idle = true;
+        outcome_set(&r->outcome, 0,
+                    memory_format("no new data since run %lld%s", (long long)r->last.run,
+                                  r->last.refused ? ", which was refused" : ""));
+        r->outcome.result =
+            json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
+                      (json_int_t)r->last.run, "reason", "no new data", "published", false);
+    }
     while (!code && task != TASK_NONE) {
         code = do_task(r, task);
         if (!code)
@@ -288,16 +285,6 @@ static int conclude(struct retrain *r, int code) {
     return code;
 }
 
-static void release(struct retrain *r) {
-    score_figures_release(&r->figures);
-    last_run_release(&r->last);
-    outcome_release(&r->outcome);
-    dataset_release(&r->earlier);
-    dataset_release(&r->now);
-    training_close(&r->training);
-    free(r->identity);
-}
-
 int command_retrain(const struct options *options) {
     struct options quiet = *options;
     struct retrain r = {.training = {.options = &quiet,
@@ -318,6 +305,12 @@ int command_retrain(const struct options *options) {
     code = work(&r);
     progress_close();
     code = conclude(&r, code);
-    release(&r);
+    score_figures_release(&r.figures);
+    last_run_release(&r.last);
+    outcome_release(&r.outcome);
+    dataset_release(&r.earlier);
+    dataset_release(&r.now);
+    training_close(&r.training);
+    free(r.identity);
     return code;
 }

@@ -186,17 +186,6 @@ static void log_commit(struct dispatch *d, const struct bytes *entry, struct out
         output_journal(out, entry, false);
 }
 
-/* For people: a run does not go on from these records. */
-static void record_portions(const struct dispatch *d, const struct message_flushed *flushed,
-                            struct output *out) {
-    for (uint32_t i = 0; i < flushed->portions.length; i++) {
-        struct record *record = output_add(out, RECORD_PORTION);
-        record->portion.evaluation = d->evaluations;
-        record->portion.flush = flushed->flush;
-        record->portion.run = flushed->portions.items[i];
-    }
-}
-
 /* The chunks are counted in the same step in which they were found uncounted: no other flush can
  * count them. FOLD goes out after the decision was recorded, as every message goes out after the
  * records: if this process dies, the next one finds in the journal every flush that was folded. */
@@ -224,8 +213,15 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
     commit_encode(&entry, &encoded);
     log_commit(d, &encoded, out);
     bytes_release(&encoded);
-    if (!d->evaluation.request.minibatch)
-        record_portions(d, flushed, out);
+    if (!d->evaluation.request.minibatch) {
+        /* For people: a run does not go on from these records. */
+        for (uint32_t i = 0; i < flushed->portions.length; i++) {
+            struct record *record = output_add(out, RECORD_PORTION);
+            record->portion.evaluation = d->evaluations;
+            record->portion.flush = flushed->flush;
+            record->portion.run = flushed->portions.items[i];
+        }
+    }
     send_flush(d, MESSAGE_FOLD, &flushed->flush, out);
 }
 
@@ -262,16 +258,6 @@ static bool decide_flush(struct dispatch *d, uint32_t link, const struct message
 
 /* ---- what replicas and shards say ---- */
 
-/* A flush that was reported before gets the decision that it had. VERDICT lets the replica use the
- * memory of the flush again, which shards may still read until they have folded it. So after an
- * acceptance it waits for the last FOLDED. */
-static void repeat_decision(struct dispatch *d, uint32_t link, const struct decision *known,
-                            struct output *out) {
-    d->stale++;
-    if (!known->accepted || known->unconfirmed == 0)
-        send_verdict(d, link, &known->id, known->accepted, out);
-}
-
 /* Whether this is the evaluation that runs, or ran last. */
 static bool is_last(const struct dispatch *d, uint32_t attempt, uint32_t evaluation) {
     return attempt == d->roster->attempt && evaluation == d->evaluation.number;
@@ -306,8 +292,14 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
         return decide_flush(d, link, flushed, now_ns, out);
     if (mutant(REPEATED_FLUSH_DROPPED))
         drop_flush(d, link, flushed, now_ns, out);
-    else
-        repeat_decision(d, link, known, out);
+    else {
+        /* A flush that was reported before gets the decision that it had. VERDICT lets the replica
+         * use the memory of the flush again, which shards may still read until they have folded it.
+         * So after an acceptance it waits for the last FOLDED. */
+        d->stale++;
+        if (!known->accepted || known->unconfirmed == 0)
+            send_verdict(d, link, &known->id, known->accepted, out);
+    }
     return false;
 }
 

@@ -167,15 +167,6 @@ static void serialize_parts(struct codec *codec, struct evaluation_parts *parts,
     serialize_fails_if(codec, parts->count && evaluation_fault(&list));
 }
 
-/* No evaluation has been made if there are none. */
-static void serialize_bounds(struct codec *codec, struct bounds *bounds) {
-    if (codec->out)
-        bounds_encode(bounds, codec->out);
-    else
-        *bounds = bounds_decode(&codec->in);
-    serialize_fails_if(codec, bounds->count && bounds_fault(bounds));
-}
-
 void serialize_maxima(struct codec *codec, struct maxima *maxima) {
     if (codec->out)
         maxima_encode(maxima, codec->out);
@@ -189,7 +180,12 @@ void dispatch_serialize(struct codec *codec, struct dispatch *d) {
     struct evaluation_request *request = &evaluation->request;
     serialize_u32(codec, &evaluation->number);
     serialize_parts(codec, &request->parts, d->plan.chunks);
-    serialize_bounds(codec, &request->bounds);
+    /* No evaluation has been made if there are none. */
+    if (codec->out)
+        bounds_encode(&request->bounds, codec->out);
+    else
+        request->bounds = bounds_decode(&codec->in);
+    serialize_fails_if(codec, request->bounds.count && bounds_fault(&request->bounds));
     serialize_f64(codec, &request->sampling.rate);
     serialize_f64(codec, &request->sampling.floor);
     serialize_u64(codec, &request->sampling.dice);

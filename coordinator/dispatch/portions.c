@@ -117,15 +117,6 @@ static void send_portion(struct dispatch *d, uint32_t link, struct run run, uint
     roster_send(d->roster, link, message, out);
 }
 
-static void send_rest(struct dispatch *d, uint32_t link, struct output *out) {
-    struct message message = {.type = MESSAGE_REST};
-    message.rest =
-        (struct message_rest){.attempt = d->roster->attempt, .evaluation = d->evaluation.number};
-    workload_of(d, link)->idle = true;
-    if (workload_of(d, link)->told)
-        roster_send(d->roster, link, message, out);
-}
-
 /* ---- those that are too slow for this evaluation ---- */
 
 /* The better of its last two flushes: whatever held up one of them may be over. */
@@ -186,8 +177,14 @@ static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns
 }
 
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
-    if (!send_portion_if_any(d, link, now_ns, out))
-        send_rest(d, link, out);
+    if (!send_portion_if_any(d, link, now_ns, out)) {
+        struct message message = {.type = MESSAGE_REST};
+        message.rest = (struct message_rest){.attempt = d->roster->attempt,
+                                             .evaluation = d->evaluation.number};
+        workload_of(d, link)->idle = true;
+        if (workload_of(d, link)->told)
+            roster_send(d->roster, link, message, out);
+    }
 }
 
 /* ---- the beginning of a minibatch ---- */

@@ -152,10 +152,6 @@ static int check_gate(const struct job *job) {
     return 0;
 }
 
-static int refuse_together(const struct job *job, const char *key, const char *why) {
-    return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
-}
-
 static int check_family(const struct job *job) {
     return job_family(job)->check(job);
 }
@@ -175,11 +171,10 @@ static int check_downpour(const struct job *job) {
     if (!job_has_minibatches(job))
         return 0;
     if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_KRONECKER)
-        return refuse_together(
-            job, "precondition",
-            "`block` and `kronecker` do not go together with "
-            "training on minibatches, whose own scales precondition L-BFGS; allowed "
-            "here: auto, none, diagonal");
+        return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, "precondition",
+                         "`block` and `kronecker` do not go together with "
+                         "training on minibatches, whose own scales precondition L-BFGS; allowed "
+                         "here: auto, none, diagonal");
     int code = check_length(job, "downpour.schedule", job->downpour.schedule.count);
     return code ? code : check_length(job, "downpour.rate", job->downpour.rate.count);
 }

@@ -29,13 +29,6 @@ static void step(struct reader *reader) {
     reader->at++;
 }
 
-static void step_braces(struct reader *reader) {
-    if (*reader->at == '{' && reader->depth < 2)
-        reader->opened[reader->depth] = reader->line;
-    reader->depth += *reader->at == '{' ? 1 : *reader->at == '}' && reader->depth ? -1 : 0;
-    step(reader);
-}
-
 static int unclosed(const struct reader *reader, int line, const char *what) {
     return error_set(ERROR_CONFIG, "%s:%d: the %s that begins here is not closed", reader->file,
                      line, what);
@@ -71,10 +64,6 @@ static int blank_block(struct reader *reader) {
 }
 
 /* Whether a slash at `at` begins a comment in the middle of a word, such as a path. */
-static bool is_inside_word(const char *text, const char *at) {
-    return at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
-           !strchr(" \t\r\n{}=,", at[-1]);
-}
 
 /* Whether a plus at `at` is that of a number such as 1e+6: to the parser it ends the word. */
 static bool is_exponent_sign(const char *text, const char *at) {
@@ -111,7 +100,8 @@ int job_text_prepare(char *text, const char *file) {
         const char *at = reader.at;
         if (*at == '"' || *at == '\'')
             code = skip_quoted(&reader);
-        else if (*at == '*' || is_inside_word(text, at))
+        else if (*at == '*' || (at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
+                                !strchr(" \t\r\n{}=,", at[-1])))
             code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
                              reader.line);
         else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
@@ -121,8 +111,12 @@ int job_text_prepare(char *text, const char *file) {
             code = blank_block(&reader);
         else if (is_exponent_sign(text, at))
             *reader.at++ = '0'; /* 1e06 is the same number */
-        else
-            step_braces(&reader);
+        else {
+            if (*reader.at == '{' && reader.depth < 2)
+                reader.opened[reader.depth] = reader.line;
+            reader.depth += *reader.at == '{' ? 1 : *reader.at == '}' && reader.depth ? -1 : 0;
+            step(&reader);
+        }
     }
     if (!code && reader.depth)
         code = unclosed(&reader, reader.opened[reader.depth > 1], "{");

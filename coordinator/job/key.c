@@ -201,17 +201,6 @@ static int append_number(const struct key *key, struct job *job, double value, c
     return 0;
 }
 
-static int refuse_multiple(const struct key *key, const char *place, const char *text,
-                           double value) {
-    double below = fmax(floor(value / key->multiple) * key->multiple, key->least);
-    double above = fmin(ceil(value / key->multiple) * key->multiple, key->most);
-    char *why = memory_format("is no multiple of %u (%.15g and %.15g are the nearest)",
-                              key->multiple, below, above);
-    int code = refuse_value(key, place, text, why);
-    free(why);
-    return code;
-}
-
 static int assign_number(const struct key *key, struct job *job, const char *text,
                          const char *place) {
     if (key->word && strcmp(text, key->word) == 0) {
@@ -225,8 +214,15 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
         return refuse_value(key, place, text, "is not a whole number");
     if (value < key->least || value > key->most)
         return refuse_value(key, place, text, "is out of range");
-    if (key->multiple && fmod(value, key->multiple) != 0)
-        return refuse_multiple(key, place, text, value);
+    if (key->multiple && fmod(value, key->multiple) != 0) {
+        double below = fmax(floor(value / key->multiple) * key->multiple, key->least);
+        double above = fmin(ceil(value / key->multiple) * key->multiple, key->most);
+        char *why = memory_format("is no multiple of %u (%.15g and %.15g are the nearest)",
+                                  key->multiple, below, above);
+        int code = refuse_value(key, place, text, why);
+        free(why);
+        return code;
+    }
     value += 0.0; /* −0 becomes 0 */
     if (key->type == KEY_NUMBERS)
         return insert_number(key, job, value, text, place);
@@ -310,12 +306,6 @@ void key_release(const struct key *key, struct job *job) {
         free(*(char ***)field(key, job));
 }
 
-static json_t *number_value(const struct key *key, double value) {
-    if (key->word && value == key->word_value)
-        return json_string(key->word);
-    return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
-}
-
 static json_t *reals(const double *values, uint32_t count) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++)
@@ -365,7 +355,10 @@ json_t *key_value(const struct key *key, const struct job *job) {
     case KEY_COUNTS:
         return counts_value(at);
     }
-    return number_value(key, number_of(key, job));
+    double value = number_of(key, job);
+    if (key->word && value == key->word_value)
+        return json_string(key->word);
+    return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
 }
 
 json_t *key_default(const struct key *key) {

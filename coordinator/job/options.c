@@ -95,16 +95,6 @@ static int row_of(int answer) {
     abort(); /* getopt answers only what the table has */
 }
 
-static void take_option(struct options *options, const struct option_row *row,
-                        const char *argument) {
-    if (!row->argument)
-        *(bool *)((char *)options + row->offset) = true;
-    else if (strcmp(row->name, "set") == 0)
-        options->settings[options->settings_count++] = argument;
-    else
-        *(const char **)((char *)options + row->offset) = argument;
-}
-
 /* `name` is the option as typed; a long one may have its value behind "=". */
 static int refuse_unknown(const char *name) {
     char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
@@ -144,7 +134,12 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
             return refuse_option(answer, argv);
         const struct option_row *row = &option_rows[row_of(answer)];
         *used |= row->taken;
-        take_option(options, row, optarg);
+        if (!row->argument)
+            *(bool *)((char *)options + row->offset) = true;
+        else if (strcmp(row->name, "set") == 0)
+            options->settings[options->settings_count++] = optarg;
+        else
+            *(const char **)((char *)options + row->offset) = optarg;
     }
     return 0;
 }
@@ -222,21 +217,19 @@ void options_release(struct options *options) {
     *options = (struct options){0};
 }
 
-static void print_row(const struct option_row *row, FILE *out) {
-    char left[64];
-    snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
-             row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
-             row->argument ? " " : "", row->argument ? row->argument : "");
-    if (strlen(left) > 24)
-        fprintf(out, "  %s\n  %-24s %s\n", left, "", row->help);
-    else
-        fprintf(out, "  %-24s %s\n", left, row->help);
-}
-
 static void print_rows(unsigned taken_by, FILE *out) {
     for (int i = 0; i < ROWS; i++)
-        if (taken_by ? option_rows[i].taken & taken_by : !option_rows[i].taken)
-            print_row(&option_rows[i], out);
+        if (taken_by ? option_rows[i].taken & taken_by : !option_rows[i].taken) {
+            const struct option_row *row = &option_rows[i];
+            char left[64];
+            snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
+                     row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
+                     row->argument ? " " : "", row->argument ? row->argument : "");
+            if (strlen(left) > 24)
+                fprintf(out, "  %s\n  %-24s %s\n", left, "", row->help);
+            else
+                fprintf(out, "  %-24s %s\n", left, row->help);
+        }
 }
 
 void options_print_command(const struct command *command, const char *about, FILE *out) {

@@ -62,16 +62,6 @@ static char *name_of_column(const struct set_info *data, uint32_t j) {
                : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
 }
 
-static int fault_of_column(const struct set_info *data, uint32_t j) {
-    char *name = name_of_column(data, j);
-    int code = error_set(ERROR_DATA,
-                         "%s has values too large or too small to be scaled; leave it out, or "
-                         "divide it",
-                         name);
-    free(name);
-    return code;
-}
-
 static int find_columns(const struct set_info *data, const struct column *wanted,
                         const struct moments *moments, struct coordinate *columns) {
     for (uint32_t j = 0; j < data->features; j++) {
@@ -80,8 +70,16 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         column.variance = moments->variance[j];
         column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = coordinate_of(&column);
-        if (!coordinate_is_sound(&columns[j]))
-            return fault_of_column(data, j);
+        if (!coordinate_is_sound(&columns[j])) {
+            char *name = name_of_column(data, j);
+            int code =
+                error_set(ERROR_DATA,
+                          "%s has values too large or too small to be scaled; leave it out, or "
+                          "divide it",
+                          name);
+            free(name);
+            return code;
+        }
     }
     return 0;
 }

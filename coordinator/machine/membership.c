@@ -96,22 +96,6 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
     snprintf(record->note, sizeof record->note, "%s", why);
 }
 
-static void lose_shard(struct coordinator *c, const char *why, struct output *out) {
-    if (c->phase == PHASE_FINAL_CHECKPOINT &&
-        optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED)
-        c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */
-    else if (c->phase == PHASE_SETTING_UP)
-        setup_forget_replicas(c); /* they are told where its successor is */
-    else if (!mutant(DEAD_SHARD_BELIEVED))
-        recovery_roll_back(c, why, out);
-}
-
-/* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts the
- * failures of the host count instead, and for those that others start the rim limits the time. */
-static bool counts_unmet(const struct coordinator *c, const struct member *worker) {
-    return !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
-}
-
 /* A replica that others start may come and go as it likes: the run goes on with another one, or
  * waits. */
 static bool is_lost_too_often(const struct coordinator *c, const struct member *worker) {
@@ -124,7 +108,12 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     struct member *worker = &c->roster.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
-    bool met = worker->welcomed, counts = met || counts_unmet(c, worker);
+    /* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts
+     * the failures of the host count instead, and for those that others start the rim limits the
+     * time. */
+    bool met = worker->welcomed,
+         counts =
+             met || (!c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA]);
     forget_worker(c, link);
     if (counts)
         output_worker(out, link, "lost");
@@ -143,7 +132,13 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     start->start.met = met;
     snprintf(start->start.why, sizeof start->start.why, "%s", why);
     if (worker->role == ROLE_SHARD) {
-        lose_shard(c, why, out);
+        if (c->phase == PHASE_FINAL_CHECKPOINT &&
+            optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED)
+            c->phase = PHASE_STOPPED; /* a later command goes on from what is durable */
+        else if (c->phase == PHASE_SETTING_UP)
+            setup_forget_replicas(c); /* they are told where its successor is */
+        else if (!mutant(DEAD_SHARD_BELIEVED))
+            recovery_roll_back(c, why, out);
     } else {
         dispatch_lose(&c->dispatch, link, now_ns, out);
         setup_start_if_complete(c, now_ns, out);
@@ -167,12 +162,6 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
         .reconnect_seconds = c->settings.reconnect_seconds,
     };
     roster_send(&c->roster, link, message, out);
-}
-
-/* Whether the process was given its incarnation in the epoch that issued it. Another process must
- * not go on under it: it would give the same ids to other flushes. */
-static bool is_same_process(const struct member *worker, const struct message_welcome *welcome) {
-    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
 }
 
 /* Another process answered than the one expected: greets it again, under a new incarnation. */
@@ -235,7 +224,9 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         c->stale++;
         return 0;
     }
-    if (!is_same_process(worker, welcome)) {
+    /* Whether the process was given its incarnation in the epoch that issued it. Another process
+     * must not go on under it: it would give the same ids to other flushes. */
+    if (!(welcome->since == worker->incarnation >> EPOCH_SHIFT)) {
         replace_worker(c, link, now_ns, out);
         return 0;
     }

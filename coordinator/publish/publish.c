@@ -104,12 +104,6 @@ static void environment_init(struct environment *environment, const struct publi
     environment->all[kept] = NULL;
 }
 
-static void environment_release(struct environment *environment) {
-    for (unsigned i = 0; i < VARIABLES; i++)
-        free(environment->own[i]);
-    free(environment->all);
-}
-
 /* The command's standard output is our standard error: only the result is printed on our standard
  * output. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
@@ -132,14 +126,10 @@ static int run_command(const struct publisher *publisher, const struct history_i
     pid_t child;
     environment_init(&environment, publisher, item, sha256);
     int code = spawn(publisher->on_publish, environment.all, &child);
-    environment_release(&environment);
+    for (unsigned i = 0; i < VARIABLES; i++)
+        free(environment.own[i]);
+    free(environment.all);
     return code ? code : loop_wait(publisher->loop, STAGE_ANNOUNCING, child, status);
-}
-
-/* How a command ended: "status 3", "signal 9". */
-static char *ending(int status) {
-    return WIFSIGNALED(status) ? memory_format("signal %d", WTERMSIG(status))
-                               : memory_format("status %d", WEXITSTATUS(status));
 }
 
 /* Runs on_publish, if there is one. It runs after the link has changed, so that the command finds
@@ -156,7 +146,9 @@ static int announce(const struct publisher *publisher, const struct history_item
     code = run_command(publisher, item, sha256, &status);
     if (code)
         return code;
-    char *end = ending(status);
+    /* How a command ended: "status 3", "signal 9". */
+    char *end = WIFSIGNALED(status) ? memory_format("signal %d", WTERMSIG(status))
+                                    : memory_format("status %d", WEXITSTATUS(status));
     char *text = memory_format("on_publish ended with %s", end);
     if (*sha256) /* "" if the database that had the run is lost: there is no run to note it with */
         code = store_event(publisher->store, item->run, "publish", text);

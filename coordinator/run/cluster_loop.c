@@ -57,14 +57,6 @@ static int check_guard(struct cluster *cluster) {
     return guard_check();
 }
 
-/* Whether the shards get many messages at once: those of many verdicts. */
-static bool are_many(const struct outbox *messages) {
-    bool small = messages->count >= MANY_MESSAGES;
-    for (size_t i = 0; i < messages->count && small; i++)
-        small = messages->envelopes[i].bulk.length == 0;
-    return small;
-}
-
 static struct peer *peer_of(const struct cluster *cluster, size_t message) {
     return cluster->links[cluster->out.messages.envelopes[message].to].peer;
 }
@@ -72,7 +64,11 @@ static struct peer *peer_of(const struct cluster *cluster, size_t message) {
 /* A message to a worker that is not connected is dropped: the machine is told of that. */
 static void send_messages(const struct cluster *cluster) {
     const struct outbox *messages = &cluster->out.messages;
-    bool many = are_many(messages);
+    /* Whether the shards get many messages at once: those of many verdicts. */
+    bool small = messages->count >= MANY_MESSAGES;
+    for (size_t i = 0; i < messages->count && small; i++)
+        small = messages->envelopes[i].bulk.length == 0;
+    bool many = small;
     for (size_t i = 0; i < messages->count; i++) {
         struct peer *peer = peer_of(cluster, i);
         if (peer && many)

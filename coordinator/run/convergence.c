@@ -205,15 +205,6 @@ static void tell_gradient(json_t *list, const struct coordinator_view *view) {
                      memory_format("the largest component of the gradient is still %.3g", largest));
 }
 
-/* Of a run that says that it is at the optimum, and is not. */
-static void tell_gap(json_t *list, const struct gap *gap, double loss) {
-    add_sentence(
-        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
-                            "gradient with each column in its own scale; within %.2g it would "
-                            "count as converged",
-                            loss, gap->estimate, gap->estimate * GAP_SHARE_MOST / gap->share));
-}
-
 /* Whether that is said. */
 static bool tell_scales(json_t *list, const struct not_converged *end) {
     const struct set_info *data = end->data;
@@ -234,16 +225,6 @@ static bool tell_scales(json_t *list, const struct not_converged *end) {
     free(largest);
     free(least);
     return true;
-}
-
-static void tell_causes(json_t *list, const struct not_converged *end) {
-    bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
-                  scaling_is_of_one_unit(end->data, end->moments);
-    add_sentence(list,
-                 memory_format("columns may be nearly collinear, or classes almost separable: a "
-                               "larger l2 (%g)%s helps",
-                               end->job->l2.value,
-                               scaled ? "" : ", standardise = true or precondition = diagonal"));
 }
 
 static void tell_tolerance(json_t *list, const struct not_converged *end,
@@ -295,9 +276,22 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
 /* Of a run that reached a tolerance. */
 static void tell_early_end(json_t *list, const struct not_converged *end,
                            const struct coordinator_view *view) {
-    tell_gap(list, end->gap, view->loss);
-    if (!tell_scales(list, end))
-        tell_causes(list, end);
+    /* Of a run that says that it is at the optimum, and is not. */
+    add_sentence(
+        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                            "gradient with each column in its own scale; within %.2g it would "
+                            "count as converged",
+                            view->loss, end->gap->estimate,
+                            end->gap->estimate * GAP_SHARE_MOST / end->gap->share));
+    if (!tell_scales(list, end)) {
+        bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
+                      scaling_is_of_one_unit(end->data, end->moments);
+        add_sentence(
+            list, memory_format("columns may be nearly collinear, or classes almost separable: a "
+                                "larger l2 (%g)%s helps",
+                                end->job->l2.value,
+                                scaled ? "" : ", standardise = true or precondition = diagonal"));
+    }
     tell_tolerance(list, end, view);
 }
 

@@ -210,16 +210,6 @@ static void take_sources(const struct pack_list *list, enum dataset_use use,
     }
 }
 
-static void warn_of_copy(const struct dataset_source *one, const struct dataset_source *other) {
-    if (other->use == USE_TRAINING)
-        log_warning("%s has the same content as %s: their rows count twice", other->path,
-                    one->path);
-    else
-        log_warning("%s has the same content as %s, which is trained on: figures on it say little "
-                    "about other rows",
-                    other->path, one->path);
-}
-
 /* Copies may be meant: their owner is told. Those that are not trained on stand last. */
 static void warn_of_copies(const struct dataset_sources *sources) {
     for (uint32_t i = 1; i < sources->count; i++)
@@ -227,7 +217,14 @@ static void warn_of_copies(const struct dataset_sources *sources) {
             const struct dataset_source *one = &sources->items[j], *other = &sources->items[i];
             if (strcmp(one->content, other->content) || !strcmp(one->path, other->path))
                 continue;
-            warn_of_copy(one, other);
+            if (other->use == USE_TRAINING)
+                log_warning("%s has the same content as %s: their rows count twice", other->path,
+                            one->path);
+            else
+                log_warning(
+                    "%s has the same content as %s, which is trained on: figures on it say little "
+                    "about other rows",
+                    other->path, one->path);
             break;
         }
 }

@@ -49,17 +49,13 @@ static struct model *empty_model(const struct model_layout *layout) {
     return model;
 }
 
-static void empty_model_free(struct model *model) {
-    free((void *)(uintptr_t)model->layout.feature_id);
-    free(model);
-}
-
 static int try_rows(const struct holdout *holdout, const struct set_info *data,
                     const struct model_layout *layout, const char *key) {
     struct score_figures figures;
     struct model *model = empty_model(layout);
     int code = score_labels(model, holdout->packs, holdout->count, &figures);
-    empty_model_free(model);
+    free((void *)(uintptr_t)model->layout.feature_id);
+    free(model);
     if (code)
         return code;
     char *where = memory_format("key `%s`: %s", key, pack_source(holdout->packs[0]));

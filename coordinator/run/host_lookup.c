@@ -102,22 +102,18 @@ static char *read_value(const char *line, size_t length, const char *key) {
     return NULL;
 }
 
-static void set_address(struct slurm_allocation *allocation, const char *name,
-                        const char *address) {
-    for (uint32_t i = 0; i < allocation->count; i++)
-        if (!strcmp(allocation->hosts[i].name, name)) {
-            free(allocation->hosts[i].address);
-            allocation->hosts[i].address = memory_copy_string(address);
-        }
-}
-
 void slurm_read_addresses(struct slurm_allocation *allocation, const char *nodes) {
     while (*nodes) {
         size_t length = strcspn(nodes, "\n");
         char *name = read_value(nodes, length, "NodeName=");
         char *address = read_value(nodes, length, "NodeAddr=");
-        if (name && address)
-            set_address(allocation, name, address);
+        if (name && address) {
+            for (uint32_t i = 0; i < allocation->count; i++)
+                if (!strcmp(allocation->hosts[i].name, name)) {
+                    free(allocation->hosts[i].address);
+                    allocation->hosts[i].address = memory_copy_string(address);
+                }
+        }
         free(name);
         free(address);
         nodes += length + (nodes[length] == '\n');
@@ -270,23 +266,21 @@ int hosts_look_up(const struct job *job, struct loop *loop, struct hosts *hosts)
 
 /* ---- what becomes of them ---- */
 
-static int none_left(const struct hosts *hosts) {
-    for (uint32_t i = 0; i < hosts->count; i++)
-        log_warning("host %s: %s", hosts->items[i].name,
-                    *hosts->items[i].why ? hosts->items[i].why : "has no worker that is needed");
-    return error_set(
-        ERROR_UNAVAILABLE,
-        "no host is left that workers can be started on: the lines above say why; each "
-        "host needs the programs, and the state folder under the same path; what is "
-        "durable is kept: run the same command again to go on");
-}
-
 int hosts_next_start(struct hosts *hosts, uint32_t worker, const char *why, int64_t *delay_ms) {
     int64_t now_ns = clock_monotonic_ns();
     bool lost = hosts->lost;
     int64_t when_ns = hosts_failed(hosts, worker, why, now_ns);
-    if (when_ns == INT64_MAX)
-        return none_left(hosts);
+    if (when_ns == INT64_MAX) {
+        for (uint32_t i = 0; i < hosts->count; i++)
+            log_warning("host %s: %s", hosts->items[i].name,
+                        *hosts->items[i].why ? hosts->items[i].why
+                                             : "has no worker that is needed");
+        return error_set(
+            ERROR_UNAVAILABLE,
+            "no host is left that workers can be started on: the lines above say why; each "
+            "host needs the programs, and the state folder under the same path; what is "
+            "durable is kept: run the same command again to go on");
+    }
     if (hosts->lost && !lost)
         log_warning("no host answers: is the network of this machine down? They are tried again "
                     "for %d s",

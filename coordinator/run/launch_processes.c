@@ -68,17 +68,6 @@ int launch_spawn(const struct launch *launch, char **arguments, int output, int 
 static void on_line(evutil_socket_t descriptor, short what, void *context);
 static void on_deadline(evutil_socket_t descriptor, short what, void *context);
 
-static void await_line(struct launch *launch, struct launched *worker, int output) {
-    struct timeval timeout = {.tv_sec = START_TIMEOUT_MS / 1000};
-    worker->starting = true;
-    worker->said_length = worker->said_bytes = 0;
-    worker->output = output;
-    worker->line = event_new(launch->base, output, EV_READ | EV_PERSIST, on_line, worker);
-    worker->deadline = evtimer_new(launch->base, on_deadline, worker);
-    event_add(worker->line, NULL);
-    event_add(worker->deadline, &timeout);
-}
-
 static void await_no_line(struct launched *worker) {
     if (worker->output < 0)
         return;
@@ -99,7 +88,15 @@ static int start_again(struct launch *launch, struct launched *worker) {
                             : launch_local_start(launch, worker, ends[1]);
     close(ends[1]);
     if (!code) {
-        await_line(launch, worker, ends[0]);
+        int output = ends[0];
+        struct timeval timeout = {.tv_sec = START_TIMEOUT_MS / 1000};
+        worker->starting = true;
+        worker->said_length = worker->said_bytes = 0;
+        worker->output = output;
+        worker->line = event_new(launch->base, output, EV_READ | EV_PERSIST, on_line, worker);
+        worker->deadline = evtimer_new(launch->base, on_deadline, worker);
+        event_add(worker->line, NULL);
+        event_add(worker->deadline, &timeout);
         return 0;
     }
     close(ends[0]);
@@ -221,16 +218,6 @@ static void has_ended(struct launched *worker) {
         launch->callbacks.ended(launch->callbacks.context, worker);
 }
 
-/* Processes that were replaced: nobody asks how they ended. waitpid() fails for one that is no
- * child of this process, which is then forgotten as well. */
-static void reap_killed(struct launch *launch) {
-    for (uint32_t i = 0; i < launch->killed_count;)
-        if (waitpid(launch->killed[i], NULL, WNOHANG))
-            launch->killed[i] = launch->killed[--launch->killed_count];
-        else
-            i++;
-}
-
 /* SIGCHLD. Signals of the same number merge while one is pending: one call may stand for several
  * ends, so every child is asked. Only our own pids are: waitpid(-1) would also take the end of
  * on_publish, for which loop_wait() waits. has_ended() may start a worker anew, which changes only
@@ -238,7 +225,13 @@ static void reap_killed(struct launch *launch) {
 static void on_child(evutil_socket_t number, short what, void *context) {
     (void)number, (void)what;
     struct launch *launch = context;
-    reap_killed(launch);
+    /* Processes that were replaced: nobody asks how they ended. waitpid() fails for one that is no
+     * child of this process, which is then forgotten as well. */
+    for (uint32_t i = 0; i < launch->killed_count;)
+        if (waitpid(launch->killed[i], NULL, WNOHANG))
+            launch->killed[i] = launch->killed[--launch->killed_count];
+        else
+            i++;
     for (uint32_t i = 0; i < launch->count; i++) {
         struct launched *worker = launch->workers[i];
         if (worker->pid && !worker->adopted &&
@@ -419,19 +412,17 @@ void launch_leave(struct launch *launch) {
     launch_local_clear(launch);
 }
 
-/* So that on_child() starts it no more. What is started on a host may take for ever. */
-static void give_up_start(struct launched *worker) {
-    if (worker->starting && worker->host && worker->pid)
-        end_process(worker, SIGTERM);
-    await_no_line(worker);
-}
-
 void launch_release(struct launch *launch, int grace_ms) {
     if (!launch->base)
         return;
     launch_listen(launch, NULL);
-    for (uint32_t i = 0; i < launch->count; i++)
-        give_up_start(launch->workers[i]);
+    for (uint32_t i = 0; i < launch->count; i++) {
+        /* So that on_child() starts it no more. What is started on a host may take for ever. */
+        struct launched *worker = launch->workers[i];
+        if (worker->starting && worker->host && worker->pid)
+            end_process(worker, SIGTERM);
+        await_no_line(worker);
+    }
     loop_until(launch->base, grace_ms, none_runs, launch);
     signal_all(launch, SIGTERM);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);

@@ -51,17 +51,6 @@ static int open_log(const struct launch *launch, struct launched *worker, int *d
 
 /* ---- the command ---- */
 
-/* ssh joins its arguments with blanks, and a shell on the host takes them apart again. */
-static bool goes_through_a_shell(const char *program) {
-    const char *slash = strrchr(program, '/');
-    return strcmp(slash ? slash + 1 : program, "ssh") == 0;
-}
-
-static bool is_plain(const char *word) {
-    return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                       "0123456789_@%+=:,./-")];
-}
-
 /* The word such that a shell reads it as it is. */
 static char *quoted(const char *word) {
     char *text = memory_new(4 * strlen(word) + 3, 1), *to = text;
@@ -81,25 +70,12 @@ struct command {
 static void add_word(struct command *command, const char *word) {
     command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
     command->words[command->count++] =
-        command->shell && !is_plain(word) ? quoted(word) : memory_copy_string(word);
+        command->shell &&
+                !(*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                              "0123456789_@%+=:,./-")])
+            ? quoted(word)
+            : memory_copy_string(word);
     command->words[command->count] = NULL;
-}
-
-static void add_program(struct command *command, const struct launched *worker) {
-    char *here = launch_program_here(worker->role);
-    add_word(command, worker->by_path ? launch_program(worker->role) : here);
-    free(here);
-}
-
-/* It listens on all addresses of its host: what a host calls itself may be loopback there. The key
- * keeps others out. */
-static void add_listen(struct command *command, const struct launch *launch) {
-    char *key = key_path(launch->remote.state);
-    add_word(command, "--listen");
-    add_word(command, "any:0");
-    add_word(command, "--key");
-    add_word(command, key);
-    free(key);
 }
 
 static struct command command_for(const struct launch *launch, const struct launched *worker) {
@@ -107,9 +83,21 @@ static struct command command_for(const struct launch *launch, const struct laun
         .words = launch_words(launch->remote.prefix, worker->host->name, worker->host->threads)};
     while (command.words[command.count])
         command.count++;
-    command.shell = goes_through_a_shell(command.words[0]);
-    add_program(&command, worker);
-    add_listen(&command, launch);
+    /* ssh joins its arguments with blanks, and a shell on the host takes them apart again. */
+    const char *program = command.words[0];
+    const char *slash = strrchr(program, '/');
+    command.shell = strcmp(slash ? slash + 1 : program, "ssh") == 0;
+    char *here = launch_program_here(worker->role);
+    add_word(&command, worker->by_path ? launch_program(worker->role) : here);
+    free(here);
+    /* It listens on all addresses of its host: what a host calls itself may be loopback there. The
+     * key keeps others out. */
+    char *key = key_path(launch->remote.state);
+    add_word(&command, "--listen");
+    add_word(&command, "any:0");
+    add_word(&command, "--key");
+    add_word(&command, key);
+    free(key);
     add_word(&command, "--hello-seconds");
     add_word(&command, HELLO_SECONDS);
     if (launch->verbosity)
@@ -146,12 +134,6 @@ static char *port_of(const char *line) {
     return digits && !colon[1 + digits] ? memory_copy_string(colon + 1) : NULL;
 }
 
-static void set_address(struct launched *worker, const char *port) {
-    const char *name = worker->host->address;
-    free(worker->address);
-    worker->address = memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, port);
-}
-
 /* Keeps the last whole line, which may say what is wrong, and what follows it, as far as there is
  * room for more. A line that fills it all is no worker's. */
 static void keep_end(struct launched *worker, const char *last, const char *rest) {
@@ -171,7 +153,10 @@ bool launch_remote_listens(struct launched *worker) {
         char *port = port_of(line);
         *end = '\n';
         if (port) {
-            set_address(worker, port);
+            const char *name = worker->host->address;
+            free(worker->address);
+            worker->address =
+                memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, port);
             free(port);
             return true;
         }
@@ -223,20 +208,17 @@ static void last_logged(const struct launch *launch, const struct launched *work
     free(path);
 }
 
-/* The same of its standard output. */
-static void last_said(const struct launched *worker, char line[LAST_LINE_BYTES]) {
-    size_t length =
-        worker->said_length < LAST_LINE_BYTES ? worker->said_length : LAST_LINE_BYTES - 1;
-    memcpy(line, worker->said + worker->said_length - length, length);
-    leave_last(line, length);
-}
-
 char *launch_remote_why(const struct launch *launch, const struct launched *worker) {
     char line[LAST_LINE_BYTES];
     char **command = launch_words(launch->remote.prefix, worker->host->name, 0);
     last_logged(launch, worker, line);
-    if (!*line)
-        last_said(worker, line);
+    if (!*line) {
+        /* The same of its standard output. */
+        size_t length =
+            worker->said_length < LAST_LINE_BYTES ? worker->said_length : LAST_LINE_BYTES - 1;
+        memcpy(line, worker->said + worker->said_length - length, length);
+        leave_last(line, length);
+    }
     const char *end = !worker->pid ? launch_ending(worker)
                       : launch_remote_is_endless(worker)
                           ? "wrote 1 MiB, but not where the worker listens"

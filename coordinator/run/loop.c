@@ -150,12 +150,6 @@ static void on_ended(evutil_socket_t descriptor, short what, void *context) {
     *(bool *)context = true;
 }
 
-/* One turn may end early: a handler that calls event_base_loopbreak() ends it, too. */
-static void turn_until_set(struct event_base *base, const bool *set) {
-    while (!*set && event_base_loop(base, EVLOOP_ONCE) >= 0)
-        continue;
-}
-
 static enum stage enter_stage(struct loop *loop, enum stage stage) {
     enum stage before = loop->stage;
     loop->stage = stage;
@@ -188,7 +182,9 @@ int loop_finish(struct loop *loop, struct loop_work *work) {
     bool ended = false;
     struct event *end = event_new(loop->base, work->ended, EV_READ, on_ended, &ended);
     event_add(end, NULL);
-    turn_until_set(loop->base, &ended);
+    /* One turn may end early: a handler that calls event_base_loopbreak() ends it, too. */
+    while (!ended && event_base_loop(loop->base, EVLOOP_ONCE) >= 0)
+        continue;
     pthread_join(work->thread, NULL);
     event_free(end);
     error_clear(); /* what handlers left */

@@ -129,16 +129,6 @@ char *missing_text(const struct missing_workers *missing) {
     return list_missing(missing, false, ", ", describe_place);
 }
 
-static int refuse_to_wait(const struct missing_workers *missing) {
-    char *failures = list_missing(missing, true, ", ", describe_failure);
-    char *remedies = list_missing(missing, true, ", ", describe_remedy);
-    int code = error_set(ERROR_UNAVAILABLE, "%s; start %s, or wait longer for them with --wait",
-                         failures, remedies);
-    free(failures);
-    free(remedies);
-    return code;
-}
-
 /* ---- time ---- */
 
 static void log_missing(struct missing_workers *missing, int64_t now_ns) {
@@ -166,8 +156,16 @@ int missing_check(struct missing_workers *missing, bool replica_there, int64_t n
         if (!worker->missing || worker->given_up)
             continue;
         bool over = now_ns >= worker->until_ns && (!worker->strict || worker->why);
-        if (over && (worker->strict || is_shard(missing, i) || !replica_there))
-            return refuse_to_wait(missing);
+        if (over && (worker->strict || is_shard(missing, i) || !replica_there)) {
+            char *failures = list_missing(missing, true, ", ", describe_failure);
+            char *remedies = list_missing(missing, true, ", ", describe_remedy);
+            int code =
+                error_set(ERROR_UNAVAILABLE, "%s; start %s, or wait longer for them with --wait",
+                          failures, remedies);
+            free(failures);
+            free(remedies);
+            return code;
+        }
         if (over)
             go_without(missing, i);
         else

@@ -157,17 +157,6 @@ static void shorten(struct rows *rows) {
     rows->values = rows->dense ? (uint64_t)rows->count * rows->features : rows->start[rows->count];
 }
 
-static json_t *describe(const struct plugin_gradient *gradient, const struct layout *layout,
-                        const struct rows *rows) {
-    struct layout_place place = layout_locate(layout, gradient->element);
-    return json_pack("{s:I, s:I, s:I, s:{s:I, s:s, s:I, s:I, s:f, s:f}}", "rows",
-                     (json_int_t)rows->count, "parameters", (json_int_t)layout_parameters(layout),
-                     "checked", (json_int_t)gradient->checked, "worst", "element",
-                     (json_int_t)gradient->element, "tensor", place.tensor->name, "row",
-                     (json_int_t)place.row, "column", (json_int_t)place.column, "gradient",
-                     gradient->given, "difference", gradient->difference);
-}
-
 static int compare(const struct job *job, struct set *set, json_t **found) {
     const struct set_info *info = set_info(set);
     const struct plugin_source source = job_plugin_source(job);
@@ -189,8 +178,16 @@ static int compare(const struct job *job, struct set *set, json_t **found) {
         shorten(&rows);
         code = plugin_check_gradient(plugin, &data, &rows, &tensors.layout, &gradient);
     }
-    if (!code)
-        *found = describe(&gradient, &tensors.layout, &rows);
+    if (!code) {
+        struct layout_place place = layout_locate(&tensors.layout, gradient.element);
+        *found = json_pack("{s:I, s:I, s:I, s:{s:I, s:s, s:I, s:I, s:f, s:f}}", "rows",
+                           (json_int_t)rows.count, "parameters",
+                           (json_int_t)layout_parameters(&tensors.layout), "checked",
+                           (json_int_t)gradient.checked, "worst", "element",
+                           (json_int_t)gradient.element, "tensor", place.tensor->name, "row",
+                           (json_int_t)place.row, "column", (json_int_t)place.column, "gradient",
+                           gradient.given, "difference", gradient.difference);
+    }
     plugin_stop(plugin);
     free(rank);
     return code;

@@ -90,18 +90,6 @@ static int refuse_size(const struct training *run) {
     return ERROR_DATA;
 }
 
-/* Where workers are on other hosts, this one's limits say nothing. */
-static void find_need(struct training *run) {
-    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
-                               run->preconditioner.form == PRECONDITION_FULL);
-    char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
-    if (why)
-        log_warning("memory may not suffice: %s; `dml-coordinator check` says what each process "
-                    "needs",
-                    why);
-    free(why);
-}
-
 static void describe_model(struct training *run) {
     const struct set_info *info = set_info(run->set);
     run->layout = (struct model_layout){
@@ -164,16 +152,22 @@ int training_shape(struct training *run) {
         code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
         sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
-    if (!code)
-        find_need(run);
+    if (!code) {
+        /* Where workers are on other hosts, this one's limits say nothing. */
+        run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
+                                   run->preconditioner.form == PRECONDITION_FULL);
+        char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
+        if (why)
+            log_warning(
+                "memory may not suffice: %s; `dml-coordinator check` says what each process "
+                "needs",
+                why);
+        free(why);
+    }
     return code;
 }
 
 /* ---- Downpour ---- */
-
-static bool is_left_out(const struct training *run) {
-    return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;
-}
 
 /* Larger ones than there are rows are no error: tomorrow there may be more. */
 static void warn_of_size(const struct job *job, uint64_t rows) {
@@ -188,7 +182,7 @@ struct downpour_settings training_downpour(const struct training *run) {
     const struct job *job = run->job;
     if (!job_has_minibatches(job))
         return (struct downpour_settings){0};
-    if (is_left_out(run)) {
+    if (run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model) {
         log_info("starts from a model: there is no Downpour before L-BFGS");
         return (struct downpour_settings){0};
     }

@@ -137,24 +137,7 @@ static void list_workers(struct training *run) {
     run->recorder.hosts = run->hosts.count ? &run->hosts : NULL;
 }
 
-static void place_on_hosts(struct training *run) {
-    uint32_t shards = run->sizing.shards;
-    hosts_begin(&run->hosts, shards, run->sizing.replicas);
-    for (uint32_t i = 0; i < shards + run->sizing.replicas; i++)
-        launch_place(&run->launch, i < shards ? ROLE_SHARD : ROLE_REPLICA,
-                     i < shards ? i : i - shards, hosts_of(&run->hosts, i));
-    char *state = path_absolute(run->job->state);
-    launch_set_remote(&run->launch, host_list_launch(run->job), state);
-    free(state);
-}
-
 /* ---- when they served another member of the sweep ---- */
-
-static bool serve_again(const struct training *run) {
-    return run->rests &&
-           launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
-                      run->job->replica_addresses[0] ? 0 : run->sizing.replicas);
-}
 
 /* What is known of the hosts holds for this run, too. A worker that does not run is started by the
  * cluster, when that is due. */
@@ -178,7 +161,14 @@ static int begin_anew(struct training *run) {
     int code = hosts_look_up(run->job, &run->loop, &run->hosts);
     begin_launching(run);
     if (!code && run->hosts.count) {
-        place_on_hosts(run);
+        uint32_t shards = run->sizing.shards;
+        hosts_begin(&run->hosts, shards, run->sizing.replicas);
+        for (uint32_t i = 0; i < shards + run->sizing.replicas; i++)
+            launch_place(&run->launch, i < shards ? ROLE_SHARD : ROLE_REPLICA,
+                         i < shards ? i : i - shards, hosts_of(&run->hosts, i));
+        char *state = path_absolute(run->job->state);
+        launch_set_remote(&run->launch, host_list_launch(run->job), state);
+        free(state);
         code = workers_key(run); /* the workers read it when they start */
     }
     if (!code && run->interrupted)
@@ -191,7 +181,9 @@ static int begin_anew(struct training *run) {
 int workers_start(struct training *run) {
     int code = 0;
     progress_stage("starting shards and replicas");
-    if (serve_again(run))
+    if (run->rests &&
+        launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
+                   run->job->replica_addresses[0] ? 0 : run->sizing.replicas))
         begin_again(run);
     else
         code = begin_anew(run);

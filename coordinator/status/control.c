@@ -107,12 +107,6 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     bufferevent_enable(client, EV_READ | EV_WRITE);
 }
 
-/* sshfs and SMB, for example, hold no sockets. */
-static bool holds_no_sockets(const char *folder, int number) {
-    return (number == EPERM || number == EOPNOTSUPP || number == ENOSYS) &&
-           filesystem_is_network(folder);
-}
-
 /* Binds through the folder's descriptor, because an address has no room for a long path.
  * *descriptor is −1 if the file system holds no sockets: a run can do without. */
 static int listen_in(const char *folder, const char *path, int *descriptor) {
@@ -128,7 +122,9 @@ static int listen_in(const char *folder, const char *path, int *descriptor) {
     mode_t before = umask(0177);
     if (folder_descriptor < 0 || listening < 0 ||
         bind(listening, (struct sockaddr *)&address, sizeof address) || listen(listening, 16)) {
-        if (holds_no_sockets(folder, errno))
+        /* sshfs and SMB, for example, hold no sockets. */
+        if ((errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) &&
+            filesystem_is_network(folder))
             log_warning("the file system of %s holds no sockets: `status` and `cancel` cannot ask "
                         "this run; the key `http` shows it, and SIGTERM ends it",
                         folder);

@@ -135,14 +135,6 @@ static void write_run(FILE *out, const struct live *live) {
                            !strcmp(live_phase(phase), now));
 }
 
-static void write_safeguards(FILE *out, const struct counters *counters) {
-    describe(out, "dml_safeguards_total", METRIC_COUNTER,
-             "How often a safeguard of the optimizer fired.");
-    for (unsigned i = 0; i < SAFEGUARDS; i++)
-        write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
-                       (double)counters->safeguards[i]);
-}
-
 static void write_devices(FILE *out, const struct coordinator *c) {
     describe(out, "dml_process_device", METRIC_GAUGE, "What the process computes on; always 1.");
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
@@ -245,7 +237,11 @@ char *metrics_text(const struct live *live, const struct http_counts *http, size
         write_figures(out, "evaluation", &source);
         if (source.view.downpour.epochs)
             write_figures(out, "downpour", &source);
-        write_safeguards(out, live->counters);
+        describe(out, "dml_safeguards_total", METRIC_COUNTER,
+                 "How often a safeguard of the optimizer fired.");
+        for (unsigned i = 0; i < SAFEGUARDS; i++)
+            write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
+                           (double)live->counters->safeguards[i]);
         write_tensors(out, source);
         write_devices(out, live->coordinator);
         write_processes(out, live->coordinator);
