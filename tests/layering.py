@@ -12,7 +12,7 @@ MAY_INCLUDE = {
     'base': [],
     'wire': ['base', 'device/find.h'],
     'device': ['base'],
-    'numeric': ['base', 'device/kernel.h', 'device/kernel.h'],
+    'numeric': ['base', 'device/kernel.h'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
@@ -31,9 +31,40 @@ MAY_INCLUDE = {
     'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective', 'plugin/plugin.h'],
 }
 
+# What each folder holds: with the rules above the table in doc/ARCHITECTURE.md, which --table prints.
+HOLDS = {
+    'base': 'errors, log, terminals, limits, buffers, files, text, hashes, clock, random numbers, rows of '
+            'data, the layout of the parameters, changes of scale',
+    'wire': 'the one message table, frames, peers over libevent, TLS, shared memory, programs of vector '
+            'operations',
+    'device': 'devices that compute: memory, queues, kernels; GPUs by CUDA, and one that is emulated',
+    'numeric': 'exact sums, fixed point, vector kernels, small dense algebra',
+    'data': 'readers of files, packs, merged sets of chunks',
+    'plugin': "libraries of users (dml/objective.h), in processes of their own",
+    'objective': 'losses, model families, gradients and second derivatives, on processors and devices',
+    'model': 'models on disk and in the formats of others, scoring',
+    'store': 'the SQLite database',
+    'optimizer': 'L-BFGS and Downpour as rows of one table: pure, without I/O',
+    'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',
+    'shard': 'registers, programs and their executors, staging and folding, checkpoints',
+    'replica': 'worker threads, portions, flushes',
+}
+
 # The rooms of the coordinator: each may include those before it in this list, and the first two are
 # its state machine. What lies in coordinator/ itself counts as the machine's.
-ROOMS = ['dispatch', 'machine', 'job', 'status', 'run', 'sweep', 'publish', 'command']
+ROOMS = {
+    'dispatch': 'plan, portions, backup copies, flushes, commit decisions, rounds: one evaluation',
+    'machine': 'membership, set-up, recovery, the state that outlives a process, the whole; and which '
+               'host a worker is started on',
+    'job': 'the job file and the command line: tables of keys and options, and what they mean for each '
+           'model family',
+    'status': 'what is shown: the table of figures, JSON of runs live and past, metrics, the control '
+              'socket, the status server and its page',
+    'run': 'one run from data to model: sets, workers, the event loop, records, the model in its folder',
+    'sweep': 'several runs of one job, of which one is chosen: paths and folds',
+    'publish': 'which model is live: the gate, the decision and its steps, which versions are kept',
+    'command': 'the commands, and what several of them need',
+}
 
 # What a room may not include although its folder may: dispatch does not know what asks for
 # evaluations.
@@ -112,7 +143,7 @@ def upward_includes(path, text):
 def rank_in_coordinator(path):
     """The place of a file's room among those of the coordinator."""
     parts = path.split('/')
-    return ROOMS.index(parts[1] if len(parts) > 2 else 'machine')
+    return list(ROOMS).index(parts[1] if len(parts) > 2 else 'machine')
 
 
 def unseen_includes(path, text):
@@ -205,6 +236,23 @@ def circles(files):
     return [', '.join(group) for group in survey.circles(product)]
 
 
+def table():
+    """The folders and rooms, in Markdown: chapter 4 of doc/ARCHITECTURE.md."""
+    def code(name):
+        return f'`{name}`' if '.' in name else f'{name}/'
+    folders = [f'| `{folder}/` | {HOLDS[folder]} | {", ".join(map(code, allowed)) or "nothing"} |'
+               for folder, allowed in MAY_INCLUDE.items()]
+    rooms = [f'| `coordinator/{room}/` | {holds} |' for room, holds in ROOMS.items()]
+    return '\n'.join(['| folder | holds | may include, beside its own |', '|---|---|---|', *folders, '',
+                      '| room | holds; may include the rooms above it |', '|---|---|', *rooms])
+
+
+def untold():
+    """What chapter 4 of doc/ARCHITECTURE.md does not say of the rules as they are."""
+    text = (source.ROOT / 'doc/ARCHITECTURE.md').read_text()
+    return [f'it lacks: {line}' for line in table().splitlines() if line not in text]
+
+
 def planted(names):
     """Every rule must notice a violation made for it."""
     seen = {
@@ -248,6 +296,9 @@ def planted(names):
 
 
 def main():
+    if sys.argv[1:] == ['--table']:
+        print(table())
+        return 0
     files = list(source.c_files())
     names = kernels()
     over = lambda rule, *more: [v for path, text in files for v in rule(path, text, *more)]
@@ -262,6 +313,7 @@ def main():
         ('calls that belong to one file stand in no other', over(strange_calls)),
         ('a failpoint stands at one place', repeated_failpoints(files)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
+        ('the architecture has the table that --table prints', untold()),
         ('quoted includes are paths from the root', over(unresolved)),
         ('every source is in a Makefile fragment', unlisted([path for path, _ in files])),
     ])

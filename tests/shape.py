@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that no file and no function is too large to be read at once."""
+"""Checks that no file and no function is too large to be read at once, and that they are not crumbs:
+half of the product's files hold a subject, and half of its functions a thought."""
 
 import re
 import statistics
@@ -8,8 +9,10 @@ import sys
 import source
 
 FUNCTION_LINES_MAX = 60
-FUNCTION_LINES_MEDIAN = 12
+FUNCTION_LINES_MEDIAN = 15
+FUNCTION_LINES_MEDIAN_MIN = 9
 FILE_LINES_MAX = 600
+FILE_LINES_MEDIAN_MIN = 120
 TESTS = ('tests/', 'bench/')  # the median leaves them out
 SUFFIXES = ('.c', '.h', '.def', '.py', '.mk', '.sh')
 LARGEST = 5  # how many of the largest are printed
@@ -43,6 +46,12 @@ def long_median(lengths):
     return [f'it is {median}'] if median > FUNCTION_LINES_MEDIAN else []
 
 
+def short_median(lengths, least):
+    """The floor below which a reader jumps more than reads."""
+    median = statistics.median(lengths)
+    return [f'it is {median}, and should be {least}'] if median < least else []
+
+
 def planted():
     """Every rule must notice a violation made for it, and accept what is just allowed."""
     def function(lines, head='static int f(int a,\n             int b) {'):
@@ -55,6 +64,7 @@ def planted():
             long_functions('base/a.c', least + function(FUNCTION_LINES_MAX + 1, 'int *f(void) {')),
         'a long file': long_files('tests/a.py', '\n' * (FILE_LINES_MAX + 1)),
         'a large median': long_median([1, FUNCTION_LINES_MEDIAN + 1, FUNCTION_LINES_MEDIAN + 1]),
+        'a small median': short_median([1, 1, 99], 2),
     }
     spared = {
         'the longest function': long_functions('base/a.c', least),
@@ -94,12 +104,17 @@ def main():
     code = [(path, text) for path, text in files if path.endswith(('.c', '.h'))]
     lengths = [lines for path, text in code if path.endswith('.c') and not path.startswith(TESTS)
                for _, lines in functions(text)]
+    product = [text.count('\n') for path, text in code if not path.startswith((*TESTS, 'examples/'))]
     tell(files, lengths)
     return source.report([
         ('every rule notices a planted violation', planted()),
         (f'no function is longer than {FUNCTION_LINES_MAX} lines',
          [found for path, text in code for found in long_functions(path, text)]),
         (f'half of all functions have at most {FUNCTION_LINES_MEDIAN} lines', long_median(lengths)),
+        (f'half of all functions have at least {FUNCTION_LINES_MEDIAN_MIN} lines',
+         short_median(lengths, FUNCTION_LINES_MEDIAN_MIN)),
+        (f'half of the product\'s files have at least {FILE_LINES_MEDIAN_MIN} lines',
+         short_median(product, FILE_LINES_MEDIAN_MIN)),
         (f'no file is longer than {FILE_LINES_MAX} lines',
          [found for path, text in files for found in long_files(path, text)]),
     ])
