@@ -115,13 +115,17 @@ static int compute_by_objective(struct margins *margins, const double *labels) {
                               .feature = margins->terms.feature,
                               .value = margins->terms.value,
                               .label = labels};
-    margins->has_losses = margins->shape.plugin && labels;
+    margins->has_losses = labels && margins_take_labels(margins);
     int code = objective_margins(&margins->shape, &rows, margins->model->network, margins->scratch,
                                  margins->values);
     return code || !margins->has_losses
                ? code
                : objective_losses(&margins->shape, &rows, margins->model->network, margins->scratch,
                                   margins->losses);
+}
+
+bool margins_take_labels(const struct margins *margins) {
+    return margins->scratch && objective_has_losses(&margins->shape);
 }
 
 int margins_compute(struct margins *margins, const double *labels, const double **values) {

@@ -23,6 +23,9 @@ struct terms *margins_terms(struct margins *margins);
 void margins_end_row(struct margins *margins);
 bool margins_full(const struct margins *margins);
 
+/* Whether losses of their own come with the margins, and the labels are asked for. */
+bool margins_take_labels(const struct margins *margins);
+
 /* Computes the block: rows × outputs, row-major; the block is then empty again. Valid until the
  * next call. Of a plug-in it can fail, and `labels` are those of the rows, or NULL: then losses are
  * not wanted. */

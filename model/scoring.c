@@ -201,7 +201,7 @@ static int score_row(struct scorer *scorer, const struct source_rows *rows,
 
 /* The labels of the block's rows, for a plug-in whose losses are wanted; else NULL. */
 static const double *find_labels(struct scorer *scorer, const struct source_rows *rows) {
-    if (!scorer->figures || !scorer->model->layout.plugin)
+    if (!scorer->figures || !margins_take_labels(scorer->margins))
         return NULL;
     for (uint32_t i = 0; i < scorer->rows; i++) {
         uint32_t row = scorer->row[i].number;

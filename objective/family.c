@@ -17,6 +17,10 @@ const struct family *family_of(const struct objective_shape *shape) {
                                    : &family_linear;
 }
 
+const struct plugin_source *objective_source(const struct objective_shape *shape) {
+    return shape->plugin ? &shape->plugin->source : NULL;
+}
+
 /* ---- layout ---- */
 
 struct layout objective_layout(const struct objective_shape *shape) {
@@ -49,10 +53,10 @@ double objective_unit(const struct objective *objective, const struct label_summ
     return sound ? ldexp(1, exponent - 1) : 1;
 }
 
-double objective_loss_unit(const struct objective *objective, const struct network *network) {
+double objective_loss_unit(const struct objective_shape *shape) {
     double unit = 1;
-    for (unsigned i = 0; i < objective->unit_power; i++)
-        unit *= network_unit(network);
+    for (unsigned i = 0; i < objective_of(shape->kind)->unit_power; i++)
+        unit *= objective_output_unit(shape);
     return unit;
 }
 
@@ -79,7 +83,7 @@ double objective_bound(const struct objective_shape *shape, double label_max_abs
     const struct objective *objective = objective_of(shape->kind);
     double bound =
         objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
-    return bound * network_unit(&shape->network) * sharing(shape);
+    return bound * objective_output_unit(shape) * sharing(shape);
 }
 
 bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {

@@ -7,12 +7,13 @@
  * All that differs between them is a member of struct family or of a table that goes with it. No
  * other code asks which family a model is of. To add one, write
  *
- *   objective/NAME.c         its struct family, and how a processor computes its chunks (struct
- *                            family_compute of objective/parts.h); family_of() tells it by the
- * shape objective/device_NAME.c  its struct device_family (objective/device_pass.h), if devices
- * compute it, too model/NAME.c             its struct model_family (model/family.h): how models are
- * stored, read and exported, and how a run starts from one coordinator/job/NAME.c   its struct
- * job_family (coordinator/job/family.h): what its keys mean, and what a job may say
+ *   objective/NAME.c          its struct family, and how a processor computes its chunks
+ *
+ *   objective/device_NAME.c   its struct device_family, if devices compute it, too
+ *
+ * A file of model/ knows how models of the family are stored and read, and how a run starts from
+ * one; coordinator/job/family.c has its struct job_family: what its keys mean, and what a job may
+ * say. family_of() tells the family by the shape.
  *
  * A family knows no data and no files, and what is here calls no kernel: objective_block() of
  * objective/objective.h computes. */

@@ -309,8 +309,7 @@ static void find_derivatives(struct kronecker_sample *sample) {
            *work = memory_new(margins, sizeof *work);
     const struct objective *objective = objective_of(sample->shape.kind);
     double unit = network_unit(&sample->shape.network);
-    double scale = unit / objective_loss_unit(
-                              objective, &sample->shape.network); /* as if labels were of size 1 */
+    double scale = unit / objective_loss_unit(&sample->shape); /* as if labels were of size 1 */
     for (size_t i = 0; i < margins; i++)
         last[i] = unit * sample->sums[sample->layers - 1][i];
     objective->losses(&sample->shape.loss, sample->rows, outputs, sample->label, last, loss, work);

@@ -247,7 +247,15 @@ static inline double network_unit(const struct network *network) {
 /* The unit for labels such as these; and what losses are in then, which l2 and tolerances that are
  * meant for labels of deviation 1 must be multiplied by. 1 for losses whose labels have no unit. */
 double objective_unit(const struct objective *objective, const struct label_summary *labels);
-double objective_loss_unit(const struct objective *objective, const struct network *network);
+double objective_loss_unit(const struct objective_shape *shape);
+
+/* What the outputs are multiplied by while the model is trained: 1, but of networks. */
+static inline double objective_output_unit(const struct objective_shape *shape) {
+    return network_unit(&shape->network);
+}
+
+/* What computes in place of a loss, for the process that shall run it; NULL: nothing does. */
+const struct plugin_source *objective_source(const struct objective_shape *shape);
 
 /* Sets what the loss and the family leave to the data: parameters of the loss, the start of the
  * intercept, and the unit of a network's outputs. */

@@ -154,10 +154,12 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
                     .unit = setup->unit},
     };
     objective_read_layout(shape, &setup->layout);
-    bool second = objective_of(shape->kind)->second && !shape->network.layers;
+    const struct family *family = family_of(shape);
+    bool second = objective_of(shape->kind)->second && family->second;
     if (setup->precondition != PRECONDITION_NONE && !second)
-        return error_set(ERROR_INTERNAL, "the objective `%s`%s has no second derivatives",
-                         setup->objective, shape->network.layers ? " of a network" : "");
+        return error_set(ERROR_INTERNAL, "the objective `%s`%s%s has no second derivatives",
+                         setup->objective, family->second ? "" : " of a ",
+                         family->second ? "" : family->name);
     return 0;
 }
 
@@ -176,8 +178,8 @@ static void keep_copy(struct rim *rim, const char *folder) {
 #define DEVICE_PAYS UINT64_C(10000000)
 
 static bool pays(const struct set_info *info, const struct objective_shape *shape) {
-    uint64_t outputs = shape->network.layers ? shape->network.units[0] : shape->outputs;
-    return info->values >= DEVICE_PAYS / (outputs ? outputs : 1);
+    uint64_t width = family_of(shape)->width(shape);
+    return info->values >= DEVICE_PAYS / (width ? width : 1);
 }
 
 struct start {

@@ -106,7 +106,7 @@ FORBIDDEN_CALLS = {
                               'objective_parameters', 'objective_bound', 'objective_device_cannot', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',
-                              'network_unit',
+                              'objective_output_unit', 'objective_source', 'network_unit',
                               'activation_name', 'activation_from_name', 'precision_name',
                               'precision_from_name'},
 }
@@ -116,12 +116,29 @@ ONE_PLACE = {
     r'_SC_NPROCESSORS_\w+|sched_getaffinity|get_nprocs': 'base/resources.c',
 }
 
+# Code that asks which family a model is of (objective/family.h), the files of the families, and
+# others that may ask.
+ASKS_FAMILY = re.compile(r'network(?:\.|->)layers|(?:shape|layout|job|model|old|after|before)(?:\.|->)plugin\b'
+                         r'|model->network|network\.count')
+OF_FAMILIES = re.compile(r'objective/(family|linear|plugin|kronecker)\.c|objective/(device_)?network\w*\.[ch]'
+                         r'|model/family\.[ch]|coordinator/job/family\.[ch]|plugin/.*|tests/.*|bench/.*')
+MAY_ASK_FAMILY = {
+    'coordinator/run/preview.c': 'checks the gradient of a plug-in before a run',
+    'coordinator/run/shape.c': 'asks a plug-in for its tensors, once the data is known',
+    'replica/main.c': 'starts the plug-in that the coordinator names',
+    # How models are stored, which has no table of families yet.
+    'model/description.c': 'writes', 'model/export.c': 'refuses', 'model/margins.c': 'computes',
+    'model/model.h': 'counts', 'model/readback.c': 'compares', 'model/reader.c': 'reads',
+    'model/start.c': 'starts', 'model/tensors.c': 'places', 'model/writer.c': 'writes',
+}
+
 # Failpoints that may stand at several places, because several code paths do the same thing. For any
 # other failpoint, two places would count one visit twice.
 ON_SEVERAL_PATHS = {'file_fsync', 'store_commit_full', 'store_committed_full', 'score'}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 DECLARED = re.compile(r'^[a-z][\w\s\*]*?\b(\w+)\(', re.MULTILINE)
 
 
@@ -190,6 +207,21 @@ def strange_calls(path, text):
         return []
     return [f'{path} has {found[0]}, which is for {place}' for words, place in ONE_PLACE.items()
             if path != place and (found := re.search(words, COMMENT.sub('', text)))]
+
+
+def asks_family(path, text):
+    """Questions after the family of a model that are not a row of its table."""
+    if OF_FAMILIES.fullmatch(path) or path in MAY_ASK_FAMILY:
+        return []
+    code = STRING.sub('""', COMMENT.sub('', text))
+    return [f'{path} has {found}' for found in sorted(set(ASKS_FAMILY.findall(code)))]
+
+
+def needless_leave(files):
+    """Files that may ask after the family and do not."""
+    texts = dict(files)
+    return [f'{path} may ask after the family and does not' for path in MAY_ASK_FAMILY
+            if not ASKS_FAMILY.search(STRING.sub('""', COMMENT.sub('', texts.get(path, ''))))]
 
 
 def repeated_failpoints(files):
@@ -288,6 +320,9 @@ def planted(names):
             vector_calls('coordinator/a.c', 'x = vector_dot(n, a, b);\n', names),
         'a failpoint that is passed twice': repeated_failpoints(
             [('shard/a.c', 'failpoint(FAILPOINT_b);'), ('shard/c.c', 'failpoint(FAILPOINT_b);')]),
+        'a question after the family': asks_family('replica/a.c', 'if (shape->network.layers) f(shape->plugin);'),
+        'a leave to ask after the family that nobody needs':
+            needless_leave([(path, '/* shape->plugin */ "network.layers"') for path in MAY_ASK_FAMILY]),
         'a count of CPUs': strange_calls('replica/a.c', 'sysconf(_SC_NPROCESSORS_ONLN)'),
         'an objective in the coordinator':
             vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
@@ -311,6 +346,7 @@ def main():
         ('each library is used in its one place', over(strange_libraries)),
         ('no files of the product go in a circle', circles(files)),
         ('calls that belong to one file stand in no other', over(strange_calls)),
+        ('no code asks which family a model is of', over(asks_family) + needless_leave(files)),
         ('a failpoint stands at one place', repeated_failpoints(files)),
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('the architecture has the table that --table prints', untold()),

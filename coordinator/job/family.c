@@ -169,6 +169,11 @@ struct plugin_source job_plugin_source(const struct job *job) {
                                   .seconds = plugin->seconds};
 }
 
+void job_release_plugin(struct job *job) {
+    free(job->plugin.path);
+    free(job->plugin.program);
+}
+
 /* Asks the library what it is, in a process of its own, and makes that the job's objective.
  * ERROR_CONFIG or ERROR_PLUGIN names the job file. */
 static int complete_plugin(struct job *job) {

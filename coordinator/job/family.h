@@ -49,5 +49,6 @@ struct objective_shape job_shape(const struct job *job);
 
 /* How the library of a plug-in is asked; the texts are the job's. */
 struct plugin_source job_plugin_source(const struct job *job);
+void job_release_plugin(struct job *job); /* frees them */
 
 #endif

@@ -172,8 +172,7 @@ void job_free(struct job *job) {
     free(job->file);
     free(job->folder);
     free(job->given);
-    free(job->plugin.path);
-    free(job->plugin.program);
+    job_release_plugin(job);
     free(job);
 }
 

@@ -155,12 +155,12 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
-    const struct objective_plugin *own = c->settings.shape.plugin;
+    const struct plugin_source *source = objective_source(&c->settings.shape);
     struct bytes layout, plugin;
     bytes_init(&layout);
     bytes_init(&plugin);
-    if (own)
-        plugin_source_encode(&own->source, &plugin);
+    if (source)
+        plugin_source_encode(source, &plugin);
     layout_encode(&c->settings.layout, &layout);
     struct message message = {.type = MESSAGE_REPLICA_SETUP};
     message.replica_setup = (struct message_replica_setup){

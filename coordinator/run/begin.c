@@ -11,6 +11,7 @@
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
 #include "numeric/setup.h"
+#include "objective/family.h"
 
 static int new_uuid(char uuid[37]) {
     char *text;
@@ -48,10 +49,11 @@ static int work_on_start(void *context) {
         run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
     struct coordinates_walk walk = {0};
     const struct start_options options = {
-        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only && !run->shape.plugin,
+        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only &&
+                 !family_of(&run->shape)->own_tensors,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
         .form = scaling_form(&run->scaling, run->shape.network.unit),
-        .unit = network_unit(&run->shape.network),
+        .unit = objective_output_unit(&run->shape),
         .walk = run->scaling.columns ? &walk : NULL,
     };
     if (run->scaling.columns)

@@ -181,7 +181,7 @@ static int write_slice(struct recorder *recorder, uint64_t first, uint64_t count
  * here. */
 static int leave_columns(struct recorder *recorder, const struct coordinator_settings *settings,
                          uint64_t first, uint64_t count, const double *values) {
-    double unit = network_unit(&settings->shape.network);
+    double unit = objective_output_unit(&settings->shape);
     if (!recorder->walk.columns && unit == 1)
         return write_slice(recorder, first, count, values);
     double *left = memory_new(count, sizeof *left);

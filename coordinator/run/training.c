@@ -205,7 +205,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
 
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
-    double unit = objective_loss_unit(objective_of(run->shape.kind), &run->shape.network);
+    double unit = objective_loss_unit(&run->shape);
     double l2 = unit * job->l2.value;
     name_run(run);
     struct coordinator_settings settings = {
