@@ -1,9 +1,11 @@
 /* sim: runs seeds of the simulated world and says which fail, and shows that it finds every mutant.
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -56,7 +58,18 @@ static bool find_expected(void) {
     return good;
 }
 
+/* A broken invariant ends the process; then this says where. */
+static uint64_t seed_now;
+
+static void tell_seed(int signal) {
+    char text[64];
+    int length = snprintf(text, sizeof text, "# seed %" PRIu64 " broke an invariant\n", seed_now);
+    (void)!write(STDERR_FILENO, text, (size_t)length);
+    (void)signal;
+}
+
 static bool take_job(uint64_t seed) {
+    seed_now = seed;
     uint64_t number = seed / SEEDS_A_JOB;
     if (job_number == number + 1)
         return true;
@@ -264,6 +277,7 @@ static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
                             "       sim --mutants FIRST-LAST\n";
 
 int main(int argc, char **argv) {
+    signal(SIGABRT, tell_seed);
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     uint64_t failed = 0, count = 0, first, last;
     enum say say = SAY_FAILURE;
