@@ -13,6 +13,7 @@
 
 void downpour_init(struct downpour *d, const struct downpour_settings *settings,
                    const struct optimizer_settings *penalties, const struct optimizer_data *data) {
+    assert(!settings->epochs || (data->chunks > 0 && data->block_rows > 0));
     *d = (struct downpour){.settings = *settings,
                            .data = *data,
                            .l1 = penalties->l1,
@@ -21,6 +22,7 @@ void downpour_init(struct downpour *d, const struct downpour_settings *settings,
                            .stage = settings->epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_OVER,
                            .holdout = {NAN, NAN},
                            .best = {INFINITY, NAN}};
+    assert(downpour_runs(d) == (settings->epochs > 0));
 }
 
 bool downpour_runs(const struct downpour *d) {
@@ -43,15 +45,18 @@ static uint32_t chunks_of_minibatch(const struct downpour *d, uint64_t epoch) {
     const struct downpour_settings *s = &d->settings;
     uint64_t rows = (uint64_t)s->batch * s->multiples[item_of(epoch, s->multiple_count)];
     uint64_t chunks = rows / d->data.block_rows;
+    assert(d->data.chunks > 0);
     return chunks < 1 ? 1 : chunks < d->data.chunks ? (uint32_t)chunks : d->data.chunks;
 }
 
 uint32_t downpour_minibatches(const struct downpour *d, uint64_t epoch) {
     uint32_t each = chunks_of_minibatch(d, epoch);
+    assert(each > 0 && each <= d->data.chunks);
     return (uint32_t)(((uint64_t)d->data.chunks + each - 1) / each);
 }
 
 static void add_part(struct evaluation_parts *parts, uint32_t first, uint32_t count) {
+    assert(parts->count < EVALUATION_PARTS_MAX);
     if (count)
         parts->items[parts->count++] = (struct evaluation_part){EVALUATION_GRADIENT, first, count};
 }
@@ -88,6 +93,7 @@ uint64_t downpour_rows(const struct downpour *d, const struct evaluation_parts *
 /* The weight that rows have on average. A minibatch of heavy rows makes a long step, as it should:
  * so the mean over all minibatches is the gradient. */
 static double weight_of(const struct downpour *d, uint64_t rows) {
+    assert(rows > 0 && d->data.rows > 0);
     return d->data.weight_sum * (double)rows / (double)d->data.rows;
 }
 
@@ -118,6 +124,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
     d->rows = (d->minibatch ? d->rows : 0) + rows;
     d->loss_sum = (d->minibatch ? d->loss_sum : 0) + loss_sum;
     d->done++;
+    assert(d->minibatch < d->done);
     if (++d->minibatch < downpour_minibatches(d, d->epoch))
         return;
     d->minibatch = 0;
@@ -129,6 +136,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
 }
 
 static bool patience_is_over(const struct downpour *d) {
+    assert(d->best_epoch <= d->epoch);
     return d->patience && d->best_epoch && d->epoch - d->best_epoch >= d->patience;
 }
 
@@ -164,6 +172,7 @@ void downpour_finish(struct downpour *d, struct bytes *program) {
     swap_with_best(program);
     d->at_best = true;
     program_return(program);
+    assert(d->at_best && d->best_epoch <= d->epoch);
 }
 
 /* Bugs that the simulator must find. */
@@ -238,6 +247,7 @@ static void report_epoch(const struct downpour *d, struct optimizer_request *req
 /* ---- the row ---- */
 
 static void hand_over(struct downpour *d, enum reason closes, struct optimizer_request *request) {
+    assert(closes < REASONS && (closes || d->stage == DOWNPOUR_ENDED));
     d->closing = closes != REASON_NONE;
     if (!d->closing)
         d->stage = DOWNPOUR_OVER;
@@ -246,6 +256,7 @@ static void hand_over(struct downpour *d, enum reason closes, struct optimizer_r
 }
 
 static void end(struct downpour *d, struct optimizer_request *request) {
+    assert(d->stage == DOWNPOUR_ENDED && !d->closing);
     bool early = downpour_stopped_early(d);
     downpour_finish(d, request->program);
     if (d->settings.alone) {
@@ -277,6 +288,7 @@ static void go_on(struct downpour *d, struct optimizer_request *request) {
 
 static void downpour_begin(void *row, struct optimizer_request *request) {
     struct downpour *d = row;
+    assert(d->stage != DOWNPOUR_OVER);
     downpour_take_up(d, request->program);
     bool measures = d->stage == DOWNPOUR_HOLDOUT;
     time_epoch(d, measures ? downpour_minibatches(d, d->epoch - 1) : d->minibatch, request->now_ns);
@@ -286,6 +298,7 @@ static void downpour_begin(void *row, struct optimizer_request *request) {
 /* If a bound was exceeded, the same minibatch is evaluated again under bounds that hold. */
 static void minibatch_evaluated(struct downpour *d, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
+    assert(d->stage == DOWNPOUR_MINIBATCH && found->parts->count > 0);
     double loss = 0;
     for (uint32_t i = 0; i < found->parts->count; i++)
         loss += found_total(found, i, 0);
@@ -316,6 +329,7 @@ static void minibatch_evaluated(struct downpour *d, const struct evaluation_foun
 static void downpour_evaluated(void *row, const struct evaluation_found *found,
                                struct optimizer_request *request) {
     struct downpour *d = row;
+    assert(downpour_runs(d));
     if (d->stage == DOWNPOUR_MINIBATCH) {
         minibatch_evaluated(d, found, request);
         return;
@@ -345,6 +359,7 @@ static void downpour_scalars(void *row, const double *scalars, struct optimizer_
 static enum optimizer_end downpour_end(void *row, enum reason reason,
                                        struct optimizer_request *request) {
     struct downpour *d = row;
+    assert(reason != REASON_NONE && d->stage != DOWNPOUR_OVER);
     if (reason == REASON_CANCELLED) {
         request->want = OPTIMIZER_FINISH;
         request->closes = reason;
@@ -359,6 +374,7 @@ static enum optimizer_end downpour_end(void *row, enum reason reason,
 
 static void downpour_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint) {
     const struct downpour *d = row;
+    assert(d->stage != DOWNPOUR_OVER && d->best_epoch <= d->epoch);
     checkpoint->best = d->best_epoch > 0;
     checkpoint->sums = true;
 }

@@ -18,6 +18,7 @@
 #define LOSS_NOISE_SINGLE 1e-7
 
 static void fire(struct lbfgs *o, enum safeguard safeguard) {
+    assert(safeguard < SAFEGUARDS);
     o->safeguards[safeguard]++;
     o->fired |= 1u << safeguard;
 }
@@ -32,12 +33,14 @@ static enum optimizer_want finish(struct lbfgs *o, enum reason reason, struct by
 }
 
 static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
+    assert(o->search.step >= 0);
     programs_trial(o, program);
     o->evaluations++;
     return OPTIMIZER_EVALUATE;
 }
 
 static enum optimizer_want search_along(struct lbfgs *o, double first_step, struct bytes *program) {
+    assert(o->started && first_step > 0);
     double noise = (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
     linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
     return evaluate(o, program);
@@ -56,12 +59,14 @@ static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *progra
 
 /* The pair is formed as the difference to d, which is zero here. */
 void lbfgs_load(struct lbfgs *o, struct bytes *program) {
+    assert(!o->started && o->history.pairs <= o->history.memory);
     programs_zero(program, REGISTER_D);
     programs_pair(o, program, REGISTER_D, REGISTER_D);
 }
 
 void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
     struct pairs_products products[SLOTS_MAX];
+    assert(!o->started && number < SERIAL_GIVEN);
     memcpy(products, scalars, (o->history.pairs + 1) * sizeof products[0]);
     double curvature = products[o->history.pairs].sy;
     bool keep = curvature > 0 && curvature / products[o->history.pairs].yy > 0;
@@ -70,6 +75,7 @@ void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
 }
 
 static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
+    assert(!o->started && !o->accepted);
     programs_zero(program, REGISTER_D);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
@@ -110,6 +116,7 @@ static enum optimizer_want refresh(struct lbfgs *o, struct bytes *program) {
 }
 
 static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
+    assert(o->refreshing && !o->accepted);
     program_add(program, &(struct operation){.code = OPERATION_FACTOR,
                                              .alpha = o->settings.l2,
                                              .serial = o->preconditioner.refreshes + 1});
@@ -135,6 +142,7 @@ static void take_factor(struct lbfgs *o, double added) {
         o->history.preconditioned = o->preconditioner.in_force;
     else
         pairs_reset(&o->history, o->preconditioner.in_force);
+    assert(!o->refreshing && o->preconditioner.refreshes <= o->preconditioner.evaluations);
 }
 
 /* ---- decisions ---- */
@@ -189,6 +197,7 @@ static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answ
 
 /* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
 static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
+    assert(m->products && o->history.pairs <= o->history.memory);
     const struct pairs_products *candidate = &m->products[o->history.pairs];
     if (!o->started)
         return false;
@@ -198,6 +207,7 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
 }
 
 static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && !o->refreshing);
     if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
         return search_steepest(o, program);
     return measure_direction(o, program);
@@ -230,6 +240,7 @@ static void judge_on_holdout(struct lbfgs *o) {
                                            .norms = o->norms};
     else
         o->leaves_best = o->best.step + 1 == o->step;
+    assert(o->best.step <= o->step && (o->best.step == o->step || !first));
 }
 
 static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
@@ -252,6 +263,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     }
     o->started = true;
     o->accepted = true;
+    assert(o->search.trials <= LINESEARCH_TRIALS_MAX + 1);
     o->loss = m->loss;
     o->gradient_square = m->square;
     o->gradient_max = m->max;
@@ -266,6 +278,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
 
 /* Asks the line search. The starting point belongs to no search: it has only to be finite. */
 static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured *m) {
+    assert(!o->refreshing && !o->accepted);
     bool finite = isfinite(m->loss) && isfinite(m->slope);
     o->trial_loss = m->loss;
     o->trial_slope = m->slope;
@@ -291,6 +304,7 @@ static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured
 
 static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
                                               struct bytes *program) {
+    assert(o->started && !o->accepted && !o->steepest);
     if (!(slope < 0) || !isfinite(slope))
         return retry(o, SAFEGUARD_HISTORY_RESET, program);
     o->slope = slope;
@@ -326,6 +340,7 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
 /* The evaluation that just ended, made for this step with this step length. */
 static void report_evaluation(struct optimizer_report *report, const struct lbfgs *before,
                               const char *outcome, double loss, double slope) {
+    assert(!report->evaluation.outcome);
     report->evaluation.outcome = outcome;
     report->evaluation.step = before->step + before->started;
     report->evaluation.step_length = before->search.step;
@@ -335,6 +350,7 @@ static void report_evaluation(struct optimizer_report *report, const struct lbfg
 
 /* The step that was just accepted, and the safeguards that fired for it. */
 static void report_step(struct optimizer_report *report, struct lbfgs *o) {
+    assert(o->started && !report->step.made);
     report->step.made = true;
     report->step.safeguards = o->fired;
     report->step.step = o->step;
@@ -366,6 +382,7 @@ static void report_factor(struct optimizer_request *request, const struct lbfgs 
 /* A restored x and g are in their registers, the pairs in their slots. Nothing else is. A limit
  * that was raised since does not end the run any more. */
 static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && o->history.pairs <= o->history.memory);
     o->accepted = o->leaves_best = false;
     o->refreshing = false;
     o->unconditioned = true;
@@ -379,6 +396,7 @@ static void lbfgs_begin(void *row, struct optimizer_request *request) {
     struct lbfgs *o = row;
     enum optimizer_want want =
         o->started ? resume(o, request->program) : start(o, request->program);
+    assert(o->history.memory == o->settings.memory);
     leave_request(o, want, request);
 }
 
@@ -389,6 +407,7 @@ enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS };
 static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
     double score = found_total(found, PART_TRAINING, TOTAL_SCORE);
+    assert(o->started && o->refreshing);
     o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
                                         .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
                                         .score = found->exceeded ? NAN : score};
@@ -401,6 +420,7 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
 /* Of an evaluation without sums the loss alone may show that the trial is not the step: it is a
  * lower bound of F, as penalties only add to it. Else the evaluation is made again. */
 static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
+    assert(!o->refreshing && isfinite(mean_loss));
     if (o->started && linesearch_refuses(&o->search, mean_loss)) {
         report_evaluation(&request->report, o, "rejected", NAN, NAN);
         enum linesearch_answer answer = o->settings.l1 > 0
@@ -422,6 +442,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
         return;
     }
     double loss = found_total(found, PART_TRAINING, 0) / o->data.weight_sum;
+    assert(o->data.weight_sum > 0);
     if (found->exceeded && found->can_hold && isfinite(loss)) {
         exceeded_trial(o, loss, request);
         return;

@@ -16,6 +16,7 @@ void programs_zero(struct bytes *program, uint8_t a) {
 }
 
 void programs_acceptance(struct lbfgs *o, struct bytes *program) {
+    assert(o->accepted || !o->leaves_best);
     if (!o->accepted)
         return;
     add(program, OPERATION_SWAP, REGISTER_X, REGISTER_T);
@@ -29,6 +30,7 @@ void programs_acceptance(struct lbfgs *o, struct bytes *program) {
 
 /* a = P·b. */
 static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t b) {
+    assert(a != b && o->preconditioner.refreshes > 0);
     program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
                                              .a = a,
                                              .b = b,
@@ -38,6 +40,7 @@ static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uin
 /* a = q(x, g). */
 static void add_pseudo_gradient(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t x,
                                 uint8_t g) {
+    assert(a != x && a != g && o->settings.l1 > 0);
     program_add(
         program,
         &(struct operation){
@@ -51,6 +54,7 @@ static void add_of_x(struct bytes *program, enum operation_code code, uint8_t a)
 
 /* The starting point has no orthant: the first trial is that point. */
 void programs_trial(const struct lbfgs *o, struct bytes *program) {
+    assert(o->search.step >= 0 && !o->accepted);
     program_add(program, &(struct operation){.code = OPERATION_ADD,
                                              .a = REGISTER_T,
                                              .b = REGISTER_X,
@@ -61,6 +65,7 @@ void programs_trial(const struct lbfgs *o, struct bytes *program) {
 }
 
 void programs_gradient(const struct lbfgs *o, struct bytes *program) {
+    assert(!o->accepted);
     if (o->settings.l1 > 0)
         add_pseudo_gradient(o, program, REGISTER_T, REGISTER_X, REGISTER_G);
     else
@@ -116,6 +121,7 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
 }
 
 void programs_slope(const struct lbfgs *o, struct bytes *program) {
+    assert(o->started && !o->steepest);
     add(program, OPERATION_DOT, o->settings.l1 > 0 ? REGISTER_QG : REGISTER_G, REGISTER_D);
 }
 
@@ -145,6 +151,7 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
                                   .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
                                   .slot = o->history.candidate,
                                   .count = o->history.pairs + 1};
+    assert(operation.count <= SLOTS_MAX);
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     operation.slots[o->history.pairs] = o->history.candidate;
     program_add(program, &operation);
@@ -170,6 +177,7 @@ enum {
 
 /* Where the squares of the tensors begin. */
 static unsigned tensors_at(const struct lbfgs *o) {
+    assert(o->settings.tensors <= TENSORS_MAX);
     if (o->settings.l1 <= 0)
         return MEASURED_NORM + 1;
     return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
@@ -186,6 +194,7 @@ static bool wants_products(const struct lbfgs *o) {
 }
 
 static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
+    assert(o->settings.l1 > 0);
     program_add(program, &(struct operation){.code = OPERATION_DESCENT,
                                              .a = REGISTER_T,
                                              .b = REGISTER_X,
@@ -239,6 +248,7 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
 }
 
 static double gap_bound(const struct lbfgs *o, const double *scalars) {
+    assert(o->settings.l1 > 0);
     if (!o->settings.bounds_gap)
         return NAN;
     double square = scalars[MEASURED_NORM], l1 = o->settings.l1, l2 = o->settings.l2;

@@ -12,6 +12,7 @@ const char *safeguard_text(enum safeguard safeguard) {
         SAFEGUARD_TABLE(X)
 #undef X
     };
+    assert((unsigned)safeguard < SAFEGUARDS);
     return texts[safeguard];
 }
 
@@ -27,6 +28,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
 /* ---- the answer ---- */
 
 struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
+    assert(o->best.step <= o->step);
     if (o->settings.patience && o->started)
         return o->best;
     return (struct optimizer_point){.step = o->step,
@@ -64,6 +66,7 @@ void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint) 
     const struct lbfgs *o = row;
     const struct pairs *history = &o->history;
     bool factor = history->preconditioned && !o->refreshing;
+    assert(history->pairs <= history->memory);
     checkpoint->best = keeps_best(o);
     checkpoint->sums = o->scaled && !mutant(DIAGONAL_LEFT_OUT);
     checkpoint->factor = factor ? o->preconditioner.refreshes : 0;
@@ -76,6 +79,7 @@ void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint) 
 
 /* They are of all tensors, or of none. */
 static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uint32_t tensors) {
+    assert(tensors <= TENSORS_MAX);
     serialize_u64(codec, &norms->count);
     serialize_fails_if(codec, norms->count && norms->count != tensors);
     for (uint64_t i = 0; i < norms->count && !codec->in.failed; i++) {

@@ -34,6 +34,7 @@ void linesearch_begin(struct linesearch *search, double value, double slope, dou
         .unscaled = unscaled,
         .decreasing = true,
     };
+    assert(search->best.step < search->step && search->step < search->upper);
 }
 
 /* The minimiser of the cubic that has the values and slopes of a and b, as a fraction of the way
@@ -55,6 +56,7 @@ static double cubic_fraction(const struct linesearch_point *a, const struct line
  * it is next to `best` the cubic is lost in rounding, and the quadratic is not. */
 static double step_for_higher_value(const struct linesearch_point *best,
                                     const struct linesearch_point *trial) {
+    assert(trial->value > best->value);
     double length = trial->step - best->step;
     double fraction = cubic_fraction(best, trial, false);
     double cubic = best->step + fraction * length;
@@ -72,6 +74,7 @@ static double step_for_higher_value(const struct linesearch_point *best,
  * tell nothing but that the minimiser is far. */
 static double step_for_unscaled(const struct linesearch *search,
                                 const struct linesearch_point *trial) {
+    assert(search->unscaled && !search->bracketed);
     double flattened = 1 - trial->slope / search->best.slope;
     double length = trial->step - search->best.step;
     double most = UNSCALED_MOST * trial->step, secant = search->best.step + length / flattened;
@@ -90,6 +93,7 @@ static double step_for_flatter_slope(const struct linesearch *search,
     double length = best->step - trial->step;
     double fraction = cubic_fraction(trial, best, true);
     double cubic;
+    assert(fabs(trial->slope) < fabs(best->slope));
     if (fraction < 0 && isfinite(fraction))
         cubic = trial->step + fraction * length;
     else
@@ -107,6 +111,7 @@ static double step_for_flatter_slope(const struct linesearch *search,
 /* Case 4: a lower value and a slope that does not flatten. */
 static double step_for_steeper_slope(const struct linesearch *search,
                                      const struct linesearch_point *trial) {
+    assert(!(trial->value > search->best.value));
     if (search->bracketed) {
         double length = search->other.step - trial->step;
         return trial->step + cubic_fraction(trial, &search->other, false) * length;
@@ -117,6 +122,7 @@ static double step_for_steeper_slope(const struct linesearch *search,
 /* Updates the interval with the trial and answers with the next step (Moré and Thuente, section
  * 4). Values may be those of the auxiliary function psi. */
 static double interval_update(struct linesearch *search, const struct linesearch_point *trial) {
+    assert(trial->step >= 0 && search->best.step >= 0);
     double step;
     bool opposite = trial->slope * (search->best.slope / fabs(search->best.slope)) < 0;
     bool higher = trial->value > search->best.value;
@@ -160,6 +166,7 @@ static struct linesearch_point tilted(struct linesearch_point point, double slop
 static double next_step(struct linesearch *search, const struct linesearch_point *trial,
                         double enough) {
     double tilt = SUFFICIENT_DECREASE * search->slope0;
+    assert(search->slope0 <= 0);
     if (!search->decreasing || trial->value > search->best.value || trial->value <= enough)
         return interval_update(search, trial);
     struct linesearch_point turned = tilted(*trial, tilt);
@@ -196,6 +203,7 @@ static bool interval_exhausted(const struct linesearch *search, double step) {
 }
 
 static enum linesearch_answer give_up(struct linesearch *search, double trial_step) {
+    assert(search->trials > 0 && search->best.step >= 0);
     /* Whether the best trial is worth going back to when nothing better can be found. */
     if (!(search->best.step > 0 && !search->best.rounded &&
           search->best.value <=
@@ -268,6 +276,7 @@ bool linesearch_refuses(const struct linesearch *search, double bound) {
 /* The minimiser of the quadratic with value and slope of the best point and the value of the trial,
  * within limits. */
 enum linesearch_answer linesearch_refused(struct linesearch *search, double bound) {
+    assert(linesearch_refuses(search, bound));
     double fall = search->best.slope * (search->step - search->best.step);
     double share = -fall / (2 * (bound - search->best.value - fall));
     search->trials++;
@@ -291,6 +300,7 @@ static double share_left(double change, double expected) {
 
 enum linesearch_answer orthant_search_next(struct linesearch *search,
                                            const struct orthant_trial *trial) {
+    assert(search->trials < TRIALS_MAX);
     bool finite = isfinite(trial->loss) && isfinite(trial->falls) && isfinite(trial->ends);
     double change = trial->loss - search->value0;
     search->trials++;
@@ -305,6 +315,7 @@ enum linesearch_answer orthant_search_next(struct linesearch *search,
 }
 
 enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound) {
+    assert(bound > search->value0 && search->trials < TRIALS_MAX);
     if (++search->trials >= TRIALS_MAX)
         return LINESEARCH_FAIL;
     search->step *= share_left(bound - search->value0, search->slope0 * search->step);
@@ -316,6 +327,7 @@ bool orthant_keeps_pair(double sy, double step_square, double yy) {
 }
 
 double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap) {
+    assert(l1 > 0 && l2 >= 0);
     double penalty = l1 * gap->norm_1 + l2 / 2 * gap->square;
     double scale = gap->excess > l1 ? l1 / gap->excess : 1;
     double bound = l2 > 0 ? gap->wr + penalty + gap->excess / (2 * l2)

@@ -10,6 +10,7 @@ static unsigned row_in_force(const struct optimizer *o) {
 }
 
 static void *state_of(struct optimizer *o, unsigned row) {
+    assert(row < sizeof rows / sizeof rows[0]);
     return row == 0 ? (void *)&o->downpour : (void *)&o->lbfgs;
 }
 
@@ -37,6 +38,7 @@ static void settle(struct optimizer *o, struct optimizer_request *request) {
 
 /* L-BFGS may have measured, or ended, where Downpour was closing. */
 static void begin_row(struct optimizer *o, struct optimizer_request *request) {
+    assert(o->loaded == o->to_load);
     o->loading = false;
     if (o->downpour.stage == DOWNPOUR_OVER) {
         lbfgs_row.begin(&o->lbfgs, request);
@@ -50,6 +52,7 @@ static void begin_row(struct optimizer *o, struct optimizer_request *request) {
 }
 
 static void load_or_begin(struct optimizer *o, struct optimizer_request *request) {
+    assert(o->loaded <= o->to_load);
     if (o->loaded == o->to_load) {
         begin_row(o, request);
         return;
@@ -82,6 +85,7 @@ void optimizer_measured(struct optimizer *o, const double *scalars,
                         struct optimizer_request *request) {
     unsigned row = row_in_force(o);
     bool closing = o->downpour.closing;
+    assert(!o->loading || o->loaded < o->to_load);
     if (o->loading) {
         lbfgs_loaded(&o->lbfgs, scalars, o->loaded++);
         load_or_begin(o, request);
@@ -96,6 +100,7 @@ void optimizer_measured(struct optimizer *o, const double *scalars,
  * yet, but a run that is cancelled there may go on from it. */
 enum optimizer_end optimizer_end(struct optimizer *o, enum reason reason,
                                  struct optimizer_request *request) {
+    assert(reason != REASON_NONE && reason < REASONS);
     bool poured = !o->lbfgs.started && o->downpour.stage != DOWNPOUR_OVER;
     bool keeps_x = o->downpour.done && reason == REASON_CANCELLED;
     unsigned row = poured ? 0 : 1;
@@ -122,6 +127,7 @@ struct optimizer_checkpoint optimizer_checkpoint(const struct optimizer *o) {
         lbfgs_row.checkpoint(&o->lbfgs, &checkpoint);
     else
         downpour_row.checkpoint(&o->downpour, &checkpoint);
+    assert(checkpoint.pairs <= HISTORY_MAX);
     return checkpoint;
 }
 

@@ -19,6 +19,7 @@ void pairs_init(struct pairs *history, uint32_t memory) {
 }
 
 void pairs_reset(struct pairs *history, bool preconditioned) {
+    assert(history->memory >= 1 && history->memory <= HISTORY_MAX);
     history->pairs = 0;
     history->preconditioned = preconditioned;
     history->gamma = 1;
@@ -31,6 +32,7 @@ static void drop_oldest(struct pairs *history) {
 }
 
 static bool slot_in_use(const struct pairs *history, uint16_t slot) {
+    assert(history->pairs <= history->memory);
     for (uint32_t i = 0; i < history->pairs; i++)
         if (history->slot[i] == slot)
             return true;
@@ -45,6 +47,7 @@ static uint16_t free_slot(const struct pairs *history, uint16_t after) {
     do
         slot = (uint16_t)((slot + 1) % slots);
     while (slot_in_use(history, slot));
+    assert(slot < slots);
     return slot;
 }
 
@@ -89,6 +92,7 @@ static void scales(const struct pairs *history, double *scale) {
 static double *scaled_triangle(const struct pairs *history, const double *scale) {
     uint32_t n = history->pairs;
     double *r = memory_new((size_t)n * n, sizeof *r);
+    assert(n > 0 && n <= HISTORY_MAX);
     for (uint32_t j = 0; j < n; j++)
         for (uint32_t i = 0; i <= j; i++)
             r[i + (size_t)j * n] =
@@ -109,6 +113,7 @@ uint32_t pairs_condition(struct pairs *history) {
     for (uint32_t i = 0; i < dropped; i++)
         drop_oldest(history);
     free(r);
+    assert(history->pairs == n - dropped);
     return dropped;
 }
 

@@ -11,6 +11,7 @@
 #define FAILURES_MAX 3
 
 static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) {
+    assert(rows > 0 && s->rows > 0);
     return rows < s->rows ? rows : s->rows;
 }
 
@@ -21,11 +22,13 @@ double preconditioner_price(const struct preconditioner *p,
 
 /* Whether the sample was too small to be of help for so long. */
 static bool must_grow(const struct preconditioner *p, const struct preconditioner_settings *s) {
+    assert(p->sample > 0);
     return p->sample < s->rows && (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
 }
 
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
+    assert(p->refreshes <= p->evaluations);
     if (s->form == PRECONDITION_NONE || p->failures >= FAILURES_MAX)
         return false;
     if (!p->sample)
@@ -64,6 +67,7 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
 }
 
 void preconditioner_stepped(struct preconditioner *p, uint64_t passes) {
+    assert(passes > 0);
     p->steps++;
     p->passes += passes;
 }
@@ -75,6 +79,7 @@ static void begin_anew(struct preconditioner *p, const struct preconditioner_set
     p->sample = preconditioner_sample(p, s);
     p->loss = loss;
     p->steps = p->passes = 0;
+    assert(p->sample > 0 && p->evaluations > p->refreshes);
 }
 
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
@@ -85,6 +90,7 @@ void preconditioner_refreshed(struct preconditioner *p, const struct preconditio
     p->in_force = true;
     p->refreshes++;
     p->price_total += preconditioner_price(p, s);
+    assert(p->refreshes <= p->evaluations);
 }
 
 void preconditioner_failed(struct preconditioner *p) {

@@ -19,10 +19,12 @@ static const struct {
 };
 
 const char *reason_text(enum reason reason) {
+    assert((unsigned)reason < REASONS);
     return reasons[reason].text;
 }
 
 bool reason_can_resume(enum reason reason) {
+    assert((unsigned)reason < REASONS);
     return reasons[reason].resumes;
 }
 
@@ -31,14 +33,17 @@ bool reason_text_can_resume(const char *text) {
 }
 
 bool reason_has_model(enum reason reason) {
+    assert((unsigned)reason < REASONS);
     return reasons[reason].model;
 }
 
 bool reason_has_converged(enum reason reason) {
+    assert((unsigned)reason < REASONS);
     return reasons[reason].converged;
 }
 
 bool reason_claims_optimum(enum reason reason) {
+    assert((unsigned)reason < REASONS);
     return reasons[reason].optimum;
 }
 
@@ -62,6 +67,7 @@ double found_total(const struct evaluation_found *found, uint32_t part, uint32_t
 
 struct held found_held(const struct evaluation_found *found, uint32_t part,
                        const struct optimizer_data *data) {
+    assert(part < EVALUATION_PARTS_MAX);
     double weights = data->holdout_weight_sum;
     return (struct held){.loss = found_total(found, part, 0) / weights,
                          .accuracy = data->classes ? found_total(found, part, 1) / weights : NAN};
