@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "model/family.h"
 #include "model/score.h"
 #include "objective/objective.h"
 
@@ -43,35 +44,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
     return all;
 }
 
-json_t *model_network_json(const struct network *network) {
-    if (!network->layers)
-        return json_null();
-    json_t *layers = json_array();
-    for (uint32_t i = 0; i < network->layers; i++)
-        json_array_append_new(layers, json_integer((json_int_t)network->units[i]));
-    return json_pack("{s:o, s:s, s:s}", "layers", layers, "activation",
-                     activation_name(network->activation), "precision",
-                     precision_name(network->precision));
-}
-
-/* What the tensors of a plug-in do not say. */
-static json_t *plugin_json(const struct model_plugin *plugin) {
-    const struct plugin_source *source = &plugin->own.source;
-    const struct plugin_tensors *tensors = &plugin->own.tensors;
-    json_t *by_feature = json_array();
-    for (uint32_t i = 0; i < tensors->layout.count; i++)
-        if (tensors->by_feature >> i & 1)
-            json_array_append_new(by_feature, json_string(tensors->layout.tensor[i].name));
-    return json_pack("{s:o, s:o, s:s, s:o, s:f, s:o}", "name", text_to_json(plugin->name),
-                     "library", text_to_json(source->library), "sha256", source->sha256, "options",
-                     text_to_json(source->options), "seconds", source->seconds, "by_feature",
-                     by_feature);
-}
-
 static int format_version(const struct model_layout *layout) {
     if (layout->table)
         return MODEL_FORMAT_VERSION;
-    return layout->network.layers || layout->plugin ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;
+    return model_family(layout)->stores_vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;
 }
 
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
@@ -83,10 +59,8 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
     json_t *parameters = parameters_json(layout);
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);
-    if (layout->network.layers)
-        json_object_set_new(all, "network", model_network_json(&layout->network));
-    if (layout->plugin)
-        json_object_set_new(all, "plugin", plugin_json(layout->plugin));
+    if (model_family(layout)->describe)
+        model_family(layout)->describe(layout, all);
     if (layout->classes)
         json_object_set_new(all, "classes", class_names_json(layout));
     if (layout->separator)

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/number.h"
+#include "model/family.h"
 #include "objective/objective.h"
 
 const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
@@ -279,12 +280,12 @@ static void write_liblinear(const struct model *model, FILE *file) {
 /* What stands in all formats is what a feature adds to the margins, and in a network no feature
  * adds the same to all rows. */
 int export_check(const struct model *model, enum export_format format) {
-    if (model->network)
+    if (model->vector)
         return error_set(ERROR_DATA,
                          "%s: a %s has no weights that say by themselves what a feature adds, "
                          "so it cannot be exported: use `dml-coordinator predict`, or read its "
                          "model.safetensors as dml-tasks(7) shows under \"In Python\"",
-                         model->folder, model->layout.plugin ? "plug-in" : "network");
+                         model->folder, model_family(&model->layout)->family->name);
     return format == EXPORT_LIBLINEAR ? check_liblinear(model) : 0;
 }
 
@@ -431,7 +432,7 @@ static json_t *intercept_json(const struct model *model, uint32_t output) {
 
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
     const struct model_layout *layout = &model->layout;
-    if (model->network)
+    if (model->vector)
         return NULL;
     json_t *outputs = json_array();
     for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++)

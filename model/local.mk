@@ -3,6 +3,7 @@ libmodel_a_SOURCES = \
 	model/classes.c model/classes.h \
 	model/description.c model/description.h \
 	model/export.c model/export.h \
+	model/families.c model/family.h \
 	model/figures.c model/figures.h \
 	model/margins.c model/margins.h \
 	model/model.h \

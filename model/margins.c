@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/family.h"
 
 /* A block has few enough of them to stay in the cache. */
 #define MARGINS_MOST 65536
@@ -14,25 +15,11 @@ struct margins {
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
     double *values;                    /* most × outputs */
-    struct objective_shape shape;      /* of a network or a plug-in */
+    struct objective_shape shape;      /* of a model that is stored as its vector */
     struct objective_scratch *scratch; /* NULL: the model is linear */
     double losses[MARGINS_ROWS_MAX];
     bool has_losses;
 };
-
-/* Margins are found in double, whatever the network was trained in. */
-static struct objective_shape shape_of(const struct model_layout *layout) {
-    struct objective_shape shape = {.kind =
-                                        (enum objective_kind)objective_from_name(layout->objective),
-                                    .features = (uint32_t)layout->features,
-                                    .outputs = layout->outputs,
-                                    .intercept = true,
-                                    .loss = layout->loss,
-                                    .network = layout->network,
-                                    .plugin = layout->plugin ? &layout->plugin->own : NULL};
-    shape.network.precision = PRECISION_DOUBLE;
-    return shape;
-}
 
 struct margins *margins_new(const struct model *model) {
     struct margins *margins = memory_new(1, sizeof *margins);
@@ -40,8 +27,9 @@ struct margins *margins_new(const struct model *model) {
     margins->model = model;
     margins->most = rows > MARGINS_ROWS_MAX ? MARGINS_ROWS_MAX : rows ? rows : 1;
     margins->values = memory_new((size_t)margins->most * outputs, sizeof *margins->values);
-    if (model->network) {
-        margins->shape = shape_of(&model->layout);
+    if (model->vector) {
+        margins->shape = model_shape(&model->layout);
+        margins->shape.network.precision = PRECISION_DOUBLE; /* whatever it was trained in */
         margins->scratch = objective_scratch_new(&margins->shape);
     }
     return margins;
@@ -103,7 +91,7 @@ static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
     }
 }
 
-/* Of a network or a plug-in. */
+/* Of what is stored as its vector. */
 static int compute_by_objective(struct margins *margins, const double *labels) {
     for (uint32_t row = 0; row < margins->rows; row++)
         sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);
@@ -116,11 +104,11 @@ static int compute_by_objective(struct margins *margins, const double *labels) {
                               .value = margins->terms.value,
                               .label = labels};
     margins->has_losses = labels && margins_take_labels(margins);
-    int code = objective_margins(&margins->shape, &rows, margins->model->network, margins->scratch,
+    int code = objective_margins(&margins->shape, &rows, margins->model->vector, margins->scratch,
                                  margins->values);
     return code || !margins->has_losses
                ? code
-               : objective_losses(&margins->shape, &rows, margins->model->network, margins->scratch,
+               : objective_losses(&margins->shape, &rows, margins->model->vector, margins->scratch,
                                   margins->losses);
 }
 

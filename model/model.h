@@ -63,11 +63,7 @@ struct model_layout {
 };
 
 /* The weights of a feature. */
-static inline uint32_t model_rows(const struct model_layout *layout) {
-    if (layout->network.layers)
-        return layout->network.units[0];
-    return layout->shared ? 1 : layout->outputs;
-}
+uint32_t model_rows(const struct model_layout *layout);
 
 /* The run's parameter vector: its tensors, and how many elements it has. */
 struct layout model_tensors(const struct model_layout *layout);
@@ -130,15 +126,15 @@ int model_set_current(const char *models_folder, const char *name);
 /* ---- reading ---- */
 
 struct model {
-    struct model_layout layout; /* columns by rising original id: original_order is NULL */
-    const double *weight;       /* linear: model_rows()×F, row-major, mapped; a network: NULL */
-    const double *bias;         /* linear: K, mapped, or NULL; a network: NULL */
-    const double *network;      /* model_parameters() as model_tensors() has them, mapped, also of a
-                                   plug-in; linear: NULL */
-    json_t *details;            /* the whole of model.json; owns the layout's strings */
-    char *folder;               /* that its files are in; owned */
-    struct table *table;        /* the layout's; owned */
-    struct model_plugin *plugin; /* the layout's; owned */
+    struct model_layout layout;  /* columns by rising original id: original_order is NULL */
+    const double *weight;        /* linear: model_rows()×F, row-major, mapped; else NULL */
+    const double *bias;          /* linear: K, mapped, or NULL */
+    const double *vector;        /* model_parameters() as model_tensors() has them, mapped; linear:
+                                    NULL */
+    json_t *details;             /* the whole of model.json; owns the layout's strings */
+    char *folder;                /* that its files are in; owned */
+    struct table *table;         /* the layout's; owned */
+    struct model_plugin library; /* the layout's, if it has one */
     char *program;               /* that is asked for it; owned */
     char sha256[SHA256_TEXT];    /* of its parameters, as in model.json */
     const void *mapping;

@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "model/terms.h"
+#include "model/family.h"
 #include "model/margins.h"
+#include "model/terms.h"
 
 #define BY_FEATURE_MOST (UINT64_C(1) << 20) /* parameters of features that are noted, at most */
 #define OTHERS_MOST UINT64_C(4096)          /* of each other tensor */
@@ -48,9 +49,9 @@ static void list_features(struct readback *readback) {
     uint64_t count = sample->count ? sample->stored_start[sample->count] : 0;
     uint64_t *feature = memory_new(count, sizeof *feature);
     size_t differ = 0;
+    bool by_rank = model_family(layout)->family->own_tensors;
     for (uint64_t i = 0; i < count; i++)
-        feature[i] =
-            layout->plugin ? rank_from(layout, 0, sample->column_id[i]) : sample->column[i];
+        feature[i] = by_rank ? rank_from(layout, 0, sample->column_id[i]) : sample->column[i];
     qsort(feature, count, sizeof *feature, compare_ids);
     for (uint64_t i = 0; i < count; i++)
         if (!i || feature[i] != feature[i - 1])
@@ -87,7 +88,7 @@ struct readback *readback_new(const struct model_layout *layout, const struct sa
     readback->layout = layout;
     readback->sample = sample;
     readback->vector = model_tensors(layout);
-    readback->by_feature = layout->plugin ? layout->plugin->own.tensors.by_feature : 1;
+    readback->by_feature = model_by_feature(layout);
     list_features(readback);
     for (uint32_t tensor = 0; tensor < readback->vector.count; tensor++)
         note_tensor(readback, tensor);

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "model/description.h"
+#include "model/family.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
 
@@ -137,85 +137,6 @@ static int read_parameters(const char *path, struct model *model) {
     return 0;
 }
 
-/* The member is there if the tensors are those of a network, whose layers it has. */
-static bool is_network_of(const json_t *member, const struct network *network) {
-    const json_t *layers = json_object_get(member, "layers");
-    bool same = json_array_size(layers) == network->layers && !member == !network->layers;
-    for (uint32_t i = 0; i < network->layers && same; i++)
-        same = json_integer_value(json_array_get(layers, i)) == (json_int_t)network->units[i];
-    return same;
-}
-
-/* What the tensors do not say of a network. */
-static int read_network(const char *path, struct model *model) {
-    struct network *network = &model->layout.network;
-    const json_t *member = json_object_get(model->details, "network");
-    const char *activation = json_string_value(json_object_get(member, "activation"));
-    const char *precision = json_string_value(json_object_get(member, "precision"));
-    int kind = activation ? activation_from_name(activation) : -1;
-    int type = precision ? precision_from_name(precision) : -1;
-    if (!is_network_of(member, network))
-        return error_set(ERROR_DATA, "%s: `network` does not have the layers of the tensors", path);
-    if (network->layers && (kind < 0 || type < 0))
-        return error_set(ERROR_DATA,
-                         "%s: this program does not know the %s `%s`; use the program that wrote "
-                         "it",
-                         path, kind < 0 ? "activation" : "precision",
-                         kind < 0    ? activation ? activation : ""
-                         : precision ? precision
-                                     : "");
-    if (network->layers) {
-        network->activation = (enum activation)kind;
-        network->precision = (enum precision)type;
-    }
-    return 0;
-}
-
-static const char *text_of(const json_t *object, const char *member) {
-    return json_string_value(json_object_get(object, member));
-}
-
-static bool has_tensor(const json_t *names, const char *name) {
-    for (size_t i = 0; i < json_array_size(names); i++) {
-        const char *text = json_string_value(json_array_get(names, i));
-        if (text && strcmp(text, name) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* What the tensors do not say of a plug-in. */
-static int read_plugin(const char *path, struct model *model) {
-    const json_t *member = json_object_get(model->details, "plugin");
-    if (!model->plugin)
-        return 0;
-    struct plugin_source *source = &model->plugin->own.source;
-    struct plugin_tensors *tensors = &model->plugin->own.tensors;
-    model->program = process_beside("dml-replica");
-    *source =
-        (struct plugin_source){.program = model->program,
-                               .library = text_of(member, "library"),
-                               .options = text_of(member, "options"),
-                               .sha256 = text_of(member, "sha256"),
-                               .seconds = json_number_value(json_object_get(member, "seconds"))};
-    model->plugin->name = text_of(member, "name");
-    if (!source->library || !source->options || !source->sha256 || !model->plugin->name ||
-        !(source->seconds > 0))
-        return error_set(ERROR_DATA,
-                         "%s: `plugin` lacks its name, library, sha256, options or seconds", path);
-    for (uint32_t i = 0; i < tensors->layout.count; i++)
-        if (has_tensor(json_object_get(member, "by_feature"), tensors->layout.tensor[i].name))
-            tensors->by_feature |= UINT32_C(1) << i;
-    return 0;
-}
-
-/* A plug-in has as many outputs as there are classes, or one; the tensors do not say it. */
-static void read_plugin_outputs(struct model_layout *layout, size_t classes) {
-    const struct objective *objective = objective_find(layout->objective);
-    if (layout->plugin && objective)
-        layout->outputs = objective_outputs(objective, (uint32_t)classes);
-}
-
 static int read_layout(const char *path, struct model *model) {
     struct model_layout *layout = &model->layout;
     size_t classes, names;
@@ -233,12 +154,13 @@ static int read_layout(const char *path, struct model *model) {
     if (layout->feature_names && names != layout->features)
         return error_set(ERROR_DATA, "%s names %zu features, but the model has %llu", path, names,
                          (unsigned long long)layout->features);
-    read_plugin_outputs(layout, classes);
+    const struct model_family *family = model_family(layout);
+    const struct objective *objective = objective_find(layout->objective);
+    if (family->outputs && objective)
+        layout->outputs = family->outputs(objective, (uint32_t)classes);
     code = check_objective(path, layout, classes);
     if (!code)
-        code = read_network(path, model);
-    if (!code)
-        code = read_plugin(path, model);
+        code = family->read(path, model);
     return code ? code : read_parameters(path, model);
 }
 
@@ -251,38 +173,6 @@ static int read_table(const char *path, struct model *model) {
     return code;
 }
 
-static void read_linear_shape(const uint8_t *file, const struct tensors *tensors,
-                              struct model *model) {
-    model->weight = (const double *)(file + tensors->weight);
-    model->bias = tensors->biases ? (const double *)(file + tensors->bias) : NULL;
-    model->layout.shared = tensors->biases > tensors->rows;
-    model->layout.outputs = model->layout.shared ? tensors->biases : tensors->rows;
-    model->layout.intercept = tensors->biases > 0;
-}
-
-static void read_network_shape(const uint8_t *file, const struct tensors *tensors,
-                               struct model *model) {
-    struct network *network = &model->layout.network;
-    uint32_t layers = tensors->network.count / 2;
-    const struct layout_tensor *weight = tensors->network.tensor;
-    model->network = (const double *)(file + tensors->weight);
-    network->layers = layers - 1;
-    for (uint32_t i = 0; i < network->layers; i++)
-        network->units[i] = (uint32_t)weight[i].columns;
-    model->layout.outputs = (uint32_t)weight[2 * layers - 1].columns;
-    model->layout.shared = model->layout.outputs > weight[layers - 1].columns;
-    model->layout.intercept = true;
-}
-
-static void read_plugin_shape(const uint8_t *file, const struct tensors *tensors,
-                              struct model *model) {
-    model->network = (const double *)(file + tensors->weight);
-    model->plugin = memory_new(1, sizeof *model->plugin);
-    model->plugin->own.tensors.layout = tensors->network;
-    model->layout.plugin = model->plugin;
-    model->layout.intercept = true;
-}
-
 static int map_tensors(const char *path, struct model *model, struct tensors *tensors) {
     int code = file_map(path, &model->mapping, &model->mapping_bytes);
     if (!code)
@@ -290,12 +180,7 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     if (code)
         return code;
     const uint8_t *file = model->mapping;
-    if (tensors->matrices)
-        read_plugin_shape(file, tensors, model);
-    else if (tensors->network.count)
-        read_network_shape(file, tensors, model);
-    else
-        read_linear_shape(file, tensors, model);
+    tensors->family->take(file, tensors, model);
     model->layout.feature_id = (const uint64_t *)(file + tensors->feature_id);
     model->layout.features = tensors->features;
     for (uint64_t j = 1; j < tensors->features; j++)
@@ -363,7 +248,6 @@ void model_close(struct model *model) {
     free((void *)model->layout.class_names);
     free((void *)model->layout.feature_names);
     table_free(model->table);
-    free(model->plugin);
     free(model->program);
     json_decref(model->details);
     memory_unmap((void *)model->mapping, model->mapping_bytes);
@@ -371,9 +255,9 @@ void model_close(struct model *model) {
 }
 
 int model_set_library(struct model *model, const char *library) {
-    if (!model->plugin)
+    if (!model_family(&model->layout)->family->own_tensors)
         return error_set(ERROR_USAGE, "--set plugin.library: %s is no model of a plug-in",
                          model->folder);
-    model->plugin->own.source.library = library;
+    model->library.own.source.library = library;
     return 0;
 }

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "model/classes.h"
 #include "model/description.h"
-#include "model/model.h"
+#include "model/family.h"
 #include "base/text.h"
 
 /* ---- classes ---- */
@@ -43,64 +43,6 @@ static int check_classes(const struct model_layout *old, const struct model_layo
     return error_set(ERROR_DATA, "its classes are `%s` and `%s`, the data's `%s` and `%s`",
                      old->class_names[0], old->class_names[1], layout->class_names[0],
                      layout->class_names[1]);
-}
-
-/* ---- hidden layers ---- */
-
-/* As `layers` in a job; free it. */
-static char *layers_text(const struct network *network) {
-    char *list = memory_copy_string("");
-    for (uint32_t i = 0; i < network->layers; i++) {
-        char *more = memory_format("%s%s%u", list, i ? ", " : "", network->units[i]);
-        free(list);
-        list = more;
-    }
-    char *text = network->layers ? memory_format("hidden layers { %s } of %s", list,
-                                                 activation_name(network->activation))
-                                 : memory_copy_string("no hidden layers");
-    free(list);
-    return text;
-}
-
-static int check_network(const struct network *old, const struct network *network) {
-    bool same =
-        old->layers == network->layers && (!old->layers || old->activation == network->activation);
-    for (uint32_t i = 0; i < old->layers && same; i++)
-        same = old->units[i] == network->units[i];
-    if (same)
-        return 0;
-    char *had = layers_text(old), *has = layers_text(network);
-    int code = error_set(ERROR_DATA, "it has %s, and the job %s", had, has);
-    free(had);
-    free(has);
-    return code;
-}
-
-/* ---- plug-ins ---- */
-
-/* Tensors of the same names and shapes, but for the rows of features. */
-static bool same_tensors(const struct plugin_tensors *old, const struct plugin_tensors *tensors) {
-    bool same =
-        old->layout.count == tensors->layout.count && old->by_feature == tensors->by_feature;
-    for (uint32_t i = 0; same && i < tensors->layout.count; i++) {
-        const struct layout_tensor *a = &old->layout.tensor[i], *b = &tensors->layout.tensor[i];
-        bool rows = a->rows == b->rows || (tensors->by_feature >> i & 1);
-        same = strcmp(a->name, b->name) == 0 && rows && a->columns == b->columns;
-    }
-    return same;
-}
-
-static int check_plugin(const struct model_layout *old, const struct model_layout *layout) {
-    const struct model_plugin *had = old->plugin, *has = layout->plugin;
-    if (!had && !has)
-        return 0;
-    if (old->outputs != layout->outputs)
-        return error_set(ERROR_DATA, "it has %u classes, and the data has %u", old->classes,
-                         layout->classes);
-    return same_tensors(&had->own.tensors, &has->own.tensors)
-               ? 0
-               : error_set(ERROR_DATA, "its plug-in (%s) had other tensors than the job's (%s)",
-                           had->name, has->name);
 }
 
 /* ---- features: both sides by rising original id ---- */
@@ -170,9 +112,7 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
     if (old->intercept != layout->intercept)
         return error_set(ERROR_DATA, "it has %s intercept, and the job %s",
                          old->intercept ? "an" : "no", layout->intercept ? "one" : "none");
-    int code = check_network(&old->network, &layout->network);
-    if (!code)
-        code = check_plugin(old, layout);
+    int code = model_family(layout)->fits(old, layout);
     if (!code)
         code = check_classes(old, layout);
     if (!code)
@@ -182,34 +122,13 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
 
 /* ---- parameters ---- */
 
-struct layout model_tensors(const struct model_layout *layout) {
-    if (layout->plugin)
-        return layout->plugin->own.tensors.layout;
-    if (!layout->network.layers)
-        return layout_linear_of(layout->features, model_rows(layout),
-                                layout->intercept ? layout->outputs : 0);
-    struct objective_shape shape = {.features = (uint32_t)layout->features,
-                                    .outputs = layout->outputs,
-                                    .intercept = layout->intercept,
-                                    .network = layout->network};
-    int kind = objective_from_name(layout->objective);
-    if (kind < 0)
-        return (struct layout){0};
-    shape.kind = (enum objective_kind)kind;
-    return objective_layout(&shape);
-}
-
-uint64_t model_parameters(const struct model_layout *layout) {
-    struct layout vector = model_tensors(layout);
-    return layout_parameters(&vector);
-}
-
-/* Whether the columns of a tensor are outputs that are classes. Where outputs are not, as many are
- * the same. */
-static bool columns_are_classes(const struct model_layout *layout, uint32_t tensor) {
-    uint32_t layers = layout->network.layers;
-    bool last = tensor == layers || tensor == 2 * layers + 1;
-    return last && layout->outputs > 1 && !layout->shared;
+/* Whether the columns of a tensor are outputs that are classes: those of the last weights and of
+ * the last biases. Where outputs are no classes, as many are the same. */
+static bool columns_are_classes(const struct model_layout *layout, const struct layout *vector,
+                                uint32_t tensor) {
+    bool last = tensor == (vector->count - 1) / 2 || tensor == vector->count - 1;
+    return last && layout->outputs > 1 && !layout->shared &&
+           !model_family(layout)->family->own_tensors;
 }
 
 /* Fills the places of one row of a tensor. The old row begins at `old`, which is MODEL_UNMATCHED if
@@ -222,16 +141,18 @@ static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, u
     }
 }
 
-/* Of the first tensor, each row of which is a feature. */
+/* Of a tensor each row of which is a feature. `old` is NULL if there was none. */
 static void match_features(const uint32_t *classes, const struct model_layout *before,
-                           const struct model_layout *after, uint64_t *place) {
+                           const struct layout_tensor *old, const struct model_layout *after,
+                           const struct layout_tensor *tensor, uint64_t *place) {
     struct feature_walk walk = {.before = before, .after = after};
-    uint64_t old, new, width = model_rows(before), columns = model_rows(after);
+    uint64_t from, to, columns = tensor->columns;
     enum side side;
-    while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
+    while ((side = next_feature(&walk, &from, &to)) != SIDE_NONE)
         if (side != SIDE_OLD)
-            match_row(classes, side == SIDE_BOTH ? old * width : MODEL_UNMATCHED, columns,
-                      place + new *columns);
+            match_row(classes,
+                      side == SIDE_BOTH && old ? old->first + from * old->columns : MODEL_UNMATCHED,
+                      columns, place + tensor->first + to * columns);
 }
 
 /* Of another one; `old` is NULL if there was none. */
@@ -242,44 +163,18 @@ static void match_rows(const uint32_t *classes, const struct layout_tensor *old,
                   place + tensor->first + row * tensor->columns);
 }
 
-/* Of a plug-in: rows of features by their ids, all else as it is. */
-static void match_plugin(const struct model_layout *before, const struct model_layout *after,
-                         uint64_t *place) {
-    const struct plugin_tensors *tensors = &after->plugin->own.tensors;
-    const struct layout *old_vector = &before->plugin->own.tensors.layout;
-    for (uint32_t i = 0; i < tensors->layout.count; i++) {
-        const struct layout_tensor *tensor = &tensors->layout.tensor[i];
-        const struct layout_tensor *old_tensor = layout_find(old_vector, tensor->name);
-        struct feature_walk walk = {.before = before, .after = after};
-        uint64_t old, new, columns = tensor->columns;
-        enum side side;
-        if (!(tensors->by_feature >> i & 1)) {
-            match_rows(NULL, old_tensor, tensor, place);
-            continue;
-        }
-        while ((side = next_feature(&walk, &old, &new)) != SIDE_NONE)
-            if (side != SIDE_OLD)
-                match_row(NULL,
-                          side == SIDE_BOTH ? old_tensor->first + old * columns : MODEL_UNMATCHED,
-                          columns, place + tensor->first + new *columns);
-    }
-}
-
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
     struct layout vector = model_tensors(after), old_vector = model_tensors(before);
     uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place);
-    if (after->plugin) {
-        match_plugin(before, after, place);
-        return place;
-    }
-    uint32_t *match = match_classes(before, after);
+    uint32_t *match = match_classes(before, after), by_feature = model_by_feature(after);
     for (uint32_t i = 0; i < vector.count; i++) {
         const struct layout_tensor *tensor = &vector.tensor[i];
-        const uint32_t *classes = columns_are_classes(after, i) ? match : NULL;
-        if (i == 0)
-            match_features(classes, before, after, place);
+        const struct layout_tensor *old = layout_find(&old_vector, tensor->name);
+        const uint32_t *classes = columns_are_classes(after, &vector, i) ? match : NULL;
+        if (by_feature >> i & 1)
+            match_features(classes, before, old, after, tensor, place);
         else
-            match_rows(classes, layout_find(&old_vector, tensor->name), tensor, place);
+            match_rows(classes, old, tensor, place);
     }
     free(match);
     return place;
@@ -287,8 +182,8 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
 
 /* The file of a linear model stores the weights output by output, the vector feature by feature. */
 double model_parameter(const struct model *model, const struct layout *vector, uint64_t element) {
-    if (model->network)
-        return model->network[element];
+    if (model->vector)
+        return model->vector[element];
     struct layout_place place = layout_locate(vector, element);
     if (strcmp(place.tensor->name, TENSOR_BIAS) == 0)
         return model->bias[place.column];
@@ -323,8 +218,8 @@ uint64_t model_vanished(const struct model *model, const struct model_layout *la
 /* Weight k of a feature, for a run; `classes` as for match_row(). */
 static double weight_of(const struct model *model, const uint32_t *classes, uint64_t rank,
                         uint32_t k) {
-    if (model->network)
-        return model->network[rank * model_rows(&model->layout) + k];
+    if (model->vector)
+        return model->vector[rank * model_rows(&model->layout) + k];
     uint32_t old = classes ? classes[k] : k;
     return old == LABEL_UNSEEN ? 0 : model->weight[old * model->layout.features + rank];
 }
@@ -332,7 +227,8 @@ static double weight_of(const struct model *model, const uint32_t *classes, uint
 void model_vanished_weights(const struct model *model, const struct model_layout *layout,
                             const uint64_t *ranks, uint64_t count, double *weight) {
     uint32_t *match = match_classes(&model->layout, layout);
-    const uint32_t *classes = columns_are_classes(layout, 0) ? match : NULL;
+    const struct layout vector = model_tensors(layout);
+    const uint32_t *classes = columns_are_classes(layout, &vector, 0) ? match : NULL;
     for (uint32_t k = 0; k < model_rows(layout); k++)
         for (uint64_t i = 0; i < count; i++)
             weight[k * count + i] = weight_of(model, classes, ranks[i], k);

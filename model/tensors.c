@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "model/model.h"
+#include "model/family.h"
 
 #define ALIGNMENT 64
 #define PREFIX_BYTES 8 /* the header's length */
@@ -31,15 +31,14 @@ static void add_tensor(json_t *header, const char *name, const char *type, json_
     *offset += bytes;
 }
 
-/* Weights are matrices, biases vectors. */
-static bool is_matrix(const struct layout_tensor *tensor) {
+bool tensors_is_matrix(const struct layout_tensor *tensor) {
     return tensor->name[0] == 'W';
 }
 
-static void add_network(json_t *header, const struct tensors *tensors, size_t *offset) {
-    for (uint32_t i = 0; i < tensors->network.count; i++) {
-        const struct layout_tensor *tensor = &tensors->network.tensor[i];
-        bool matrix = tensors->matrices || is_matrix(tensor);
+static void add_vector(json_t *header, const struct tensors *tensors, size_t *offset) {
+    for (uint32_t i = 0; i < tensors->vector.count; i++) {
+        const struct layout_tensor *tensor = &tensors->vector.tensor[i];
+        bool matrix = tensors->matrices || tensors_is_matrix(tensor);
         add_tensor(header, tensor->name, "F64", shape_of(tensor->rows, tensor->columns, matrix),
                    offset, 8 * tensor->rows * tensor->columns);
     }
@@ -55,14 +54,14 @@ static void add_linear(json_t *header, struct tensors *tensors, size_t *offset) 
 }
 
 char *tensors_plan(struct tensors *tensors, const char *objective) {
-    bool network = tensors->network.count > 0;
+    bool vector = tensors->vector.count > 0;
     char version[16];
-    snprintf(version, sizeof version, "%d", network ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR);
+    snprintf(version, sizeof version, "%d", vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR);
     json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
                                "format_version", version, "objective", objective);
     size_t offset = 0;
-    if (network)
-        add_network(header, tensors, &offset);
+    if (vector)
+        add_vector(header, tensors, &offset);
     else
         add_linear(header, tensors, &offset);
     tensors->feature_id = offset;
@@ -87,15 +86,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     return prefix;
 }
 
-/* One tensor as its header describes it. */
-struct described {
-    const char *type;
-    uint64_t dimension[2];
-    size_t dimensions;
-    uint64_t begin, end; /* bytes from the end of the header */
-};
-
-static bool describe_tensors(const json_t *header, const char *name, struct described *tensor) {
+bool tensors_described(const json_t *header, const char *name, struct described *tensor) {
     json_int_t begin, end;
     json_t *shape;
     const json_t *entry = json_object_get(header, name);
@@ -117,9 +108,8 @@ static bool describe_tensors(const json_t *header, const char *name, struct desc
     return begin >= 0 && end >= begin;
 }
 
-/* Checks a described tensor, whose elements have 8 bytes, and finds its place in the file. */
-static int place(const char *path, size_t data, size_t length, const char *name,
-                 const struct described *tensor, const char *type, uint64_t elements, size_t *at) {
+int tensors_place(const char *path, size_t data, size_t length, const char *name,
+                  const struct described *tensor, const char *type, uint64_t elements, size_t *at) {
     if (strcmp(tensor->type, type))
         return error_set(ERROR_DATA, "%s: tensor %s is of type %s, not %s", path, name,
                          tensor->type, type);
@@ -149,94 +139,16 @@ static int check_version(const char *path, const json_t *header) {
     return 0;
 }
 
-/* ---- linear models ---- */
-
-static int check_shapes(const char *path, const struct described *weight,
-                        const struct described *bias) {
-    uint64_t k = weight->dimension[0], f = weight->dimension[1];
-    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX ||
-        f * k > PARAMETERS_MAX)
-        return error_set(ERROR_DATA, "%s: tensor weight is not of shape [outputs, features]", path);
-    if (bias && (bias->dimensions != 1 || bias->dimension[0] < 1 ||
-                 bias->dimension[0] > CLASSES_MAX || (k > 1 && bias->dimension[0] != k)))
-        return error_set(ERROR_DATA, "%s: tensor bias is not of shape [%llu]", path,
-                         (unsigned long long)k);
-    return 0;
-}
-
-static int place_linear(const char *path, const json_t *header, size_t data, size_t length,
-                        struct tensors *tensors) {
-    struct described weight, bias;
-    bool intercept = json_object_get(header, TENSOR_BIAS) != NULL;
-    if (!describe_tensors(header, TENSOR_WEIGHT, &weight) ||
-        (intercept && !describe_tensors(header, TENSOR_BIAS, &bias)))
-        return error_set(ERROR_DATA, "%s lacks a well-formed weight or bias", path);
-    int code = check_shapes(path, &weight, intercept ? &bias : NULL);
-    if (code)
-        return code;
-    uint64_t k = weight.dimension[0], f = weight.dimension[1];
-    uint64_t biases = intercept ? bias.dimension[0] : 0;
-    *tensors = (struct tensors){
-        .rows = (uint32_t)k, .biases = (uint32_t)biases, .features = f, .bytes = length};
-    code = place(path, data, length, TENSOR_WEIGHT, &weight, "F64", k * f, &tensors->weight);
-    if (!code && intercept)
-        code = place(path, data, length, TENSOR_BIAS, &bias, "F64", biases, &tensors->bias);
-    return code;
-}
-
-/* ---- networks ---- */
-
-static struct layout_tensor named(char kind, uint32_t layer) {
-    struct layout_tensor tensor = {0};
-    snprintf(tensor.name, sizeof tensor.name, "%c%u", kind, layer);
-    return tensor;
-}
-
-/* Adds a tensor as it is described; `in` is the width of what comes in, where that is known. */
-static bool read_tensor(const json_t *header, struct layout_tensor tensor, const uint64_t *in,
-                        struct layout *network) {
-    struct described found;
-    bool matrix = is_matrix(&tensor);
-    if (!describe_tensors(header, tensor.name, &found) || found.dimensions != (matrix ? 2 : 1))
-        return false;
-    tensor.rows = matrix ? found.dimension[0] : 1;
-    tensor.columns = found.dimension[matrix];
-    return (!in || tensor.rows == *in) && tensor.columns <= UINT32_MAX &&
-           layout_add(network, &tensor);
-}
-
-/* Reads the shapes: weights, each of which takes what the one before it gives, and then a bias for
- * each. How many biases the outputs have is up to the objective. */
-static bool read_network(const json_t *header, struct layout *network) {
-    uint32_t layers = 0;
-    while (layers <= NETWORK_LAYERS_MAX && json_object_get(header, named('W', layers + 1).name)) {
-        const uint64_t *in = layers ? &network->tensor[layers - 1].columns : NULL;
-        if (!read_tensor(header, named('W', layers + 1), in, network))
-            return false;
-        layers++;
-    }
-    for (uint32_t i = 0; i < layers; i++) {
-        const struct layout_tensor *weight = &network->tensor[i];
-        const struct layout_tensor *bias = &network->tensor[layers + i];
-        if (!read_tensor(header, named('b', i + 1), NULL, network) ||
-            (i + 1 < layers && bias->columns != weight->columns))
-            return false;
-    }
-    return layers > 1 && network->tensor[0].rows <= FEATURES_MAX &&
-           network->tensor[2 * layers - 1].columns <= CLASSES_MAX;
-}
-
-/* Finds the tensors' places; the first one's is `weight`. */
-static int place_layers(const char *path, const json_t *header, size_t data, size_t length,
-                        struct tensors *tensors) {
-    const struct layout *network = &tensors->network;
-    for (uint32_t i = 0; i < network->count; i++) {
-        const struct layout_tensor *tensor = &network->tensor[i];
+int tensors_place_vector(const char *path, const json_t *header, size_t data, size_t length,
+                         struct tensors *tensors) {
+    const struct layout *vector = &tensors->vector;
+    for (uint32_t i = 0; i < vector->count; i++) {
+        const struct layout_tensor *tensor = &vector->tensor[i];
         struct described found;
         size_t at = 0;
-        describe_tensors(header, tensor->name, &found);
-        int code = place(path, data, length, tensor->name, &found, "F64",
-                         tensor->rows * tensor->columns, &at);
+        tensors_described(header, tensor->name, &found);
+        int code = tensors_place(path, data, length, tensor->name, &found, "F64",
+                                 tensor->rows * tensor->columns, &at);
         if (code)
             return code;
         if (i == 0)
@@ -248,82 +160,23 @@ static int place_layers(const char *path, const json_t *header, size_t data, siz
     return 0;
 }
 
-static int place_network(const char *path, const json_t *header, size_t data, size_t length,
-                         struct tensors *tensors) {
-    *tensors = (struct tensors){.bytes = length};
-    if (!read_network(header, &tensors->network))
-        return error_set(ERROR_DATA,
-                         "%s: the shapes of W1, W2, … and b1, b2, … are not those of the layers of "
-                         "a network",
-                         path);
-    tensors->features = tensors->network.tensor[0].rows;
-    return place_layers(path, header, data, length, tensors);
-}
-
-/* ---- plug-ins ---- */
-
-#define FEATURE_ID "feature_id"
-
-/* Those of a plug-in have any names; the file has them one behind the other, feature_id last. */
-static bool read_own(const json_t *header, struct layout *own) {
-    const char *name;
-    json_t *entry;
-    json_object_foreach((json_t *)header, name, entry) {
-        struct layout_tensor tensor = {0};
-        struct described found;
-        if (strcmp(name, "__metadata__") == 0 || strcmp(name, FEATURE_ID) == 0)
-            continue;
-        if (strlen(name) >= sizeof tensor.name || !describe_tensors(header, name, &found) ||
-            found.dimensions != 2)
-            return false;
-        strcpy(tensor.name, name);
-        tensor.rows = found.dimension[0];
-        tensor.columns = found.dimension[1];
-        if (!layout_add(own, &tensor))
-            return false;
-    }
-    return own->count > 0;
-}
-
-static int place_own(const char *path, const json_t *header, size_t data, size_t length,
-                     struct tensors *tensors) {
-    struct described feature_id;
-    *tensors = (struct tensors){.bytes = length, .matrices = true};
-    if (!read_own(header, &tensors->network) ||
-        !describe_tensors(header, FEATURE_ID, &feature_id) || feature_id.dimensions != 1)
-        return error_set(ERROR_DATA,
-                         "%s: the tensors of a plug-in must be matrices, and feature_id a vector",
-                         path);
-    tensors->features = feature_id.dimension[0];
-    return place_layers(path, header, data, length, tensors);
-}
-
-static bool is_of_plugin(const json_t *header) {
-    const json_t *metadata = json_object_get(header, "__metadata__");
-    const char *objective = json_string_value(json_object_get(metadata, "objective"));
-    return objective && strncmp(objective, "plugin_", strlen("plugin_")) == 0;
-}
-
-/* ---- both ---- */
-
 static int place_all(const char *path, const json_t *header, size_t data, size_t length,
                      struct tensors *tensors) {
     struct described feature_id;
-    bool network = json_object_get(header, "W1") != NULL;
+    const struct model_family *family = model_family_of_header(header);
     int code = check_version(path, header);
     if (!code)
-        code = (is_of_plugin(header) ? place_own
-                : network            ? place_network
-                                     : place_linear)(path, header, data, length, tensors);
+        code = family->place(path, header, data, length, tensors);
     if (code)
         return code;
-    if (!describe_tensors(header, "feature_id", &feature_id))
+    tensors->family = family;
+    if (!tensors_described(header, "feature_id", &feature_id))
         return error_set(ERROR_DATA, "%s lacks a well-formed feature_id", path);
     if (feature_id.dimensions != 1 || feature_id.dimension[0] != tensors->features)
         return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,
                          (unsigned long long)tensors->features);
-    return place(path, data, length, "feature_id", &feature_id, "U64", tensors->features,
-                 &tensors->feature_id);
+    return tensors_place(path, data, length, "feature_id", &feature_id, "U64", tensors->features,
+                         &tensors->feature_id);
 }
 
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors) {
@@ -355,10 +208,10 @@ static const double *at(const void *file, size_t offset) {
     return (const double *)((const uint8_t *)file + offset);
 }
 
-/* All of a network; of a linear model its weights. */
+/* The whole vector, or the weights. */
 static uint64_t weights_of(const struct tensors *tensors) {
-    return tensors->network.count ? layout_parameters(&tensors->network)
-                                  : tensors->features * tensors->rows;
+    return tensors->vector.count ? layout_parameters(&tensors->vector)
+                                 : tensors->features * tensors->rows;
 }
 
 static void hash_linear(struct sha256 *sha, const struct tensors *tensors, const void *file) {
@@ -374,7 +227,7 @@ static void hash_linear(struct sha256 *sha, const struct tensors *tensors, const
 
 void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA256_TEXT]) {
     struct sha256 *sha = sha256_new();
-    if (tensors->network.count)
+    if (tensors->vector.count)
         sha256_add(sha, at(file, tensors->weight), weights_of(tensors) * sizeof(double));
     else
         hash_linear(sha, tensors, file);

@@ -8,6 +8,7 @@
 #ifndef DML_MODEL_TENSORS_H
 #define DML_MODEL_TENSORS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,22 +16,48 @@
 #include "base/layout.h"
 #include "base/hash.h"
 
+struct model_family;
+
 struct tensors {
     uint32_t rows;   /* of weight */
     uint32_t biases; /* as many; or 0; or any number, if there is one row */
     uint64_t features;
-    struct layout network;           /* of a network's parameters, or a plug-in's; of a linear model
-                                        no tensors */
-    bool matrices;                   /* a plug-in's: all of them are matrices */
-    size_t weight, bias, feature_id; /* bytes from the start of the file; bias 0 if there is none;
-                                        a network's parameters begin at `weight` */
-    size_t bytes;                    /* of the whole file */
+    struct layout vector;              /* of the run's vector, if the file has it as it is; else no
+                                          tensors */
+    bool matrices;                     /* all of them are, whatever their names */
+    size_t weight, bias, feature_id;   /* bytes from the start of the file; bias 0 if there is none;
+                                          the vector begins at `weight` */
+    size_t bytes;                      /* of the whole file */
+    const struct model_family *family; /* of a file that was parsed */
 };
 
-/* Lays out a file: reads `features` of *tensors, and `network` or else `rows` and `biases`, and
+/* Lays out a file: reads `features` of *tensors, and `vector` or else `rows` and `biases`, and
  * sets the other members. Returns the first tensors->weight bytes of the file: the header's length
  * and the padded header. Free the result. */
 char *tensors_plan(struct tensors *tensors, const char *objective);
+
+/* One tensor as its header describes it. */
+struct described {
+    const char *type;
+    uint64_t dimension[2];
+    size_t dimensions;
+    uint64_t begin, end; /* bytes from the end of the header */
+};
+
+bool tensors_described(const json_t *header, const char *name, struct described *tensor);
+
+/* Of a network: weights are matrices, biases vectors. */
+bool tensors_is_matrix(const struct layout_tensor *tensor);
+
+/* Checks a described tensor, whose elements have 8 bytes, and finds its place in the file of
+ * `length` bytes, whose header ends at `data`. */
+int tensors_place(const char *path, size_t data, size_t length, const char *name,
+                  const struct described *tensor, const char *type, uint64_t elements, size_t *at);
+
+/* The same for all tensors of the vector, which follow one another: sets `weight`, the place of the
+ * first. */
+int tensors_place_vector(const char *path, const json_t *header, size_t data, size_t length,
+                         struct tensors *tensors);
 
 /* Reads and checks the header of a file in memory. ERROR_DATA names `path`. */
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors);

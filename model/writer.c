@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "model/description.h"
+#include "model/family.h"
 #include "model/tensors.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of
@@ -52,15 +53,15 @@ static double *bias_of(const struct model_writer *writer) {
     return writer->tensors.biases ? (double *)(writer->file + writer->tensors.bias) : NULL;
 }
 
-/* Or a plug-in, whose columns are in the order of ids already. */
-static bool is_network(const struct model_writer *writer) {
-    return writer->tensors.network.count > 0;
+static bool has_vector(const struct model_writer *writer) {
+    return writer->tensors.vector.count > 0;
 }
 
-/* Weight k of a feature of the file. A network has the weights of a feature side by side. */
+/* Weight k of a feature of the file. A vector has the weights of a feature side by side. */
 static double *weight_at(const struct model_writer *writer, uint64_t rank, uint64_t k) {
-    return weight_of(writer) + (is_network(writer) ? rank * model_rows(writer->layout) + k
-                                                   : k * writer->features + rank);
+    return weight_of(writer) + (has_vector(writer)
+                                    ? rank * writer->tensors.vector.tensor[0].columns + k
+                                    : k * writer->features + rank);
 }
 
 static void writer_free(struct model_writer *writer) {
@@ -161,9 +162,10 @@ static struct tensors tensors_of(const struct model_writer *writer) {
     struct model_layout layout = *writer->layout;
     struct tensors tensors = {.features = writer->features};
     layout.features = writer->features;
-    if (layout.network.layers || layout.plugin) {
-        tensors.network = model_tensors(&layout);
-        tensors.matrices = layout.plugin != NULL;
+    const struct model_family *family = model_family(&layout);
+    if (family->stores_vector) {
+        tensors.vector = model_tensors(&layout);
+        tensors.matrices = family->family->own_tensors;
     } else {
         tensors.rows = model_rows(&layout);
         tensors.biases = layout.intercept ? layout.outputs : 0;
@@ -218,11 +220,11 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 
 static double *place_of(const struct model_writer *writer, const struct layout_place *place) {
     size_t number = (size_t)(place->tensor - writer->vector.tensor);
-    if (number == 0 && !writer->layout->plugin)
+    if (number == 0 && !model_family(writer->layout)->family->own_tensors)
         return weight_at(writer, writer->rank[place->row], place->column);
-    if (!is_network(writer))
+    if (!has_vector(writer))
         return bias_of(writer) + place->column;
-    const struct layout_tensor *tensor = &writer->tensors.network.tensor[number];
+    const struct layout_tensor *tensor = &writer->tensors.vector.tensor[number];
     return weight_of(writer) + tensor->first + place->row * tensor->columns + place->column;
 }
 
@@ -283,9 +285,9 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
         return code;
     make_names(writer);
     *view = (struct model){.layout = *writer->layout,
-                           .weight = is_network(writer) ? NULL : weight_of(writer),
+                           .weight = has_vector(writer) ? NULL : weight_of(writer),
                            .bias = bias_of(writer),
-                           .network = is_network(writer) ? weight_of(writer) : NULL};
+                           .vector = has_vector(writer) ? weight_of(writer) : NULL};
     view->layout.features = writer->features;
     view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
     view->layout.feature_names = writer->name;

@@ -11,9 +11,9 @@
  *
  *   objective/device_NAME.c   its struct device_family, if devices compute it, too
  *
- * A file of model/ knows how models of the family are stored and read, and how a run starts from
- * one; coordinator/job/family.c has its struct job_family: what its keys mean, and what a job may
- * say. family_of() tells the family by the shape.
+ * model/families.c has its struct model_family: how models of it are stored and read, and when a
+ * run starts from one. coordinator/job/family.c has its struct job_family: what its keys mean, and
+ * what a job may say. family_of() tells the family by the shape.
  *
  * A family knows no data and no files, and what is here calls no kernel: objective_block() of
  * objective/objective.h computes. */

@@ -121,15 +121,11 @@ ONE_PLACE = {
 ASKS_FAMILY = re.compile(r'network(?:\.|->)layers|(?:shape|layout|job|model|old|after|before)(?:\.|->)plugin\b'
                          r'|model->network|network\.count')
 OF_FAMILIES = re.compile(r'objective/(family|linear|plugin|kronecker)\.c|objective/(device_)?network\w*\.[ch]'
-                         r'|model/family\.[ch]|coordinator/job/family\.[ch]|plugin/.*|tests/.*|bench/.*')
+                         r'|model/famil(y\.h|ies\.c)|coordinator/job/family\.[ch]|plugin/.*|tests/.*|bench/.*')
 MAY_ASK_FAMILY = {
     'coordinator/run/preview.c': 'checks the gradient of a plug-in before a run',
     'coordinator/run/shape.c': 'asks a plug-in for its tensors, once the data is known',
     'replica/main.c': 'starts the plug-in that the coordinator names',
-    # How models are stored, which has no table of families yet.
-    'model/description.c': 'writes', 'model/export.c': 'refuses', 'model/margins.c': 'computes',
-    'model/model.h': 'counts', 'model/readback.c': 'compares', 'model/reader.c': 'reads',
-    'model/start.c': 'starts', 'model/tensors.c': 'places', 'model/writer.c': 'writes',
 }
 
 # Failpoints that may stand at several places, because several code paths do the same thing. For any

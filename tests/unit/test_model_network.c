@@ -79,8 +79,8 @@ static void a_network_is_read_as_it_was_written(void **state) {
     assert_true(model->layout.intercept && !model->layout.shared);
     assert_null(model->weight);
     assert_null(model->bias);
-    assert_memory_equal(model->network, all, sizeof all);
-    assert_int_equal((uintptr_t)model->network % 64, 0);
+    assert_memory_equal(model->vector, all, sizeof all);
+    assert_int_equal((uintptr_t)model->vector % 64, 0);
     for (uint32_t r = 0; r < FEATURES; r++)
         assert_int_equal(model->layout.feature_id[r], ids[order[r]]);
     model_close(model);
@@ -125,7 +125,7 @@ static void the_view_of_a_writer_is_the_network_to_be(void **state) {
     double all[SIZE];
     in_file(all);
     assert_int_equal(model_writer_view(writer, &view), 0);
-    assert_memory_equal(view.network, all, sizeof all);
+    assert_memory_equal(view.vector, all, sizeof all);
     assert_null(view.weight);
     assert_null(view.bias);
     assert_int_equal(view.layout.network.units[1], SECOND);
@@ -318,9 +318,9 @@ static void a_feature_that_vanished_keeps_its_row_of_the_first_layer(void **stat
     struct model *after = written("2", &next);
     assert_int_equal(after->layout.features, FEATURES + 1);
     assert_int_equal(after->layout.feature_id[3], 70);
-    assert_memory_equal(after->network + 3 * FIRST, model->network + rank * FIRST, sizeof weight);
-    assert_true(after->network[SIZE + FIRST - 1] == parameter(SIZE - 1));
-    assert_true(after->network[(FEATURES + 1) * FIRST] == parameter(FEATURES * FIRST));
+    assert_memory_equal(after->vector + 3 * FIRST, model->vector + rank * FIRST, sizeof weight);
+    assert_true(after->vector[SIZE + FIRST - 1] == parameter(SIZE - 1));
+    assert_true(after->vector[(FEATURES + 1) * FIRST] == parameter(FEATURES * FIRST));
     model_close(after);
     model_close(model);
 }

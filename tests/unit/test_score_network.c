@@ -12,7 +12,7 @@
 static double parameters[SIZE];
 
 static struct model network(enum activation activation) {
-    struct model model = {.layout = softmax.layout, .network = parameters};
+    struct model model = {.layout = softmax.layout, .vector = parameters};
     model.layout.network = (struct network){.layers = 2, .units = UNITS, .activation = activation};
     for (int i = 0; i < SIZE; i++)
         parameters[i] = sin(1 + i) / 2;
@@ -162,7 +162,7 @@ static void values_too_large_for_a_network_are_refused(void **state) {
 static void thresholds_of_ordered_classes_share_the_last_weights(void **state) {
     (void)state;
     static const double shared[] = {2, 1, 0.5, /* W1 */ 3, /* W2 */ 0, /* b1 */ -1, -4 /* b2 */};
-    struct model model = {.layout = ordinal.layout, .network = shared};
+    struct model model = {.layout = ordinal.layout, .vector = shared};
     model.layout.network =
         (struct network){.layers = 1, .units = {1}, .activation = ACTIVATION_RELU};
     clear();
