@@ -5,6 +5,12 @@
 #include <assert.h> /* static_assert also where it is C++ */
 #include <stdint.h>
 
+/* Assertions stop a process whose state is broken before it can write or send anything of it:
+ * others take its work over. Without them a wrong model could come out. */
+#ifdef NDEBUG
+#error "assertions are part of the product: compile without NDEBUG"
+#endif
+
 /* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
 #define BLOCK_ELEMENTS 4096
 

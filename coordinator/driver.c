@@ -79,6 +79,7 @@ uint32_t driver_chunks(const struct driver *d, const struct set_info *data) {
 static struct bounds bounds_over(const struct coordinator *c, const struct maxima *maxima,
                                  double room) {
     struct bounds bounds = {.count = layout_bounds(&c->settings.layout)};
+    assert(room >= 1 && bounds.count > 0);
     for (uint32_t i = 0; i < bounds.count; i++)
         bounds.exponent[i] = fixed_derivative_exponent(room * maxima->value[i]);
     return bounds;
@@ -114,6 +115,7 @@ static struct bounds curvature_bounds(const struct coordinator *c, double floor)
  * make again. */
 void driver_send_program(struct coordinator *c, struct output *out) {
     struct driver *d = c->driver;
+    assert(d->program.length > 0);
     round_begin(&d->round, &d->program);
     bool whole = !d->optimizer.loading && !optimizer_is_brief(&d->optimizer);
     recovery_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
@@ -129,6 +131,7 @@ void driver_send_program(struct coordinator *c, struct output *out) {
 
 static void evaluate(struct coordinator *c, const struct optimizer_request *request, int64_t now_ns,
                      struct output *out) {
+    assert(request->want == OPTIMIZER_EVALUATE || request->want == OPTIMIZER_CURVATURE);
     bool curvature = request->want == OPTIMIZER_CURVATURE;
     struct evaluation_request evaluation = {
         .parts = request->parts,
@@ -162,6 +165,7 @@ static void load(struct coordinator *c, uint32_t number, struct output *out) {
 
 static void record_evaluation(const struct coordinator *c, const struct optimizer_request *request,
                               struct output *out) {
+    assert(request->report.evaluation.outcome);
     output_add(out, RECORD_EVALUATION)->evaluation = (struct store_evaluation){
         .evaluation = c->dispatch.evaluations,
         .attempt = c->roster.attempt,
@@ -178,6 +182,7 @@ static void record_evaluation(const struct coordinator *c, const struct optimize
 /* Each safeguard is an event, and all of them are the note of the step. The note is made beside the
  * record, as adding events may move those before them. */
 static void record_step(const struct optimizer_report *report, struct output *out) {
+    assert(report->step.made);
     char note[sizeof((struct record *)0)->note] = "";
     size_t length = 0;
     for (unsigned i = 0; i < SAFEGUARDS; i++) {

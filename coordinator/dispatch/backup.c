@@ -31,9 +31,11 @@
 /* ---- what a replica has in hand ---- */
 
 void workload_note(struct workload *workload, struct run run, int64_t now_ns) {
+    assert(run.count > 0);
     MEMORY_ROOM(workload->dispatched, workload->dispatched_count, workload->dispatched_capacity);
     workload->dispatched[workload->dispatched_count++] =
         (struct dispatched){.run = run, .at_ns = now_ns};
+    assert(workload->dispatched_count <= workload->dispatched_capacity);
 }
 
 void workload_clear(struct workload *workload) {
@@ -72,6 +74,7 @@ static bool is_behind(const struct dispatch *d, uint32_t link) {
         others++;
         faster += other > SLOW_FACTOR * rate;
     }
+    assert(faster <= others && others < d->roster->replicas);
     return others && 2 * faster >= others;
 }
 
@@ -130,6 +133,7 @@ static int compare_doubles(const void *a, const void *b) {
 void backup_expect_delivery(struct dispatch *d) {
     uint32_t count = 0;
     double *known = memory_new(d->roster->replicas, sizeof *known);
+    assert(!d->evaluation.running || d->plan.counted_chunks == 0);
     for (uint32_t i = 0; i < d->roster->replicas; i++)
         if (d->workloads[i].delivery_ns > 0)
             known[count++] = d->workloads[i].delivery_ns;
@@ -139,6 +143,7 @@ void backup_expect_delivery(struct dispatch *d) {
 }
 
 static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
+    assert(a < roster_links(d->roster) && b < roster_links(d->roster));
     return strcmp(d->roster->members[a].host, d->roster->members[b].host) == 0;
 }
 
@@ -148,6 +153,7 @@ static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
  * up by the others, and a copy would hold it up more. So there a copy needs proof. */
 static bool may_copy(const struct dispatch *d, uint32_t owner, uint32_t copier,
                      const struct dispatched *portion, int64_t now_ns) {
+    assert(owner != copier && portion->run.count > 0);
     const struct workload *of_owner = workload_of(d, owner);
     if (!on_one_host(d, owner, copier) || was_slow(of_owner))
         return true;
@@ -200,12 +206,14 @@ struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t 
             }
         }
     }
+    assert(!slowest || !slowest->backed_up);
     return slowest;
 }
 
 bool backup_may_look(struct dispatch *d, int64_t now_ns) {
     int64_t replicas = d->roster->replicas;
     int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
+    assert(replicas > 0 && replicas <= REPLICAS_MAX);
     if (now_ns - d->looked_ns < pause_ns)
         return false;
     d->looked_ns = now_ns;

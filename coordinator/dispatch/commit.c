@@ -35,6 +35,7 @@ void decisions_clear(struct decisions *decisions) {
 
 static void decisions_add(struct decisions *decisions, const struct flush_id *id, uint32_t replica,
                           bool accepted, uint32_t shards) {
+    assert(accepted == (shards > 0) && shards <= SHARDS_MAX);
     MEMORY_ROOM(decisions->items, decisions->count, decisions->capacity);
     flush_index_add(&decisions->index, id, decisions->count);
     struct decision *decision = &decisions->items[decisions->count++];
@@ -61,6 +62,7 @@ static struct decision *decisions_find(const struct decisions *decisions,
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
 static bool decisions_confirm(struct decisions *decisions, struct decision *decision,
                               uint32_t shard) {
+    assert(shard < SHARDS_MAX);
     uint64_t bit = UINT64_C(1) << (shard % 64);
     if (!decision->accepted || decision->confirmed[shard / 64] & bit)
         return false;
@@ -89,6 +91,7 @@ struct commit_entry {
 
 static void commit_encode(const struct commit_entry *entry, struct bytes *out) {
     size_t start = out->length;
+    assert(entry->portions.items || !entry->portions.length);
     bytes_put_u32(out, entry->portions.length);
     bytes_put_u32(out, entry->totals.length);
     bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
@@ -132,6 +135,7 @@ static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit
 
 static void send_flush(const struct dispatch *d, enum message_type type, const struct flush_id *id,
                        struct output *out) {
+    assert(type == MESSAGE_FOLD || type == MESSAGE_DROP);
     struct message message = {.type = type};
     if (type == MESSAGE_FOLD)
         message.fold.flush = *id;
@@ -142,6 +146,7 @@ static void send_flush(const struct dispatch *d, enum message_type type, const s
 
 static void send_verdict(const struct dispatch *d, uint32_t link, const struct flush_id *id,
                          bool accepted, struct output *out) {
+    assert(link >= d->roster->shards);
     struct message message = {.type = MESSAGE_VERDICT};
     message.verdict = (struct message_verdict){.flush = *id, .accepted = accepted};
     roster_send(d->roster, link, message, out);
@@ -164,6 +169,7 @@ static bool shards_are_living(const struct dispatch *d, const struct u64_list *i
 
 /* Decodes the totals of a flush; false if they are not as many as the evaluation has. */
 static bool totals_of(const struct dispatch *d, const struct blob *encoded, struct totals *totals) {
+    assert(d->evaluation.totals.count > 0);
     return totals_decode(totals, d->evaluation.totals.count, encoded->data, encoded->length);
 }
 
@@ -180,6 +186,7 @@ static void count_flush(struct dispatch *d, const struct commit_entry *entry,
 
 /* The log is kept also while nothing is journalled: the evaluation may turn out to be long. */
 static void log_commit(struct dispatch *d, const struct bytes *entry, struct output *out) {
+    assert(d->evaluation.running && entry->length > 0);
     bytes_put_u32(&d->log, (uint32_t)entry->length);
     bytes_append(&d->log, entry->data, entry->length);
     if (d->journalled)
@@ -202,6 +209,7 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
                                  .totals = flushed->totals};
     count_flush(d, &entry, totals);
     uint32_t chunks = d->plan.counted_chunks - counted;
+    assert(d->plan.counted_chunks >= counted && d->decisions.unfolded > 0);
     workload->chunks += chunks;
     if (flushed->busy_ns)
         workload_note_rate(d, link, (double)chunks / (double)flushed->busy_ns);
@@ -230,6 +238,7 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
 static void drop_flush(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
                        int64_t now_ns, struct output *out) {
     uint32_t replica = d->roster->members[link].index;
+    assert(link >= d->roster->shards && replica < d->roster->replicas);
     decisions_add(&d->decisions, &flushed->flush, replica, false, 0);
     send_flush(d, MESSAGE_DROP, &flushed->flush, out);
     send_verdict(d, link, &flushed->flush, false, out);
@@ -265,6 +274,7 @@ static bool is_last(const struct dispatch *d, uint32_t attempt, uint32_t evaluat
 
 void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_want *want,
                      int64_t now_ns, struct output *out) {
+    assert(link >= d->roster->shards && link < roster_links(d->roster));
     if (d->evaluation.running && is_last(d, want->attempt, want->evaluation))
         portions_send_next(d, link, now_ns, out);
     else
@@ -282,6 +292,7 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     const struct decision *known = find_decision(d, id);
     bool current = d->evaluation.running && is_last(d, id->attempt, id->evaluation) &&
                    id->incarnation == d->roster->members[link].incarnation;
+    assert(link >= d->roster->shards && link < roster_links(d->roster));
     if (!known && !current) {
         d->stale++;
         send_flush(d, MESSAGE_DROP, id, out);
@@ -331,6 +342,7 @@ void commit_replay(struct dispatch *d, const struct bytes *log, struct output *o
     struct commit_entry entry;
     struct bytes encoded;
     struct totals totals;
+    assert(d->evaluation.running && d->plan.counted_chunks == 0);
     while (commit_next(&entries, &encoded, &entry) && totals_of(d, &entry.totals, &totals)) {
         count_flush(d, &entry, &totals);
         log_commit(d, &encoded, out);

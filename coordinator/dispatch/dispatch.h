@@ -9,6 +9,7 @@
 #ifndef DML_COORDINATOR_DISPATCH_DISPATCH_H
 #define DML_COORDINATOR_DISPATCH_DISPATCH_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -147,6 +148,7 @@ void dispatch_release(struct dispatch *d);
 
 /* Of the replica on this link. */
 static inline struct workload *workload_of(const struct dispatch *d, uint32_t link) {
+    assert(link >= d->roster->shards && link < roster_links(d->roster));
     return &d->workloads[link - d->roster->shards];
 }
 

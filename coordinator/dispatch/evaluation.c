@@ -17,12 +17,14 @@ void roster_send(const struct roster *roster, uint32_t link, struct message mess
 }
 
 void roster_send_shards(const struct roster *roster, struct message message, struct output *out) {
+    assert(roster->shards > 0 && roster->shards <= SHARDS_MAX);
     for (uint32_t i = 0; i < roster->shards; i++)
         if (roster->members[i].connected)
             roster_send(roster, i, message, out);
 }
 
 void roster_send_replicas(const struct roster *roster, struct message message, struct output *out) {
+    assert(roster->replicas > 0 && roster->replicas <= REPLICAS_MAX);
     for (uint32_t i = roster->shards; i < roster_links(roster); i++)
         if (roster->members[i].connected)
             roster_send(roster, i, message, out);
@@ -86,6 +88,7 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
         workload_clear(workload_of(d, i));
         workload_of(d, i)->told = false;
     }
+    assert(!d->decisions.count && d->plan.waiting == d->plan.wanted_chunks);
 }
 
 void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
@@ -98,6 +101,7 @@ void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
 /* EVALUATE goes out without waiting for the shards to run the program that forms the point. A
  * replica that asks for the point too early is answered when the shard's BEGIN is through. */
 void dispatch_begin(struct dispatch *d, int64_t now_ns, struct output *out) {
+    assert(!d->evaluation.running && d->evaluation.number > 0);
     clear_evaluation(d, now_ns);
     if (d->evaluation.request.minibatch) {
         portions_share_out(d, now_ns, out);
@@ -109,6 +113,7 @@ void dispatch_begin(struct dispatch *d, int64_t now_ns, struct output *out) {
 }
 
 bool dispatch_is_counted(const struct dispatch *d) {
+    assert(d->decisions.unfolded <= d->decisions.folds);
     return d->evaluation.running && plan_complete(&d->plan);
 }
 
@@ -121,6 +126,7 @@ void dispatch_end(struct dispatch *d) {
 void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     uint32_t waiting = d->plan.waiting;
+    assert(waiting + d->plan.counted_chunks <= d->plan.wanted_chunks || mutant(COUNT_TWICE));
     workload->idle = workload->told = false;
     workload_forget_rate(workload);
     if (d->evaluation.running && !mutant(CHUNKS_LOST)) {
@@ -146,6 +152,7 @@ void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns
     clear_evaluation(d, now_ns);
     d->evaluation.shared = true;
     commit_replay(d, log, out);
+    assert(d->plan.counted_chunks + d->plan.waiting == d->plan.wanted_chunks);
 }
 
 /* ---- in the machine's record ---- */

@@ -1,5 +1,6 @@
 #include "coordinator/dispatch/output.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ void output_init(struct output *output) {
 }
 
 void output_release(struct output *output) {
+    assert(output->record_count <= output->record_capacity);
     outbox_release(&output->messages);
     free(output->records);
     bytes_release(&output->blobs);
@@ -25,6 +27,7 @@ void output_clear(struct output *output) {
 }
 
 struct record *output_add(struct output *out, enum record_kind kind) {
+    assert(kind <= RECORD_SLICE);
     MEMORY_ROOM(out->records, out->record_count, out->record_capacity);
     struct record *record = &out->records[out->record_count++];
     *record = (struct record){.kind = kind};
@@ -37,9 +40,11 @@ void output_journal(struct output *out, const struct bytes *entry, bool begins) 
     record->journal.length = entry->length;
     record->journal.begins = begins;
     bytes_append(&out->blobs, entry->data, entry->length);
+    assert(record->journal.offset + entry->length == out->blobs.length);
 }
 
 void output_event(struct output *out, const char *kind, const char *format, ...) {
+    assert(kind && *kind);
     struct record *record = output_add(out, RECORD_EVENT);
     va_list arguments;
     record->event.kind = kind;
@@ -49,6 +54,7 @@ void output_event(struct output *out, const char *kind, const char *format, ...)
 }
 
 void output_worker(struct output *out, uint32_t link, const char *state) {
+    assert(state && *state);
     struct record *record = output_add(out, RECORD_WORKER);
     record->worker.link = link;
     record->worker.state = state;

@@ -28,6 +28,7 @@ void plan_release(struct plan *plan) {
 }
 
 static uint32_t home_start(const struct plan *plan, uint32_t home) {
+    assert(home <= plan->homes);
     return (uint32_t)((uint64_t)plan->chunks * home / plan->homes);
 }
 
@@ -68,6 +69,7 @@ static struct run take_front(struct plan *plan, struct run *from, uint32_t chunk
         wait_no_more(plan, from->first++);
         taken.count++;
     }
+    assert(taken.count <= chunks_max);
     return taken;
 }
 
@@ -81,6 +83,7 @@ static struct run take_back(struct plan *plan, struct run *from, uint32_t chunks
         from->count--;
         taken.count++;
     }
+    assert(taken.count <= chunks_max);
     return taken;
 }
 
@@ -89,12 +92,14 @@ static struct run *furthest_behind(struct plan *plan) {
     for (uint32_t i = 1; i < plan->homes; i++)
         if (plan->left[i].count > most->count)
             most = &plan->left[i];
+    assert(most->count > 0);
     return most;
 }
 
 /* Takes from what came back, then from the home range, then from another's; nothing if what was
  * looked at does not wait any more. */
 static struct run take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
+    assert(plan->waiting > 0 && home < plan->homes);
     if (plan->returned_count) {
         struct run *last = &plan->returned[plan->returned_count - 1];
         struct run taken = take_front(plan, last, chunks_max);
@@ -116,6 +121,7 @@ bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run
 }
 
 static void add_returned(struct plan *plan, struct run run) {
+    assert(run.count > 0 && run.count <= plan->chunks - run.first);
     MEMORY_ROOM(plan->returned, plan->returned_count, plan->returned_capacity);
     plan->returned[plan->returned_count++] = run;
 }
@@ -156,6 +162,7 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
         for (uint32_t home = 0; home < plan->homes; home++)
             add_wanted(plan, home, &parts->items[i]);
     }
+    assert(plan->waiting == plan->wanted_chunks && plan->wanted_chunks <= plan->chunks);
 }
 
 /* Whether the evaluation asks for all chunks of a run that is not empty. */
@@ -182,6 +189,7 @@ static void return_run(struct plan *plan, struct run run) {
     }
     if (open.count)
         add_returned(plan, open);
+    assert(plan->waiting <= plan->wanted_chunks);
 }
 
 void plan_return(struct plan *plan, const struct run_list *runs) {
@@ -208,6 +216,7 @@ bool plan_may_count(const struct plan *plan, const struct run_list *runs) {
 }
 
 void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica) {
+    assert(replica < plan->homes);
     for (uint32_t i = 0; i < runs->length; i++) {
         struct run run = runs->items[i];
         for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
@@ -222,6 +231,7 @@ void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica
 }
 
 bool plan_is_counted(const struct plan *plan, struct run run) {
+    assert(run.count > 0 && run.count <= plan->chunks - run.first);
     for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
         if (!is_counted(plan, chunk))
             return false;
@@ -229,6 +239,7 @@ bool plan_is_counted(const struct plan *plan, struct run run) {
 }
 
 bool run_list_covers(const struct run_list *runs, struct run run) {
+    assert(run.count > 0);
     for (uint32_t i = 0; i < runs->length; i++) {
         struct run one = runs->items[i];
         if (one.first <= run.first && run.first + run.count <= one.first + one.count)
@@ -250,6 +261,7 @@ bool plan_complete(const struct plan *plan) {
 /* Gives each what it can do within `ns`; whether that is all. */
 static bool fill_shares(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns,
                         double ns) {
+    assert(ns >= 0 && flush_ns >= 0);
     uint32_t flushes = 0;
     for (uint32_t i = 0; i < count; i++) {
         double able = (ns - flush_ns * (flushes + 1)) * shares[i].chunks_per_ns;
@@ -267,6 +279,7 @@ double shares_divide(struct share *shares, uint32_t count, uint32_t chunks, doub
         fastest = fmax(fastest, shares[i].chunks_per_ns);
     /* Half a chunk more, so that rounding leaves nothing over for the fastest alone. */
     double enough = flush_ns * count + (chunks + 0.5) / fastest;
+    assert(fastest > 0 && enough > 0);
     for (unsigned i = 0; i < BISECTIONS; i++) {
         double middle = (least + enough) / 2;
         if (fill_shares(shares, count, chunks, flush_ns, middle))

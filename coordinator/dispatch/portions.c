@@ -45,12 +45,14 @@ static double rate_of_all(struct dispatch *d) {
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++)
         if (d->roster->members[i].ready)
             d->rate += workload_of(d, i)->chunks_per_ns;
+    assert(d->rate >= 0);
     return d->rate;
 }
 
 /* How long the next portion should take. Several replicas end together if portions become shorter
  * towards the end; one alone gets all at once. */
 static double portion_ns(struct dispatch *d) {
+    assert(d->roster->replicas > 0);
     if (d->roster->replicas == 1)
         return PORTION_NS_MAX;
     double left_ns = d->plan.waiting / rate_of_all(d);
@@ -77,12 +79,14 @@ static uint32_t portion_chunks(struct dispatch *d, const struct workload *worklo
  * every portion of it is a flush of its own: if a copy is counted first, the flush that is dropped
  * holds no other work. */
 static bool is_tail(const struct dispatch *d, uint32_t link, struct run run) {
+    assert(run.count > 0);
     double ns = run.count / workload_of(d, link)->chunks_per_ns; /* infinite: not known yet */
     return ns >= fmax(SOLO_NS_MIN, d->delivery_ns) && isfinite(ns) &&
            d->plan.waiting <= run.count * d->roster->replicas && backup_is_expected(d, link);
 }
 
 void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
+    assert(d->evaluation.running);
     struct message message = {.type = MESSAGE_EVALUATE};
     if (workload_of(d, link)->told)
         return;
@@ -123,6 +127,7 @@ static void send_portion(struct dispatch *d, uint32_t link, struct run run, uint
 
 /* The better of its last two flushes: whatever held up one of them may be over. */
 static double best_rate(const struct workload *workload) {
+    assert(workload->chunks_per_ns >= 0 && workload->before >= 0);
     return fmax(workload->chunks_per_ns, workload->before);
 }
 
@@ -142,6 +147,7 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
 static bool send_trial(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     struct run run;
+    assert(d->roster->members[link].ready && !workload->dispatched_count);
     if (!plan_take(&d->plan, d->roster->members[link].index, 1, &run))
         return false;
     send_portion(d, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
@@ -179,6 +185,7 @@ static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns
 }
 
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
+    assert(d->evaluation.running && d->roster->members[link].ready);
     if (!send_portion_if_any(d, link, now_ns, out)) {
         struct message message = {.type = MESSAGE_REST};
         message.rest = (struct message_rest){.attempt = d->roster->attempt,
@@ -196,6 +203,7 @@ void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struc
 static uint32_t link_behind_home(const struct dispatch *d, uint32_t i) {
     const struct plan *plan = &d->plan;
     uint32_t home = plan_home(plan, plan->wanted.items[0].first);
+    assert(i < d->roster->replicas && plan->wanted.count > 0);
     return d->roster->shards + (home + i) % d->roster->replicas;
 }
 
@@ -220,6 +228,7 @@ static uint32_t divide_minibatch(struct dispatch *d, struct share *shares) {
 
 /* Makes the other run part of this one, if they touch. */
 static bool join_runs(struct run *one, struct run other) {
+    assert(one->count > 0 && other.count > 0);
     if (one->first + one->count != other.first && other.first + other.count != one->first)
         return false;
     one->first = other.first < one->first ? other.first : one->first;
@@ -233,6 +242,7 @@ static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64
     uint32_t home = d->roster->members[link].index;
     struct run all = {0}, run; /* all: taken, and not sent yet */
     workload_of(d, link)->idle = true;
+    assert(home < d->roster->replicas);
     while (chunks && plan_take(&d->plan, home, chunks, &run)) {
         chunks -= run.count;
         if (all.count && !join_runs(&all, run)) {
@@ -264,6 +274,7 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
     uint32_t count = d->settings.portion_chunks ? 0 : divide_minibatch(d, shares);
     bool at_once = count && d->expected_ns <= SHARED_NS_MAX;
     bool tried = try_slow_ones(d, now_ns, out);
+    assert(d->evaluation.running && d->evaluation.request.minibatch);
     for (uint32_t i = 0, k = 0; i < d->roster->replicas; i++) {
         uint32_t link = link_behind_home(d, i);
         if (!d->roster->members[link].ready)

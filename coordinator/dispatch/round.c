@@ -40,15 +40,18 @@ static void scalars_prepare(struct round *round, const struct bytes *program) {
 }
 
 void round_begin(struct round *round, const struct bytes *program) {
+    assert(program->length > 0 && round->shards > 0);
     round->number++;
     round->hash = program_hash(program->data, program->length);
     round->running = true;
     round->answered = 0;
     memset(round->has_answered, 0, sizeof round->has_answered);
     scalars_prepare(round, program);
+    assert(round->number > 0 && round->scalars <= SCALARS_MAX);
 }
 
 static bool merge_scalars(struct round *round, const struct blob *scalars) {
+    assert(round->running && round->scalars <= SCALARS_MAX);
     struct cursor cursor = cursor_over(scalars->data, scalars->length);
     for (uint32_t i = 0; i < round->scalars; i++) {
         if (round->is_max[i]) {
@@ -65,6 +68,7 @@ static bool merge_scalars(struct round *round, const struct blob *scalars) {
 
 enum round_answer round_take(struct round *round, uint32_t shard, uint64_t number,
                              const struct blob *scalars) {
+    assert(shard < round->shards);
     if (!round->running || number != round->number || round->has_answered[shard])
         return ROUND_IGNORED;
     if (!merge_scalars(round, scalars))

@@ -54,6 +54,7 @@ uint32_t hosts_find(const struct hosts *hosts, const char *name) {
 }
 
 static bool is_shard(const struct hosts *hosts, uint32_t worker) {
+    assert(worker < hosts->shards + hosts->replicas);
     return worker < hosts->shards;
 }
 
@@ -63,12 +64,14 @@ static uint32_t workers_count(const struct hosts *hosts) {
 
 /* Shards are spread over the hosts in order, and so are replicas. */
 static uint32_t home_host(const struct hosts *hosts, uint32_t worker) {
+    assert(hosts->count > 0);
     return (is_shard(hosts, worker) ? worker : worker - hosts->shards) % hosts->count;
 }
 
 /* How many of the workers [first, end) are placed on a host. */
 static uint32_t count_placed(const struct hosts *hosts, uint32_t host, uint32_t first,
                              uint32_t end) {
+    assert(host < hosts->count && first <= end);
     uint32_t count = 0;
     for (uint32_t i = first; i < end; i++)
         count += hosts->workers[i].host == host;
@@ -81,6 +84,7 @@ static uint32_t replicas_on(const struct hosts *hosts, uint32_t host) {
 
 /* Replicas of one host share the threads that it gives. */
 static void share_threads(struct hosts *hosts, uint32_t number) {
+    assert(number < hosts->count);
     uint32_t sharing = replicas_on(hosts, number), threads = hosts->items[number].threads;
     uint32_t share = !threads || !sharing ? 0 : threads > sharing ? threads / sharing : 1;
     for (uint32_t i = 0; i < hosts->replicas; i++)
@@ -116,6 +120,7 @@ bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t no
 /* ---- what it answers ---- */
 
 const struct hosts_entry *hosts_of(const struct hosts *hosts, uint32_t worker) {
+    assert(worker < workers_count(hosts));
     return &hosts->items[hosts->workers[worker].host];
 }
 
@@ -131,6 +136,7 @@ const char *hosts_state_text(enum hosts_state state) {
                                         [HOSTS_UP] = "up",
                                         [HOSTS_FAILING] = "failing",
                                         [HOSTS_SET_ASIDE] = "set aside"};
+    assert((unsigned)state < sizeof texts / sizeof texts[0]);
     return texts[state];
 }
 
@@ -159,6 +165,7 @@ static void recount_host(struct hosts *hosts, uint32_t number) {
             host->failures = worker->failures[number];
     }
     host->changed |= host->up != up || host->failures != failures;
+    assert(host->up <= workers_count(hosts));
 }
 
 /* Whether a worker avoids this host. */
@@ -169,6 +176,7 @@ static bool avoids(const struct hosts_worker *worker, uint32_t host) {
 /* ---- hosts that are set aside ---- */
 
 static bool is_due(const struct hosts_entry *host, int64_t now_ns) {
+    assert(host->aside);
     return now_ns >= host->retry_ns;
 }
 
@@ -190,6 +198,7 @@ static void set_aside(struct hosts *hosts, struct hosts_entry *host, int64_t now
 
 /* That workers failed there was the fault of the host. */
 static void forgive_host(struct hosts *hosts, uint32_t number) {
+    assert(number < hosts->count);
     for (uint32_t i = 0; i < workers_count(hosts); i++) {
         struct hosts_worker *worker = &hosts->workers[i];
         worker->failures[number] = 0;
@@ -202,6 +211,7 @@ static void forgive_host(struct hosts *hosts, uint32_t number) {
 /* It is back. If all hosts were lost, the others may be back as well. */
 static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
     struct hosts_entry *host = &hosts->items[number];
+    assert(host->aside && number < hosts->count);
     host->aside = false;
     host->changed = true;
     for (uint32_t i = 0; i < hosts->count; i++) {
@@ -233,11 +243,13 @@ static void move_worker(struct hosts *hosts, uint32_t worker, uint32_t to) {
 /* Where others live, a failure says less. */
 static uint32_t weighed_failures(const struct hosts *hosts, uint32_t worker, uint32_t host) {
     uint32_t failures = hosts->workers[worker].failures[host];
+    assert(host < hosts->count);
     return hosts->items[host].up ? failures : HOSTS_FAILURES_MAX * failures;
 }
 
 /* Whether host a is better for a shard than b. */
 static bool is_better(const struct hosts *hosts, uint32_t shard, uint32_t a, uint32_t b) {
+    assert(a < hosts->count && b < hosts->count && a != b);
     const struct hosts_worker *worker = &hosts->workers[shard];
     const struct hosts_entry *one = &hosts->items[a], *other = &hosts->items[b];
     bool good = one->up && !avoids(worker, a), other_good = other->up && !avoids(worker, b);
@@ -260,6 +272,7 @@ static bool is_better(const struct hosts *hosts, uint32_t shard, uint32_t a, uin
  * count once they are due, or if there is no other. */
 static uint32_t best_host(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
     uint32_t best = HOSTS_NONE, own = hosts->workers[shard].host;
+    assert(is_shard(hosts, shard) && own < hosts->count);
     for (uint32_t i = 1; i <= hosts->count; i++) {
         uint32_t number = (own + i) % hosts->count;
         const struct hosts_entry *host = &hosts->items[number];
@@ -272,6 +285,7 @@ static uint32_t best_host(const struct hosts *hosts, uint32_t shard, int64_t now
 
 /* A host that has no replica and may do for this one. */
 static uint32_t spare_host(const struct hosts *hosts, uint32_t replica) {
+    assert(!is_shard(hosts, replica));
     for (uint32_t i = 0; i < hosts->count; i++)
         if (!hosts->items[i].aside && !avoids(&hosts->workers[replica], i) &&
             !replicas_on(hosts, i))
@@ -309,6 +323,7 @@ static bool is_needed(const struct hosts *hosts, uint32_t worker) {
 }
 
 static int64_t doubled_ns(int64_t pause_ns, uint32_t times, uint32_t times_max) {
+    assert(pause_ns > 0);
     return pause_ns << (times < times_max ? times : times_max);
 }
 
@@ -323,6 +338,7 @@ static int64_t pause_ns(uint32_t failures) {
 static bool is_exhausted(const struct hosts *hosts, uint32_t worker) {
     const struct hosts_worker *at = &hosts->workers[worker];
     uint32_t sum = 0;
+    assert(at->host < hosts->count);
     for (uint32_t i = 0; i < hosts->count; i++)
         if (i == at->host || hosts->items[i].up)
             sum += at->failures[i];
@@ -364,12 +380,14 @@ static int64_t next_start_ns(const struct hosts *hosts, uint32_t worker, bool mo
 /* ---- what happens ---- */
 
 void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    assert(worker < workers_count(hosts));
     if (!hosts->workers[worker].up)
         hosts->workers[worker].since_ns = now_ns;
 }
 
 /* The first that comes up on a host that was set aside must show that it stays. */
 void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    assert(worker < workers_count(hosts));
     struct hosts_worker *at = &hosts->workers[worker];
     if (hosts->items[at->host].aside) {
         readmit_host(hosts, at->host, now_ns);

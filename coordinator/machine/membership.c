@@ -33,6 +33,7 @@ void membership_init(struct coordinator *c) {
                                                .index = shard ? i : i - c->settings.shards,
                                                .incarnation = issue_incarnation(c)};
     }
+    assert(c->membership.incarnations == coordinator_links(c));
 }
 
 void membership_release(struct coordinator *c) {
@@ -81,6 +82,7 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
  * and what it sent may still be on its way. Its flushes, and the slices that it acknowledged, carry
  * the old incarnation and no longer count. */
 static void forget_worker(struct coordinator *c, uint32_t link) {
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = false;
@@ -90,6 +92,7 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
 }
 
 void membership_put_off(struct coordinator *c, uint32_t link, const char *why, struct output *out) {
+    assert(link < coordinator_links(c));
     forget_worker(c, link);
     struct record *record = output_add(out, RECORD_BUSY);
     record->busy = link;
@@ -105,6 +108,7 @@ static bool is_lost_too_often(const struct coordinator *c, const struct member *
 
 int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                      struct output *out) {
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
@@ -149,6 +153,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 /* ---- greetings ---- */
 
 void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     worker->connected = true;
     worker->heard_ns = now_ns;
@@ -168,6 +173,7 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
 static void replace_worker(struct coordinator *c, uint32_t link, int64_t now_ns,
                            struct output *out) {
     struct member *worker = &c->roster.members[link];
+    assert(!worker->welcomed);
     output_event(out, "recovery", "%s %u is not the one that was there before",
                  role_name(worker->role), worker->index);
     worker->incarnation = issue_incarnation(c);
@@ -179,6 +185,7 @@ static void replace_worker(struct coordinator *c, uint32_t link, int64_t now_ns,
 /* All workers of a role must compute the same bits, and speak this protocol. */
 static int check_worker(struct coordinator *c, const struct member *worker,
                         const struct message_welcome *welcome) {
+    assert(worker->role == ROLE_SHARD || worker->role == ROLE_REPLICA);
     const char *role = role_name(worker->role);
     if (welcome->protocol != PROTOCOL_VERSION)
         return error_set(ERROR_UNAVAILABLE,
@@ -204,6 +211,7 @@ static int check_worker(struct coordinator *c, const struct member *worker,
 /* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use. */
 static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
                          struct output *out) {
+    assert(code < 0 && !c->roster.members[link].welcomed);
     struct message refusal = {.type = MESSAGE_REFUSED};
     refusal.refused.reason = error_text();
     roster_send(&c->roster, link, refusal, out);
@@ -220,6 +228,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
                struct output *out) {
     struct member *worker = &c->roster.members[link];
     const struct message_welcome *welcome = &message->welcome;
+    assert(link < coordinator_links(c));
     if (worker->welcomed || welcome->incarnation != worker->incarnation) {
         c->stale++;
         return 0;

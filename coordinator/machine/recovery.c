@@ -24,6 +24,7 @@ void recovery_release(struct coordinator *c) {
  * incarnations of its time. Those must not come back: a message that was sent before the roll-back
  * would count again. */
 static void load_durable_state(struct coordinator *c) {
+    assert(coordinator_links(c) <= SHARDS_MAX + REPLICAS_MAX);
     uint32_t attempt = c->roster.attempt;
     uint64_t incarnations = c->membership.incarnations;
     uint64_t living[SHARDS_MAX + REPLICAS_MAX];
@@ -70,6 +71,7 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
 /* ---- taking up a run ---- */
 
 void recovery_begin(struct coordinator *c, struct output *out) {
+    assert(!c->dispatch.evaluation.running);
     if (c->roster.attempt == 0) {
         c->roster.attempt = 1;
         output_add(out, RECORD_ATTEMPT)->attempt = 1;
@@ -80,6 +82,7 @@ void recovery_begin(struct coordinator *c, struct output *out) {
 }
 
 static void rejoin_shards(struct coordinator *c, int64_t now_ns, struct output *out) {
+    assert(c->phase == PHASE_REJOINING && c->roster.attempt > 0);
     output_event(out, "recovery", "the shards are where the journal says: going on, attempt %u",
                  c->roster.attempt);
     c->phase = PHASE_RUNNING;
@@ -94,6 +97,7 @@ static void rejoin_shards(struct coordinator *c, int64_t now_ns, struct output *
 
 int on_holding(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
+    assert(link < c->settings.shards);
     if (c->phase != PHASE_REJOINING)
         return 0; /* a roll-back is under way: the shard is set up anew */
     const struct message_holding *holding = &message->holding;
@@ -140,6 +144,7 @@ int coordinator_check_saved(const struct store_saved *saved, int64_t run) {
 
 /* Only steps that the run can go back to count: all later code relies on it. */
 static void take_steps(struct coordinator *c, const struct store_saved *saved) {
+    assert(c->recovery.durable_count == 0 && saved->step_count <= 2);
     for (uint32_t i = 0; i < saved->step_count; i++) {
         struct durable_step *durable = &c->recovery.durable[i];
         const struct store_blob *state = &saved->steps[i].state;
@@ -192,6 +197,7 @@ void recovery_journal_from_now(struct coordinator *c, struct output *out) {
     if (c->dispatch.journalled)
         return;
     c->recovery.journalling = true;
+    assert(c->dispatch.evaluation.running);
     journal_state(c, out);
     struct cursor log = cursor_over(c->dispatch.log.data, c->dispatch.log.length);
     while (cursor_left(&log)) {
@@ -280,6 +286,7 @@ static void commit_step(struct coordinator *c, struct output *out) {
     bytes_clear(&newest->state);
     bytes_append(&newest->state, c->recovery.pending.state.data, c->recovery.pending.state.length);
     c->recovery.durable_count += c->recovery.durable_count < 2;
+    assert(c->recovery.durable_count == 1 || newest->step >= c->recovery.durable[1].step);
 
     struct record *record = output_add(out, RECORD_DURABLE_STEP);
     record->durable.step = newest->step;
@@ -301,6 +308,7 @@ static void commit_step(struct coordinator *c, struct output *out) {
 /* The first failure counts. */
 static void note_failure(struct coordinator *c, uint32_t link,
                          const struct message_checkpointed *checkpointed, struct output *out) {
+    assert(checkpointed->status && link < c->settings.shards);
     struct pending_checkpoint *pending = &c->recovery.pending;
     if (pending->failure)
         return;
@@ -315,6 +323,7 @@ static void note_failure(struct coordinator *c, uint32_t link,
  * promised to go on from there, so then it is an error. */
 static int checkpoint_failed(struct coordinator *c, int64_t now_ns, struct output *out) {
     const struct pending_checkpoint *pending = &c->recovery.pending;
+    assert(pending->failure && !pending->running);
     if (c->phase != PHASE_FINAL_CHECKPOINT)
         return 0;
     if (pending->step != checkpoint_number(c)) {
@@ -331,6 +340,7 @@ int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *
                     int64_t now_ns, struct output *out) {
     const struct message_checkpointed *checkpointed = &message->checkpointed;
     struct pending_checkpoint *pending = &c->recovery.pending;
+    assert(link < c->settings.shards);
     if (!pending->running || checkpointed->attempt != c->roster.attempt ||
         checkpointed->step != pending->step || pending->done[link]) {
         c->stale++;

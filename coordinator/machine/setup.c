@@ -22,6 +22,7 @@ static bool is_uniform(const struct coordinator *c) {
 /* Base exponents that a shard's range touches, in pieces of bounded size. */
 static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
                            uint64_t count, struct output *out) {
+    assert(link < c->settings.shards);
     const uint64_t piece = 1 << 20;
     const struct layout *layout = &c->settings.layout;
     uint64_t next = count ? layout_exponent_of(layout, first) : 0;
@@ -41,6 +42,7 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
 /* Of columns first…, in pieces of bounded size. */
 static void send_coordinates(const struct coordinator *c, uint32_t link, uint64_t first,
                              uint64_t end, struct output *out) {
+    assert(c->settings.coordinates);
     const uint64_t piece = 1 << 17;
     while (first < end) {
         uint64_t columns = end - first < piece ? end - first : piece;
@@ -59,6 +61,7 @@ static void send_shard_coordinates(const struct coordinator *c, uint32_t link, u
                                    uint64_t count, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
     uint64_t end = (first + count + weights->columns - 1) / weights->columns;
+    assert(link < c->settings.shards && weights->columns > 0);
     if (count)
         send_coordinates(c, link, first / weights->columns,
                          end < weights->rows ? end : weights->rows, out);
@@ -99,17 +102,20 @@ static bool has_coordinates(const struct coordinator *c) {
 
 /* What the job says, but no device again that has failed. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
+    assert(link < coordinator_links(c));
     return c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
 /* How many of its role come before it on its host: they share out the devices there. A shard may
  * have moved, and then it shares one. */
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
+    assert(link < coordinator_links(c));
     uint32_t index = c->roster.members[link].index;
     return c->settings.on_hosts ? index / c->settings.on_hosts : index;
 }
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
+    assert(link < c->settings.shards && c->roster.members[link].welcomed);
     const struct set_info *data = c->settings.data;
     const struct layout_tensor *bias = layout_input_bias(&c->settings.layout);
     uint64_t bias_number = bias ? bias->first_exponent : 0;
@@ -155,6 +161,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
+    assert(link >= c->settings.shards && link < coordinator_links(c));
     const struct plugin_source *source = objective_source(&c->settings.shape);
     struct bytes layout, plugin;
     bytes_init(&layout);
@@ -229,6 +236,7 @@ void setup_replicas(struct coordinator *c, struct output *out) {
 }
 
 void setup_forget_replicas(struct coordinator *c) {
+    assert(c->phase == PHASE_SETTING_UP);
     for (uint32_t i = c->settings.shards; i < coordinator_links(c); i++)
         c->roster.members[i].introduced = c->roster.members[i].ready = false;
 }
@@ -280,6 +288,7 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
 }
 
 static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {
+    assert(c->recovery.restoring && c->recovery.durable_count > 0);
     struct message message = {.type = MESSAGE_RESTORE};
     message.restore = (struct message_restore){.attempt = c->roster.attempt,
                                                .step = c->recovery.durable[0].step,
@@ -289,6 +298,7 @@ static void restore_shard(const struct coordinator *c, uint32_t link, struct out
 
 /* A device is worth a line, the CPU is not. */
 void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out) {
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     if (!strcmp(worker->device, device))
         return;
@@ -302,6 +312,7 @@ void note_device(struct coordinator *c, uint32_t link, const char *device, struc
 int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     struct member *worker = &c->roster.members[link];
+    assert(link < coordinator_links(c));
     if (message->ready.attempt != c->roster.attempt || worker->ready ||
         c->phase == PHASE_REJOINING) {
         c->stale++;
@@ -324,6 +335,7 @@ int on_ready(struct coordinator *c, uint32_t link, const struct message *message
  * one before is probably of that version, too. */
 static int restore_older(struct coordinator *c, uint32_t link,
                          const struct message_restored *restored, struct output *out) {
+    assert(restored->status && c->phase == PHASE_SETTING_UP);
     if (restored->status == (uint32_t)-ERROR_UNAVAILABLE)
         return error_set(ERROR_UNAVAILABLE, "shard %u cannot restore step %llu: %s", link,
                          (unsigned long long)restored->step, restored->reason);
@@ -345,6 +357,7 @@ static int restore_older(struct coordinator *c, uint32_t link,
 int on_restored(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                 struct output *out) {
     const struct message_restored *restored = &message->restored;
+    assert(link < c->settings.shards);
     if (restored->attempt != c->roster.attempt || c->phase != PHASE_SETTING_UP ||
         c->roster.members[link].ready) {
         c->stale++;

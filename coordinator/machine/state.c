@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "base/codec.h"
@@ -10,6 +11,7 @@
 
 static void serialize_members(struct codec *codec, struct coordinator *c) {
     uint32_t links = coordinator_links(c), shards = c->settings.shards;
+    assert(links <= SHARDS_MAX + REPLICAS_MAX);
     serialize_u32(codec, &shards);
     serialize_fails_if(codec, shards != c->settings.shards);
     serialize_u32(codec, &links);
@@ -30,6 +32,7 @@ static void serialize_machine(struct codec *codec, struct coordinator *c) {
 }
 
 void state_encode(const struct coordinator *c, struct bytes *out) {
+    assert(c->roster.shards == c->settings.shards && c->roster.epoch == c->settings.epoch);
     struct codec codec = {.out = out};
     size_t start = out->length;
     bytes_put_u32(out, STATE_MAGIC);

@@ -114,6 +114,7 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
 
 int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, bool refused,
                         int64_t now_ns, struct output *out) {
+    assert(link < coordinator_links(c));
     struct membership *membership = &c->membership;
     const struct member *worker = &c->roster.members[link];
     uint64_t program = driver_next_program(c);
@@ -140,6 +141,7 @@ static int device_failed(struct coordinator *c, uint32_t link, const char *why, 
     struct member *worker = &c->roster.members[link];
     struct device_choice choice;
     bool chosen = device_choice_read(c->settings.device, &choice) && choice.kind == CHOICE_AUTO;
+    assert(link < coordinator_links(c));
     if (chosen && !worker->device_failed)
         output_event(out, "device lost",
                      "the device of %s %u failed (%s): it computes on the CPU from now on",
@@ -172,6 +174,7 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
 
 void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
                       struct output *out) {
+    assert(reason != REASON_NONE && reason < REASONS);
     if (c->phase > PHASE_RUNNING || c->driver->finishing)
         return;
     bool stopped = c->phase == PHASE_RUNNING && driver_stop(c, reason, now_ns, out);
@@ -182,6 +185,7 @@ void coordinator_stop(struct coordinator *c, enum reason reason, int64_t now_ns,
 void coordinator_abandon(struct coordinator *c) {
     optimizer_cancel(&c->driver->optimizer);
     c->phase = PHASE_STOPPED;
+    assert(optimizer_reason(&c->driver->optimizer) == REASON_CANCELLED);
 }
 
 void coordinator_dismiss(struct coordinator *c, const char *why, bool again, struct output *out) {
@@ -276,6 +280,7 @@ static handler *handler_of(enum role role, enum message_type type) {
 /* A worker that answers in a later epoch obeys another coordinator, which has taken this run over.
  * This one must not write or send anything more: both would record the same run. */
 static int fenced(struct coordinator *c, uint64_t epoch) {
+    assert(epoch > c->settings.epoch);
     c->phase = PHASE_FAILED;
     c->fenced = true;
     return error_set(ERROR_AGAIN,
@@ -286,6 +291,7 @@ static int fenced(struct coordinator *c, uint64_t epoch) {
 
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
+    assert(link < c->roster.shards + c->roster.replicas);
     struct member *worker = &c->roster.members[link];
     handler *handle = handler_of(worker->role, message->type);
     assert(link < coordinator_links(c));

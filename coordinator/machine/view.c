@@ -20,6 +20,7 @@ const struct coordinator_settings *coordinator_settings(const struct coordinator
 }
 
 uint32_t coordinator_links(const struct coordinator *c) {
+    assert(c->settings.shards > 0 && c->settings.shards <= SHARDS_MAX);
     return c->settings.shards + c->settings.replicas;
 }
 
@@ -36,6 +37,7 @@ void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *fi
 }
 
 struct coordinator_view coordinator_view(const struct coordinator *c) {
+    assert(c->recovery.durable_count <= 2);
     const struct lbfgs *o = &c->driver->optimizer.lbfgs;
     const struct plan *plan = &c->dispatch.plan;
     struct coordinator_view view = {
@@ -106,6 +108,7 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
 
 /* Of chunks with a backup copy, the replica that had them first is named. */
 static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
+    assert(portion->run.count > 0 && replica >= 0);
     for (uint32_t i = portion->run.first; i < portion->run.first + portion->run.count; i++) {
         if (chunks[i].state == CHUNK_COUNTED)
             continue;
@@ -119,6 +122,7 @@ static void view_portion(const struct dispatched *portion, int replica, struct c
 void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) {
     const struct plan *plan = &c->dispatch.plan;
     struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
+    assert(plan->wanted_chunks <= plan->chunks);
     for (uint32_t i = 0; i < plan->chunks; i++) {
         bool counted = plan_is_counted(plan, (struct run){.first = i, .count = 1});
         all[i] = counted ? (struct chunk_view){CHUNK_COUNTED, plan->by[i]}
