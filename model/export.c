@@ -36,12 +36,6 @@ static void put_field(const char *text, FILE *file) {
     }
 }
 
-/* Nothing where it is not known. */
-static void put_deviation(double deviation, FILE *file) {
-    if (isfinite(deviation))
-        fprintf(file, "%.17g", deviation);
-}
-
 static void put_rows(const struct model *model, const char *name, const double *weights,
                      uint64_t stride, double deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
@@ -52,7 +46,9 @@ static void put_rows(const struct model *model, const char *name, const double *
             put_field(layout->class_names[k], file);
         }
         fprintf(file, "\t%.17g\t", weights[k * stride]);
-        put_deviation(deviation, file);
+        /* Nothing where it is not known. */
+        if (isfinite(deviation))
+            fprintf(file, "%.17g", deviation);
         putc('\n', file);
     }
 }

@@ -314,17 +314,6 @@ struct macro {
     uint32_t aucs, precisions;
 };
 
-static void add_ranked(struct macro *macro, const struct ranked *ranked) {
-    if (!isnan(ranked->auc)) {
-        macro->auc += ranked->auc;
-        macro->aucs++;
-    }
-    if (!isnan(ranked->average_precision)) {
-        macro->average_precision += ranked->average_precision;
-        macro->precisions++;
-    }
-}
-
 /* Adds what each class of several has, and their means. */
 static void finish_ranking(const struct figures *figures, json_t *classes,
                            struct score_figures *result) {
@@ -332,7 +321,14 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
     uint32_t outputs = figures->layout->outputs;
     for (uint32_t k = 0; k < outputs; k++) {
         struct ranked ranked = ranking_of(figures->ranking, k);
-        add_ranked(&macro, &ranked);
+        if (!isnan(ranked.auc)) {
+            macro.auc += ranked.auc;
+            macro.aucs++;
+        }
+        if (!isnan(ranked.average_precision)) {
+            macro.average_precision += ranked.average_precision;
+            macro.precisions++;
+        }
         json_t *class = outputs > 1 ? json_array_get(classes, k) : NULL;
         if (!class)
             continue;
@@ -343,18 +339,14 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
     result->average_precision = macro.precisions ? macro.average_precision / macro.precisions : NAN;
 }
 
-static json_t *classes_json(const struct figures *figures) {
+static void finish_classes(const struct figures *figures, struct score_figures *result) {
     const struct model_layout *layout = figures->layout;
     json_t *list = json_array();
     for (uint32_t k = 0; k < layout->classes && layout->classes <= SCORE_LISTED_CLASSES; k++)
         json_array_append_new(list, figures->listed ? listed_class_json(figures->listed, k)
                                                     : confusion_class_json(figures->confusion, k,
                                                                            layout->class_names[k]));
-    return list;
-}
-
-static void finish_classes(const struct figures *figures, struct score_figures *result) {
-    json_t *classes = classes_json(figures);
+    json_t *classes = list;
     if (figures->listed)
         listed_finish(figures->listed, result);
     else

@@ -56,12 +56,6 @@ bool margins_full(const struct margins *margins) {
     return margins->rows == margins->most || margins->terms.count >= TERMS_MOST;
 }
 
-/* Where outputs share their weights, the margin of the first becomes that of all. */
-static void add_intercepts(const struct model *model, double *values) {
-    for (uint32_t k = model->bias ? model->layout.outputs : 0; k-- > 0;)
-        values[k] = values[model->layout.shared ? 0 : k] + model->bias[k];
-}
-
 /* Adds the terms in their order, the intercept last. */
 static void compute_linear(const struct margins *margins, uint32_t row, double *values) {
     const struct model *model = margins->model;
@@ -74,7 +68,9 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
         for (uint32_t k = 0; k < weights; k++)
             values[k] += weight[k * features] * margins->terms.value[i];
     }
-    add_intercepts(model, values);
+    /* Where outputs share their weights, the margin of the first becomes that of all. */
+    for (uint32_t k = model->bias ? model->layout.outputs : 0; k-- > 0;)
+        values[k] = values[model->layout.shared ? 0 : k] + model->bias[k];
 }
 
 /* Brings the terms of a row into the order of their features. They mostly are. */

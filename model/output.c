@@ -189,19 +189,16 @@ static void write_margins(const struct lines *lines, const double *margins) {
         write_one(lines, "margin", margins[0]);
 }
 
-/* The probability of the other of two classes is that of the opposite margin: so it keeps its
- * digits where it is small. */
-static void write_two(const struct lines *lines, double margin, size_t class) {
-    double chances[] = {-margin, margin};
-    lines->objective->predict(1, &chances[0]);
-    lines->objective->predict(1, &chances[1]);
-    write_list(lines, "probabilities", chances, 2, class);
-}
-
 static void write_prediction(struct lines *lines, const double *margins, size_t class) {
     uint32_t outputs = lines->layout->outputs;
     if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
-        write_two(lines, margins[0], class);
+        /* The probability of the other of two classes is that of the opposite margin: so it keeps
+         * its digits where it is small. */
+        double margin = margins[0];
+        double chances[] = {-margin, margin};
+        lines->objective->predict(1, &chances[0]);
+        lines->objective->predict(1, &chances[1]);
+        write_list(lines, "probabilities", chances, 2, class);
         return;
     }
     double *prediction = lines->prediction;
@@ -286,14 +283,6 @@ void score_figures_release(struct score_figures *figures) {
     figures->classes = NULL;
 }
 
-static void set_figure(json_t *object, const struct score_figures *figures,
-                       const struct score_figure *figure) {
-    double value = score_figure_value(figures, figure);
-    const struct objective *objective = figures->objective;
-    if (objective ? score_figure_suits(figure, objective) : isfinite(value))
-        json_object_set_new(object, figure->name, number_json(value));
-}
-
 static void set_count(json_t *object, const char *name, uint64_t count) {
     if (count)
         json_object_set_new(object, name, json_integer((json_int_t)count));
@@ -303,8 +292,13 @@ json_t *score_figures_json(const struct score_figures *figures) {
     json_t *object = json_pack("{s:I}", "examples", (json_int_t)figures->examples);
     if (isfinite(figures->weight))
         json_object_set_new(object, "weight", json_real(figures->weight));
-    for (size_t i = 0; i < score_figure_count; i++)
-        set_figure(object, figures, &score_figure_table[i]);
+    for (size_t i = 0; i < score_figure_count; i++) {
+        const struct score_figure *figure = &score_figure_table[i];
+        double value = score_figure_value(figures, figure);
+        const struct objective *objective = figures->objective;
+        if (objective ? score_figure_suits(figure, objective) : isfinite(value))
+            json_object_set_new(object, figure->name, number_json(value));
+    }
     set_count(object, "unseen_labels", figures->unseen_labels);
     set_count(object, "unseen_features", figures->unseen_features);
     set_count(object, "unlabelled", figures->unlabelled);

@@ -51,16 +51,6 @@ bool ranking_overflowed(const struct ranking *ranking) {
     return ranking->overflowed;
 }
 
-static void overflow(struct ranking *ranking) {
-    release_scores(ranking);
-    *ranking = (struct ranking){.outputs = ranking->outputs, .overflowed = true};
-}
-
-static void add_entry(struct ranking *ranking, double score, double weight) {
-    MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
-    ranking->entry[ranking->count++] = (struct ranked_score){score, weight};
-}
-
 static void add_scores(struct ranking *ranking, const double *scores, double weight) {
     uint64_t first = ranking->count * ranking->outputs;
     for (uint32_t k = 0; k < ranking->outputs; k++) {
@@ -71,23 +61,12 @@ static void add_scores(struct ranking *ranking, const double *scores, double wei
     ranking->weight[ranking->count++] = weight;
 }
 
-static void add_class(struct ranking *ranking, uint32_t class) {
-    MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
-    ranking->class[ranking->count] = class;
-}
-
-static void add_classes(struct ranking *ranking, const double *has) {
-    uint64_t first = ranking->count * ranking->outputs;
-    for (uint32_t k = 0; k < ranking->outputs; k++) {
-        MEMORY_ROOM(ranking->has, first + k, ranking->has_capacity);
-        ranking->has[first + k] = has[k] != 0;
-    }
-}
-
 /* Whether an example of `each` bytes is to be held. */
 static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
-    if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > RANKING_BYTES_MAX)
-        overflow(ranking);
+    if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > RANKING_BYTES_MAX) {
+        release_scores(ranking);
+        *ranking = (struct ranking){.outputs = ranking->outputs, .overflowed = true};
+    }
     return !ranking->overflowed && weight > 0;
 }
 
@@ -95,7 +74,11 @@ void ranking_add_listed(struct ranking *ranking, const double *scores, const dou
                         double weight) {
     if (!has_room(ranking, ranking->outputs * (sizeof(double) + 1) + sizeof(double), weight))
         return;
-    add_classes(ranking, has);
+    uint64_t first = ranking->count * ranking->outputs;
+    for (uint32_t k = 0; k < ranking->outputs; k++) {
+        MEMORY_ROOM(ranking->has, first + k, ranking->has_capacity);
+        ranking->has[first + k] = has[k] != 0;
+    }
     add_scores(ranking, scores, weight);
 }
 
@@ -106,9 +89,12 @@ void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, 
     if (!has_room(ranking, each, weight))
         return;
     if (ranking->outputs == 1) {
-        add_entry(ranking, scores[0], class ? weight : -weight);
+        MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
+        ranking->entry[ranking->count++] =
+            (struct ranked_score){(scores[0]), (class ? weight : -weight)};
     } else {
-        add_class(ranking, class);
+        MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
+        ranking->class[ranking->count] = class;
         add_scores(ranking, scores, weight);
     }
 }

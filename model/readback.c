@@ -73,16 +73,6 @@ static void note_value(struct readback *readback, uint32_t tensor, uint64_t row)
     }
 }
 
-/* Elements rise: tensors lie one behind the other, and features rise. */
-static void note_tensor(struct readback *readback, uint32_t tensor) {
-    const struct layout_tensor *of = &readback->vector.tensor[tensor];
-    bool by_feature = readback->by_feature >> tensor & 1;
-    uint64_t most = (by_feature ? BY_FEATURE_MOST : OTHERS_MOST) / (of->columns ? of->columns : 1);
-    uint64_t rows = by_feature ? readback->features : of->rows;
-    for (uint64_t i = 0; i < rows && i <= most; i++)
-        note_value(readback, tensor, by_feature ? readback->feature[i] : i);
-}
-
 struct readback *readback_new(const struct model_layout *layout, const struct sample *sample) {
     struct readback *readback = memory_new(1, sizeof *readback);
     readback->layout = layout;
@@ -90,8 +80,16 @@ struct readback *readback_new(const struct model_layout *layout, const struct sa
     readback->vector = model_tensors(layout);
     readback->by_feature = model_by_feature(layout);
     list_features(readback);
-    for (uint32_t tensor = 0; tensor < readback->vector.count; tensor++)
-        note_tensor(readback, tensor);
+    for (uint32_t tensor = 0; tensor < readback->vector.count; tensor++) {
+        /* Elements rise: tensors lie one behind the other, and features rise. */
+        const struct layout_tensor *of = &readback->vector.tensor[tensor];
+        bool by_feature = readback->by_feature >> tensor & 1;
+        uint64_t most =
+            (by_feature ? BY_FEATURE_MOST : OTHERS_MOST) / (of->columns ? of->columns : 1);
+        uint64_t rows = by_feature ? readback->features : of->rows;
+        for (uint64_t i = 0; i < rows && i <= most; i++)
+            note_value(readback, tensor, by_feature ? readback->feature[i] : i);
+    }
     return readback;
 }
 
@@ -199,16 +197,6 @@ static int compare_parts(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct stored_part *parts_of_set(const struct sample *sample, uint32_t row, size_t *count) {
-    uint64_t first = sample->stored_start[row];
-    *count = sample->stored_start[row + 1] - first;
-    struct stored_part *parts = memory_new(*count, sizeof *parts);
-    for (size_t i = 0; i < *count; i++)
-        parts[i] = (struct stored_part){sample->column_id[first + i], sample->stored[first + i]};
-    qsort(parts, *count, sizeof *parts, compare_parts);
-    return parts;
-}
-
 static struct stored_part *parts_of_terms(const struct model_layout *layout,
                                           const struct terms *terms, size_t *count) {
     struct stored_part *parts = memory_new(terms->count, sizeof *parts);
@@ -250,7 +238,14 @@ static int compare_row(const struct model_layout *model, uint64_t row,
 static int check_sample_row(const struct readback *readback, const struct model *model,
                             uint32_t row, const struct terms *terms) {
     size_t in_set, in_file;
-    struct stored_part *set = parts_of_set(readback->sample, row, &in_set);
+    uint64_t first = readback->sample->stored_start[row];
+    in_set = readback->sample->stored_start[row + 1] - first;
+    struct stored_part *parts = memory_new(in_set, sizeof *parts);
+    for (size_t i = 0; i < in_set; i++)
+        parts[i] = (struct stored_part){readback->sample->column_id[first + i],
+                                        readback->sample->stored[first + i]};
+    qsort(parts, in_set, sizeof *parts, compare_parts);
+    struct stored_part *set = parts;
     struct stored_part *file = parts_of_terms(&model->layout, terms, &in_file);
     int code = compare_row(&model->layout, readback->sample->row[row], set, in_set, file, in_file);
     free(set);

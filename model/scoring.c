@@ -112,11 +112,6 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
     return row_error(scorer, rows, row, why);
 }
 
-/* Whether every row of the format has a value for every column. */
-static bool is_complete(enum source_format format) {
-    return format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
-}
-
 /* A row of values that are too large is a bad line of its file. */
 static int check_reach(struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                        const double *margins, bool *bad) {
@@ -137,7 +132,10 @@ static int check_reach(struct scorer *scorer, const struct source_rows *rows, ui
 static int check_row(struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *row, const double *margins, bool *bad) {
     const struct model_layout *layout = &scorer->model->layout;
-    if (is_complete(scorer->report.format) && !layout->table && row->known < layout->features)
+    /* Whether every row of the format has a value for every column. */
+    if ((scorer->report.format == FORMAT_CSV || scorer->report.format == FORMAT_IDX ||
+         scorer->report.format == FORMAT_NPY) &&
+        !layout->table && row->known < layout->features)
         return missing_values_error(scorer, rows, row->number, row->known);
     int code = check_reach(scorer, rows, row->number, margins, bad);
     return code || *bad || !scorer->figures ? code : check_label(scorer, rows, row->number);
@@ -248,14 +246,6 @@ static int score_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
-static void warn_rejected(const char *path, const struct source_report *report) {
-    uint32_t reasons = 0;
-    while (report->rejected_reasons && report->rejected_reasons[reasons])
-        reasons++;
-    source_warn_rejected(path, report->rejected, (const char *const *)report->rejected_reasons,
-                         reasons);
-}
-
 static int read_files(struct scorer *scorer, char *const *paths, const struct source_beside *beside,
                       const struct source_options *options, unsigned threads) {
     struct source_options reading = *options;
@@ -266,8 +256,13 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
             source_beside_name(beside, number, &reading);
         struct source_report *report = &scorer->report;
         int code = source_read(*paths, &reading, threads, score_rows, scorer, report);
-        if (!code)
-            warn_rejected(scorer->path, report);
+        if (!code) {
+            uint32_t reasons = 0;
+            while (report->rejected_reasons && report->rejected_reasons[reasons])
+                reasons++;
+            source_warn_rejected(scorer->path, report->rejected,
+                                 (const char *const *)report->rejected_reasons, reasons);
+        }
         source_report_release(report);
         if (code)
             return code;

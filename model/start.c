@@ -155,14 +155,6 @@ static void match_features(const uint32_t *classes, const struct model_layout *b
                       columns, place + tensor->first + to * columns);
 }
 
-/* Of another one; `old` is NULL if there was none. */
-static void match_rows(const uint32_t *classes, const struct layout_tensor *old,
-                       const struct layout_tensor *tensor, uint64_t *place) {
-    for (uint64_t row = 0; row < tensor->rows; row++)
-        match_row(classes, old ? old->first + row * old->columns : MODEL_UNMATCHED, tensor->columns,
-                  place + tensor->first + row * tensor->columns);
-}
-
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
     struct layout vector = model_tensors(after), old_vector = model_tensors(before);
     uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place);
@@ -173,8 +165,12 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
         const uint32_t *classes = columns_are_classes(after, &vector, i) ? match : NULL;
         if (by_feature >> i & 1)
             match_features(classes, before, old, after, tensor, place);
-        else
-            match_rows(classes, old, tensor, place);
+        else {
+            /* Of another one; `old` is NULL if there was none. */
+            for (uint64_t row = 0; row < tensor->rows; row++)
+                match_row(classes, old ? old->first + row * old->columns : MODEL_UNMATCHED,
+                          tensor->columns, place + tensor->first + row * tensor->columns);
+        }
     }
     free(match);
     return place;

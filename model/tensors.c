@@ -44,15 +44,6 @@ static void add_vector(json_t *header, const struct tensors *tensors, size_t *of
     }
 }
 
-static void add_linear(json_t *header, struct tensors *tensors, size_t *offset) {
-    uint64_t k = tensors->rows, f = tensors->features;
-    add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), offset, 8 * k * f);
-    tensors->bias = tensors->biases ? *offset : 0;
-    if (tensors->biases)
-        add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, tensors->biases, false), offset,
-                   8 * (size_t)tensors->biases);
-}
-
 char *tensors_plan(struct tensors *tensors, const char *objective) {
     bool vector = tensors->vector.count > 0;
     char version[16];
@@ -62,8 +53,14 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     size_t offset = 0;
     if (vector)
         add_vector(header, tensors, &offset);
-    else
-        add_linear(header, tensors, &offset);
+    else {
+        uint64_t k = tensors->rows, f = tensors->features;
+        add_tensor(header, TENSOR_WEIGHT, "F64", shape_of(k, f, true), &offset, 8 * k * f);
+        tensors->bias = tensors->biases ? offset : 0;
+        if (tensors->biases)
+            add_tensor(header, TENSOR_BIAS, "F64", shape_of(1, tensors->biases, false), &offset,
+                       8 * (size_t)tensors->biases);
+    }
     tensors->feature_id = offset;
     add_tensor(header, "feature_id", "U64", shape_of(1, tensors->features, false), &offset,
                8 * tensors->features);
@@ -214,23 +211,20 @@ static uint64_t weights_of(const struct tensors *tensors) {
                                  : tensors->features * tensors->rows;
 }
 
-static void hash_linear(struct sha256 *sha, const struct tensors *tensors, const void *file) {
-    const double *weight = at(file, tensors->weight), *bias = at(file, tensors->bias);
-    for (uint32_t k = 0; k < tensors->rows; k++) {
-        sha256_add(sha, weight + k * tensors->features, tensors->features * sizeof *weight);
-        if (tensors->biases)
-            sha256_add(sha, bias + k, sizeof *bias);
-    }
-    for (uint32_t k = tensors->rows; k < tensors->biases; k++)
-        sha256_add(sha, bias + k, sizeof *bias);
-}
-
 void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA256_TEXT]) {
     struct sha256 *sha = sha256_new();
     if (tensors->vector.count)
         sha256_add(sha, at(file, tensors->weight), weights_of(tensors) * sizeof(double));
-    else
-        hash_linear(sha, tensors, file);
+    else {
+        const double *weight = at(file, tensors->weight), *bias = at(file, tensors->bias);
+        for (uint32_t k = 0; k < tensors->rows; k++) {
+            sha256_add(sha, weight + k * tensors->features, tensors->features * sizeof *weight);
+            if (tensors->biases)
+                sha256_add(sha, bias + k, sizeof *bias);
+        }
+        for (uint32_t k = tensors->rows; k < tensors->biases; k++)
+            sha256_add(sha, bias + k, sizeof *bias);
+    }
     sha256_finish(sha, text);
 }
 

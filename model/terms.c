@@ -10,15 +10,12 @@
 
 #define ROOM_FIRST 256
 
-static void grow(struct terms *terms) {
-    terms->room = terms->room ? 2 * terms->room : ROOM_FIRST;
-    terms->feature = memory_resize(terms->feature, terms->room, sizeof *terms->feature);
-    terms->value = memory_resize(terms->value, terms->room, sizeof *terms->value);
-}
-
 void terms_add(struct terms *terms, uint64_t feature, double value) {
-    if (terms->count == terms->room)
-        grow(terms);
+    if (terms->count == terms->room) {
+        terms->room = terms->room ? 2 * terms->room : ROOM_FIRST;
+        terms->feature = memory_resize(terms->feature, terms->room, sizeof *terms->feature);
+        terms->value = memory_resize(terms->value, terms->room, sizeof *terms->value);
+    }
     terms->feature[terms->count] = (uint32_t)feature;
     terms->value[terms->count++] = value;
 }

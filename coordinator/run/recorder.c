@@ -13,18 +13,14 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/live.h"
 
-/* Not every step is logged: there may be a thousand a second, all night long. */
-static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
-    return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
-           now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns);
-}
-
 /* Logs the line in recorder->step_unlogged, unless the last one is too new. */
 static void log_line_if_due(struct recorder *recorder) {
     int64_t now_ns = clock_monotonic_ns();
     if (!recorder->first_step_ns)
         recorder->first_step_ns = now_ns;
-    if (!is_step_due(recorder, now_ns))
+    /* Not every step is logged: there may be a thousand a second, all night long. */
+    if (!(!recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
+          now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns)))
         return;
     log_info("%s", recorder->step_unlogged);
     recorder->step_logged_ns = now_ns;
@@ -129,21 +125,6 @@ static bool is_trouble(const char *kind) {
         if (!strcmp(kind, kinds[i]))
             return true;
     return false;
-}
-
-static int take_event(struct recorder *recorder, const struct record *record) {
-    if (is_trouble(record->event.kind))
-        log_warning("%s", record->event.text);
-    else
-        log_info("%s", record->event.text);
-    return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
-}
-
-static int take_journal(struct recorder *recorder, const struct output *output,
-                        const struct record *record) {
-    return store_journal(recorder->store, recorder->run,
-                         output->blobs.data + record->journal.offset, record->journal.length,
-                         record->journal.begins);
 }
 
 static int take_durable_step(struct recorder *recorder, const struct output *output,
@@ -264,7 +245,9 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
         return passing(FAILPOINT_state_attempt,
                        store_attempt(recorder->store, recorder->run, record->attempt));
     case RECORD_JOURNAL:
-        return take_journal(recorder, output, record);
+        return store_journal(recorder->store, recorder->run,
+                             output->blobs.data + record->journal.offset, record->journal.length,
+                             record->journal.begins);
     case RECORD_DURABLE_STEP:
         return passing(FAILPOINT_state_step_commit, take_durable_step(recorder, output, record));
     case RECORD_ROLL_BACK:
@@ -289,7 +272,11 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_WORKER:
         return take_worker(recorder, c, record);
     case RECORD_EVENT:
-        return take_event(recorder, record);
+        if (is_trouble(record->event.kind))
+            log_warning("%s", record->event.text);
+        else
+            log_info("%s", record->event.text);
+        return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
     case RECORD_SLICE:
         return take_vector(recorder, coordinator_settings(c), record);
     }

@@ -160,18 +160,6 @@ static uint32_t pairs_to_keep(const struct training *run) {
     return most < history ? (uint32_t)most : history;
 }
 
-/* Pairs that a run starts with come on top of those that it would keep: what it learns itself does
- * not push them out at once. With a preconditioner there are none, and none are kept: the first
- * refresh would drop them, and those of a network are in coordinates of one night. */
-static void size_history(struct training *run) {
-    bool preconditioned = run->preconditioner.form || run->kronecker.factors;
-    run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
-    if (!run->job->history)
-        run->sizing.history += run->start.pairs;
-    if (run->sizing.history > HISTORY_MAX)
-        run->sizing.history = HISTORY_MAX;
-}
-
 /* Of those that the run starts with: none in other coordinates, and none that nothing uses. */
 static uint32_t pairs_to_load(const struct training *run) {
     bool used = !run->kronecker.factors && run->job->optimizer == JOB_LBFGS;
@@ -301,18 +289,15 @@ static int on_commit(void *context) {
     return code;
 }
 
-/* For the test of fencing: as if the locks had been lost, while this process goes on. */
-static void let_go_of_lock(struct training *run) {
-    store_close(run->store);
-    close(run->lock);
-    run->store = run->recorder.store = NULL;
-    run->lock = -1;
-}
-
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
-    if (failpoint_hit(FAILPOINT_lock_released) && run->store)
-        let_go_of_lock(run);
+    if (failpoint_hit(FAILPOINT_lock_released) && run->store) {
+        /* For the test of fencing: as if the locks had been lost, while this process goes on. */
+        store_close(run->store);
+        close(run->lock);
+        run->store = run->recorder.store = NULL;
+        run->lock = -1;
+    }
     if (!run->store)
         return 0;
     double seconds = training_seconds(run);
@@ -392,7 +377,16 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     if (!code && run->shape.network.mixed)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_kronecker, run);
     if (!code) {
-        size_history(run);
+        /* Pairs that a run starts with come on top of those that it would keep: what it learns
+         * itself does not push them out at once. With a preconditioner there are none, and none are
+         * kept: the first refresh would drop them, and those of a network are in coordinates of one
+         * night. */
+        bool preconditioned = run->preconditioner.form || run->kronecker.factors;
+        run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
+        if (!run->job->history)
+            run->sizing.history += run->start.pairs;
+        if (run->sizing.history > HISTORY_MAX)
+            run->sizing.history = HISTORY_MAX;
         find_places(run);
         code = workers_start(run);
     }
@@ -401,15 +395,6 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     if (!code)
         code = train(run);
     return code;
-}
-
-/* What the caller is about to report stays. */
-static void await_removal(struct training *run, int code) {
-    char *error = code ? memory_copy_string(error_text()) : NULL;
-    loop_finish(&run->loop, run->removal);
-    if (error)
-        error_set(code, "%s", error);
-    free(error);
 }
 
 /* Ends the workers, or leaves them to the next member with all that is known of them. */
@@ -437,8 +422,14 @@ void training_release(struct training *run, int code) {
     sample_release(&run->sample);
     free(run->model_folder);
     leave_workers(run, code);
-    if (run->removal)
-        await_removal(run, code);
+    if (run->removal) {
+        /* What the caller is about to report stays. */
+        char *error = code ? memory_copy_string(error_text()) : NULL;
+        loop_finish(&run->loop, run->removal);
+        if (error)
+            error_set(code, "%s", error);
+        free(error);
+    }
     coordinator_free(run->coordinator);
     json_decref(run->result);
     score_figures_release(&run->figures);
