@@ -126,11 +126,14 @@ static void become_another(struct replica *replica, struct outbox *out) {
 }
 
 /* The same or a new coordinator greets this incarnation again, so what it computed still counts. It
- * is reported only after the set-up: before, the coordinator may not know where the run is. Shards
- * that already know the new epoch ignored what was sent with the old one: they get it again now. */
+ * is reported only after the set-up: before, the coordinator may not know where the run is, ignores
+ * the report, and waits for another one. So no shard counts as placed: else a link that breaks and
+ * comes back before the set-up would make the replica ready. Shards that already know the new epoch
+ * ignored what was sent with the old one: they get it again now. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         struct shard_link *shard = &replica->shards[i];
+        shard->placed = false;
         if (shard->greeted)
             replica_resume_shard(replica, i, out);
         else if (shard->link)

@@ -127,7 +127,27 @@ static void a_shard_that_ignored_the_greeting_is_greeted_again(void **state) {
     sent(bench, FIRST_SHARD, MESSAGE_GREET);
     nothing_more(bench);
     greeted(bench, 0);
+    nothing_more(bench); /* it has not been set up */
+    shard_at(bench, 0, 100);
     sent(bench, COORDINATOR, MESSAGE_READY);
+}
+
+/* The next coordinator ignores what comes before it knows where the run is. A replica that had
+ * reported then would never report again, and with all buffers in use it would never compute. */
+static void a_link_that_comes_back_before_the_set_up_reports_nothing(void **state) {
+    struct bench *bench = *state;
+    struct flush_id id = solo(bench, 0);
+    for (uint32_t i = 0; i < 2; i++)
+        staged(bench, i, id);
+    sent(bench, COORDINATOR, MESSAGE_FLUSHED);
+    coordinator_returns(bench);
+    replica_gone(bench->replica, FIRST_SHARD, &bench->outbox);
+    connect_shard(bench, 0);
+    greeted(bench, 0);
+    nothing_more(bench);
+    set_up_again(bench);
+    struct message_flushed again = sent(bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
+    assert_true(flush_id_equal(&again.flush, &id));
 }
 
 static void work_goes_on_without_a_coordinator_and_is_reported_to_the_next(void **state) {
@@ -271,6 +291,7 @@ SUITE(replica_return) {
         TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
         TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),
         TEST(a_shard_that_ignored_the_greeting_is_greeted_again, being_set_up),
+        TEST(a_link_that_comes_back_before_the_set_up_reports_nothing, begun_2),
         TEST(work_goes_on_without_a_coordinator_and_is_reported_to_the_next, ready_1),
         TEST(portions_not_begun_are_left_to_the_next_coordinator, ready_1),
         TEST(a_replica_at_rest_wants_nothing, begun_1),
