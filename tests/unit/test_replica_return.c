@@ -148,6 +148,7 @@ static void a_link_that_comes_back_before_the_set_up_reports_nothing(void **stat
     set_up_again(bench);
     struct message_flushed again = sent(bench, COORDINATOR, MESSAGE_FLUSHED).flushed;
     assert_true(flush_id_equal(&again.flush, &id));
+    sent(bench, COORDINATOR, MESSAGE_WANT);
 }
 
 static void work_goes_on_without_a_coordinator_and_is_reported_to_the_next(void **state) {
