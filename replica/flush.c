@@ -11,7 +11,7 @@
 /* ---- what is not flushed yet ---- */
 
 void accrual_clear(struct accrual *accrual, uint32_t totals) {
-    struct run *portions = accrual->portions;
+    struct chunk_range *portions = accrual->portions;
     uint32_t capacity = accrual->capacity;
     *accrual = (struct accrual){.portions = portions, .capacity = capacity};
     totals_init(&accrual->totals, totals);
@@ -22,12 +22,12 @@ void accrual_release(struct accrual *accrual) {
     *accrual = (struct accrual){0};
 }
 
-/* Portions of the home range follow one another: together they are one run, however many there
+/* Portions of the home range follow one another: together they are one range, however many there
  * were.
  */
-static void add_run(struct accrual *accrual, struct run portion) {
+static void add_chunk_range(struct accrual *accrual, struct chunk_range portion) {
     assert(portion.count && accrual->count <= accrual->capacity);
-    struct run *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
+    struct chunk_range *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
     if (last && last->first + last->count == portion.first) {
         last->count += portion.count;
         return;
@@ -36,13 +36,13 @@ static void add_run(struct accrual *accrual, struct run portion) {
     accrual->portions[accrual->count++] = portion;
 }
 
-void accrual_add(struct accrual *accrual, struct run portion, const struct computed *computed,
-                 int64_t started_ns, int64_t now_ns) {
+void accrual_add(struct accrual *accrual, struct chunk_range portion,
+                 const struct computed *computed, int64_t started_ns, int64_t now_ns) {
     assert(!computed->error && !computed->stopped && now_ns >= started_ns);
     assert(computed->totals.count == accrual->totals.count);
     if (!accrual->count)
         accrual->since_ns = started_ns;
-    add_run(accrual, portion);
+    add_chunk_range(accrual, portion);
     totals_merge(&accrual->totals, &computed->totals);
     maxima_merge(&accrual->maxima, &computed->maxima);
     accrual->exceeded |= computed->exceeded;

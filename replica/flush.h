@@ -23,7 +23,7 @@
 
 /* What a replica has computed and not yet flushed. */
 struct accrual {
-    struct run *portions;
+    struct chunk_range *portions;
     uint32_t count, capacity;
     struct totals totals;
     struct maxima maxima;
@@ -39,8 +39,8 @@ void accrual_clear(struct accrual *accrual, uint32_t totals);
 void accrual_release(struct accrual *accrual);
 
 /* Counts in a portion that was computed from `started_ns` to `now_ns`. */
-void accrual_add(struct accrual *accrual, struct run portion, const struct computed *computed,
-                 int64_t started_ns, int64_t now_ns);
+void accrual_add(struct accrual *accrual, struct chunk_range portion,
+                 const struct computed *computed, int64_t started_ns, int64_t now_ns);
 
 /* A shard's range of every vector. */
 struct range {

@@ -24,7 +24,7 @@ struct shard_link {
 };
 
 struct portion {
-    struct run chunks;
+    struct chunk_range chunks;
     uint8_t flags;
 };
 

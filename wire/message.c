@@ -132,8 +132,8 @@ static const void *read_list(struct reader *reader, size_t size, uint32_t *lengt
     return items;
 }
 
-static struct run_list read_runs(struct reader *reader) {
-    struct run_list list;
+static struct chunk_ranges read_chunk_ranges(struct reader *reader) {
+    struct chunk_ranges list;
     list.items = read_list(reader, sizeof *list.items, &list.length);
     return list;
 }
@@ -157,7 +157,7 @@ static struct part_list read_parts(struct reader *reader) {
 #define F64(field) body->field = cursor_f64(&reader->cursor);
 #define TEXT(field) body->field = read_text(reader);
 #define BLOB(field) body->field = read_blob(reader);
-#define RUNS(field) body->field = read_runs(reader);
+#define RUNS(field) body->field = read_chunk_ranges(reader);
 #define U64S(field) body->field = read_u64s(reader);
 #define PARTS(field) body->field = read_parts(reader);
 #define FLUSH(field) body->field = flush_id_decode(&reader->cursor);

@@ -36,8 +36,8 @@ struct flush_id flush_id_decode(struct cursor *in);
 /* A hash of the id. The sum (mod 2⁶⁴) over a set of flushes names the set in any order. */
 uint64_t flush_id_hash(const struct flush_id *id);
 
-/* A run of consecutive chunks. */
-struct run {
+/* Consecutive chunks. */
+struct chunk_range {
     uint32_t first;
     uint32_t count;
 };
@@ -46,8 +46,8 @@ struct blob {
     const void *data;
     uint32_t length; /* bytes */
 };
-struct run_list {
-    const struct run *items;
+struct chunk_ranges {
+    const struct chunk_range *items;
     uint32_t length; /* items */
 };
 struct u64_list {
@@ -98,7 +98,7 @@ enum message_type {
 #define F64(field) double field;
 #define TEXT(field) const char *field;
 #define BLOB(field) struct blob field;
-#define RUNS(field) struct run_list field;
+#define RUNS(field) struct chunk_ranges field;
 #define U64S(field) struct u64_list field;
 #define PARTS(field) struct part_list field;
 #define FLUSH(field) struct flush_id field;

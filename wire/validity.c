@@ -60,15 +60,15 @@ static const char *fault_of_elements(uint64_t first, uint64_t count, size_t size
                            "elements of another number than it says"));
 }
 
-static const char *fault_of_run(struct run run) {
-    return unless(run.count && run.count <= UINT32_MAX - run.first,
+static const char *chunk_range_fault(struct chunk_range range) {
+    return unless(range.count && range.count <= UINT32_MAX - range.first,
                   "no chunks, or chunks beyond the last that there may be");
 }
 
-static const char *fault_of_runs(const struct run_list *runs) {
-    const char *fault = unless(runs->length, "a flush of no chunks");
-    for (uint32_t i = 0; i < runs->length && !fault; i++)
-        fault = fault_of_run(runs->items[i]);
+static const char *chunk_ranges_fault(const struct chunk_ranges *ranges) {
+    const char *fault = unless(ranges->length, "a flush of no chunks");
+    for (uint32_t i = 0; i < ranges->length && !fault; i++)
+        fault = chunk_range_fault(ranges->items[i]);
     return fault;
 }
 
@@ -284,7 +284,7 @@ FAULT_IN_BODY(evaluate) {
 
 FAULT_IN_BODY(portion) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_run((struct run){body->first, body->count}),
+                    chunk_range_fault((struct chunk_range){body->first, body->count}),
                     unless(!(body->flags & ~(PORTION_SOLO | PORTION_LAST)), "unknown flags"));
 }
 
@@ -323,7 +323,7 @@ static const char *fault_of_encoding(const struct message_stage *body, const str
 }
 
 FAULT_IN(stage) {
-    return FIRST_OF(fault_of_flush(&body->flush), fault_of_runs(&body->portions),
+    return FIRST_OF(fault_of_flush(&body->flush), chunk_ranges_fault(&body->portions),
                     fault_of_encoding(body, bulk));
 }
 
@@ -335,8 +335,8 @@ FAULT_IN_BODY(staged) {
 
 FAULT_IN_BODY(flushed) {
     return FIRST_OF(
-        fault_of_flush(&body->flush), fault_of_runs(&body->portions), maxima_fault(&body->maxima),
-        fault_of_flag(body->exceeded),
+        fault_of_flush(&body->flush), chunk_ranges_fault(&body->portions),
+        maxima_fault(&body->maxima), fault_of_flag(body->exceeded),
         unless(body->incarnations.length <= SHARDS_MAX, "kept by more shards than there may be"));
 }
 

@@ -30,11 +30,11 @@
 
 /* ---- what a replica has in hand ---- */
 
-void workload_note(struct workload *workload, struct run run, int64_t now_ns) {
-    assert(run.count > 0);
+void workload_note(struct workload *workload, struct chunk_range range, int64_t now_ns) {
+    assert(range.count > 0);
     MEMORY_ROOM(workload->dispatched, workload->dispatched_count, workload->dispatched_capacity);
     workload->dispatched[workload->dispatched_count++] =
-        (struct dispatched){.run = run, .at_ns = now_ns};
+        (struct dispatched){.range = range, .at_ns = now_ns};
     assert(workload->dispatched_count <= workload->dispatched_capacity);
 }
 
@@ -51,13 +51,13 @@ static void remove_at(struct workload *workload, uint32_t i) {
 
 void workload_forget_counted(struct workload *workload, const struct plan *plan) {
     for (uint32_t i = workload->dispatched_count; i-- > 0;)
-        if (plan_is_counted(plan, workload->dispatched[i].run))
+        if (plan_is_counted(plan, workload->dispatched[i].range))
             remove_at(workload, i);
 }
 
-void workload_forget(struct workload *workload, const struct run_list *runs) {
+void workload_forget(struct workload *workload, const struct chunk_ranges *ranges) {
     for (uint32_t i = workload->dispatched_count; i-- > 0;)
-        if (run_list_covers(runs, workload->dispatched[i].run))
+        if (chunk_ranges_cover(ranges, workload->dispatched[i].range))
             remove_at(workload, i);
 }
 
@@ -104,16 +104,16 @@ static bool was_slow(const struct workload *workload) {
  * computed already and on its way to the shards. To copy that would only add to what is under way.
  *
  * A portion is handed out when its replica starts on the one before. */
-void workload_note_delivery(struct workload *workload, const struct run_list *runs,
+void workload_note_delivery(struct workload *workload, const struct chunk_ranges *ranges,
                             int64_t now_ns) {
     const struct dispatched *last = NULL;
     uint32_t chunks = 0, before = 0;
     for (uint32_t i = 0; i < workload->dispatched_count; i++) {
         const struct dispatched *portion = &workload->dispatched[i];
-        if (!run_list_covers(runs, portion->run) || portion->backed_up)
+        if (!chunk_ranges_cover(ranges, portion->range) || portion->backed_up)
             continue;
         before = chunks;
-        chunks = portion->run.count;
+        chunks = portion->range.count;
         last = portion;
     }
     if (!last || !(workload->chunks_per_ns > 0))
@@ -153,14 +153,14 @@ static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
  * up by the others, and a copy would hold it up more. So there a copy needs proof. */
 static bool may_copy(const struct dispatch *d, uint32_t owner, uint32_t copier,
                      const struct dispatched *portion, int64_t now_ns) {
-    assert(owner != copier && portion->run.count > 0);
+    assert(owner != copier && portion->range.count > 0);
     const struct workload *of_owner = workload_of(d, owner);
     if (!on_one_host(d, owner, copier) || was_slow(of_owner))
         return true;
     double rate = of_owner->chunks_per_ns; /* of the copier if it is not known */
     double elapsed = (double)(now_ns - portion->at_ns) - d->delivery_ns;
     rate = rate > 0 ? rate : workload_of(d, copier)->chunks_per_ns;
-    return elapsed * rate >= SILENT_FACTOR * portion->run.count;
+    return elapsed * rate >= SILENT_FACTOR * portion->range.count;
 }
 
 bool backup_is_expected(const struct dispatch *d, uint32_t link) {
@@ -176,9 +176,9 @@ bool backup_is_expected(const struct dispatch *d, uint32_t link) {
  * expected to need as long again as it has taken. */
 static double remaining_ns(const struct dispatch *d, const struct workload *owner,
                            const struct dispatched *portion, int64_t now_ns) {
-    assert(now_ns >= portion->at_ns && portion->run.count > 0);
+    assert(now_ns >= portion->at_ns && portion->range.count > 0);
     double elapsed = (double)(now_ns - portion->at_ns);
-    double total = owner->chunks_per_ns > 0 ? portion->run.count / owner->chunks_per_ns : 0;
+    double total = owner->chunks_per_ns > 0 ? portion->range.count / owner->chunks_per_ns : 0;
     total += d->delivery_ns;
     return elapsed < total ? total - elapsed : elapsed;
 }
@@ -198,7 +198,7 @@ struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t 
             if (portion->trial)
                 return portion;
             double remaining = remaining_ns(d, owner, portion, now_ns);
-            double fresh = portion->run.count / copier->chunks_per_ns + d->delivery_ns;
+            double fresh = portion->range.count / copier->chunks_per_ns + d->delivery_ns;
             if (remaining > longest && remaining > BACKUP_GAIN * fresh &&
                 may_copy(d, i, link, portion, now_ns)) {
                 slowest = portion;

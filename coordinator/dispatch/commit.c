@@ -82,7 +82,7 @@ struct commit_entry {
     uint32_t replica;
     uint8_t exceeded;
     struct maxima maxima;
-    struct run_list portions;
+    struct chunk_ranges portions;
     struct blob totals; /* of the evaluation that the flush is of */
 };
 
@@ -94,7 +94,7 @@ static void commit_encode(const struct commit_entry *entry, struct bytes *out) {
     assert(entry->portions.items || !entry->portions.length);
     bytes_put_u32(out, entry->portions.length);
     bytes_put_u32(out, entry->totals.length);
-    bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct run));
+    bytes_append(out, entry->portions.items, entry->portions.length * sizeof(struct chunk_range));
     flush_id_encode(&entry->flush, out);
     bytes_put_u32(out, entry->replica);
     maxima_encode(&entry->maxima, out);
@@ -108,7 +108,8 @@ static bool commit_decode(const void *data, size_t length, struct commit_entry *
     struct cursor cursor = cursor_over(data, length);
     entry->portions.length = cursor_u32(&cursor);
     entry->totals.length = cursor_u32(&cursor);
-    entry->portions.items = cursor_take(&cursor, entry->portions.length * sizeof(struct run));
+    entry->portions.items =
+        cursor_take(&cursor, entry->portions.length * sizeof(struct chunk_range));
     entry->flush = flush_id_decode(&cursor);
     entry->replica = cursor_u32(&cursor);
     entry->maxima = maxima_decode(&cursor);
@@ -227,7 +228,7 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
             struct record *record = output_add(out, RECORD_PORTION);
             record->portion.evaluation = d->evaluations;
             record->portion.flush = flushed->flush;
-            record->portion.run = flushed->portions.items[i];
+            record->portion.range = flushed->portions.items[i];
         }
     }
     send_flush(d, MESSAGE_FOLD, &flushed->flush, out);

@@ -63,7 +63,7 @@ void roster_send_replicas(const struct roster *roster, struct message message, s
 
 /* A portion that a replica has in hand: not all of its chunks are counted. */
 struct dispatched {
-    struct run run;
+    struct chunk_range range;
     int64_t at_ns;
     bool backed_up; /* another replica has a copy */
     bool trial;     /* to see how fast it is now: who has nothing left to do copies it at once */
@@ -208,16 +208,17 @@ void serialize_maxima(struct codec *codec, struct maxima *maxima);
 /* A replica is slow if others are faster by more than this factor. */
 #define SLOW_FACTOR 2.0
 
-void workload_note(struct workload *workload, struct run run, int64_t now_ns);
-/* What the replica has in hand is forgotten: what is counted; what these runs cover; all. */
+void workload_note(struct workload *workload, struct chunk_range range, int64_t now_ns);
+/* What the replica has in hand is forgotten: what is counted; what these ranges cover; all. */
 void workload_forget_counted(struct workload *workload, const struct plan *plan);
-void workload_forget(struct workload *workload, const struct run_list *runs);
+void workload_forget(struct workload *workload, const struct chunk_ranges *ranges);
 void workload_clear(struct workload *workload);
 
 /* The rate at which the replica computed the flush that was just counted. */
 void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns);
 /* A flush with these chunks, which the replica had in hand, is accepted now. */
-void workload_note_delivery(struct workload *workload, const struct run_list *runs, int64_t now_ns);
+void workload_note_delivery(struct workload *workload, const struct chunk_ranges *ranges,
+                            int64_t now_ns);
 /* Another process has taken its place. */
 void workload_forget_rate(struct workload *workload);
 

@@ -131,7 +131,7 @@ void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
     workload_forget_rate(workload);
     if (d->evaluation.running && !mutant(CHUNKS_LOST)) {
         for (uint32_t i = 0; i < workload->dispatched_count; i++) {
-            struct run_list one = {.items = &workload->dispatched[i].run, .length = 1};
+            struct chunk_ranges one = {.items = &workload->dispatched[i].range, .length = 1};
             plan_return(&d->plan, &one);
         }
     }

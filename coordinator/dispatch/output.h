@@ -68,7 +68,7 @@ struct record {
         struct {
             uint64_t evaluation; /* as in struct store_evaluation */
             struct flush_id flush;
-            struct run run;
+            struct chunk_range range;
         } portion;
         struct {
             uint32_t link;

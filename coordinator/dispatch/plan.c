@@ -60,10 +60,11 @@ static void wait_no_more(struct plan *plan, uint32_t chunk) {
 }
 
 /* Takes the first chunks of `from` that wait, as far as they are neighbours; none if none waits. */
-static struct run take_front(struct plan *plan, struct run *from, uint32_t chunks_max) {
+static struct chunk_range take_front(struct plan *plan, struct chunk_range *from,
+                                     uint32_t chunks_max) {
     for (; from->count && !is_waiting(plan, from->first); from->count--)
         from->first++;
-    struct run taken = {.first = from->first};
+    struct chunk_range taken = {.first = from->first};
     for (; from->count && taken.count < chunks_max && is_waiting(plan, from->first);
          from->count--) {
         wait_no_more(plan, from->first++);
@@ -74,10 +75,11 @@ static struct run take_front(struct plan *plan, struct run *from, uint32_t chunk
 }
 
 /* The same with the last ones. */
-static struct run take_back(struct plan *plan, struct run *from, uint32_t chunks_max) {
+static struct chunk_range take_back(struct plan *plan, struct chunk_range *from,
+                                    uint32_t chunks_max) {
     while (from->count && !is_waiting(plan, from->first + from->count - 1))
         from->count--;
-    struct run taken = {.first = from->first + from->count};
+    struct chunk_range taken = {.first = from->first + from->count};
     while (from->count && taken.count < chunks_max && is_waiting(plan, taken.first - 1)) {
         wait_no_more(plan, --taken.first);
         from->count--;
@@ -87,8 +89,8 @@ static struct run take_back(struct plan *plan, struct run *from, uint32_t chunks
     return taken;
 }
 
-static struct run *furthest_behind(struct plan *plan) {
-    struct run *most = &plan->left[0];
+static struct chunk_range *furthest_behind(struct plan *plan) {
+    struct chunk_range *most = &plan->left[0];
     for (uint32_t i = 1; i < plan->homes; i++)
         if (plan->left[i].count > most->count)
             most = &plan->left[i];
@@ -98,11 +100,11 @@ static struct run *furthest_behind(struct plan *plan) {
 
 /* Takes from what came back, then from the home range, then from another's; nothing if what was
  * looked at does not wait any more. */
-static struct run take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
+static struct chunk_range take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
     assert(plan->waiting > 0 && home < plan->homes);
     if (plan->returned_count) {
-        struct run *last = &plan->returned[plan->returned_count - 1];
-        struct run taken = take_front(plan, last, chunks_max);
+        struct chunk_range *last = &plan->returned[plan->returned_count - 1];
+        struct chunk_range taken = take_front(plan, last, chunks_max);
         plan->returned_count -= last->count == 0;
         return taken;
     }
@@ -111,38 +113,38 @@ static struct run take_once(struct plan *plan, uint32_t home, uint32_t chunks_ma
     return take_back(plan, furthest_behind(plan), chunks_max);
 }
 
-bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run) {
-    *run = (struct run){0};
+bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct chunk_range *range) {
+    *range = (struct chunk_range){0};
     assert(home < plan->homes && chunks_max > 0);
-    while (plan->waiting && !run->count)
-        *run = take_once(plan, home, chunks_max);
-    assert(run->count <= chunks_max);
-    return run->count;
+    while (plan->waiting && !range->count)
+        *range = take_once(plan, home, chunks_max);
+    assert(range->count <= chunks_max);
+    return range->count;
 }
 
-static void add_returned(struct plan *plan, struct run run) {
-    assert(run.count > 0 && run.count <= plan->chunks - run.first);
+static void add_returned(struct plan *plan, struct chunk_range range) {
+    assert(range.count > 0 && range.count <= plan->chunks - range.first);
     MEMORY_ROOM(plan->returned, plan->returned_count, plan->returned_capacity);
-    plan->returned[plan->returned_count++] = run;
+    plan->returned[plan->returned_count++] = range;
 }
 
-/* Adds what a home range has of a part. Two parts that touch make one run; a run apart from
+/* Adds what a home range has of a part. Two parts that touch make one range; a range apart from
  * `left` is handed out as if it had come back. */
 static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation_part *part) {
     uint32_t first = home_start(plan, home), end = home_start(plan, home + 1);
     uint32_t part_end = part->first + part->count;
-    struct run *left = &plan->left[home];
+    struct chunk_range *left = &plan->left[home];
     first = first > part->first ? first : part->first;
     end = end < part_end ? end : part_end;
     if (first >= end)
         return;
-    struct run run = {.first = first, .count = end - first};
+    struct chunk_range range = {.first = first, .count = end - first};
     if (!left->count)
-        *left = run;
+        *left = range;
     else if (left->first + left->count == first)
-        left->count += run.count;
+        left->count += range.count;
     else
-        add_returned(plan, run);
+        add_returned(plan, range);
 }
 
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
@@ -165,19 +167,19 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
     assert(plan->waiting == plan->wanted_chunks && plan->wanted_chunks <= plan->chunks);
 }
 
-/* Whether the evaluation asks for all chunks of a run that is not empty. */
-static bool run_is_valid(const struct plan *plan, struct run run) {
-    if (!run.count || run.first >= plan->chunks || run.count > plan->chunks - run.first)
+/* Whether the evaluation asks for all chunks of a range that is not empty. */
+static bool range_is_valid(const struct plan *plan, struct chunk_range range) {
+    if (!range.count || range.first >= plan->chunks || range.count > plan->chunks - range.first)
         return false;
-    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+    for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
         if (evaluation_part_at(&plan->wanted, chunk) == plan->wanted.count)
             return false;
     return true;
 }
 
-static void return_run(struct plan *plan, struct run run) {
-    struct run open = {.first = run.first};
-    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
+static void return_range(struct plan *plan, struct chunk_range range) {
+    struct chunk_range open = {.first = range.first};
+    for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++) {
         if (!is_counted(plan, chunk) && !is_waiting(plan, chunk)) {
             let_wait(plan, chunk);
             open.count++;
@@ -185,64 +187,64 @@ static void return_run(struct plan *plan, struct run run) {
         }
         if (open.count)
             add_returned(plan, open);
-        open = (struct run){.first = chunk + 1};
+        open = (struct chunk_range){.first = chunk + 1};
     }
     if (open.count)
         add_returned(plan, open);
     assert(plan->waiting <= plan->wanted_chunks);
 }
 
-void plan_return(struct plan *plan, const struct run_list *runs) {
-    for (uint32_t i = 0; i < runs->length; i++)
-        if (run_is_valid(plan, runs->items[i]))
-            return_run(plan, runs->items[i]);
+void plan_return(struct plan *plan, const struct chunk_ranges *ranges) {
+    for (uint32_t i = 0; i < ranges->length; i++)
+        if (range_is_valid(plan, ranges->items[i]))
+            return_range(plan, ranges->items[i]);
 }
 
-bool plan_may_count(const struct plan *plan, const struct run_list *runs) {
-    for (uint32_t i = 0; i < runs->length; i++) {
-        struct run run = runs->items[i];
-        if (!run_is_valid(plan, run))
+bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges) {
+    for (uint32_t i = 0; i < ranges->length; i++) {
+        struct chunk_range range = ranges->items[i];
+        if (!range_is_valid(plan, range))
             return false;
-        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
             if (is_counted(plan, chunk) && !mutant(COUNT_TWICE))
                 return false;
         for (uint32_t j = 0; j < i; j++) {
-            struct run other = runs->items[j];
-            if (run.first < other.first + other.count && other.first < run.first + run.count)
+            struct chunk_range other = ranges->items[j];
+            if (range.first < other.first + other.count && other.first < range.first + range.count)
                 return false;
         }
     }
     return true;
 }
 
-void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica) {
+void plan_count(struct plan *plan, const struct chunk_ranges *ranges, uint32_t replica) {
     assert(replica < plan->homes);
-    for (uint32_t i = 0; i < runs->length; i++) {
-        struct run run = runs->items[i];
-        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++) {
+    for (uint32_t i = 0; i < ranges->length; i++) {
+        struct chunk_range range = ranges->items[i];
+        for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++) {
             plan->counted[chunk / 64] |= UINT64_C(1) << (chunk % 64);
             if (is_waiting(plan, chunk))
                 wait_no_more(plan, chunk);
             plan->by[chunk] = (uint16_t)replica;
         }
-        plan->counted_chunks += run.count;
+        plan->counted_chunks += range.count;
     }
     assert(plan->counted_chunks + plan->waiting <= plan->wanted_chunks || mutant(COUNT_TWICE));
 }
 
-bool plan_is_counted(const struct plan *plan, struct run run) {
-    assert(run.count > 0 && run.count <= plan->chunks - run.first);
-    for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+bool plan_is_counted(const struct plan *plan, struct chunk_range range) {
+    assert(range.count > 0 && range.count <= plan->chunks - range.first);
+    for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
         if (!is_counted(plan, chunk))
             return false;
     return true;
 }
 
-bool run_list_covers(const struct run_list *runs, struct run run) {
-    assert(run.count > 0);
-    for (uint32_t i = 0; i < runs->length; i++) {
-        struct run one = runs->items[i];
-        if (one.first <= run.first && run.first + run.count <= one.first + one.count)
+bool chunk_ranges_cover(const struct chunk_ranges *ranges, struct chunk_range range) {
+    assert(range.count > 0);
+    for (uint32_t i = 0; i < ranges->length; i++) {
+        struct chunk_range one = ranges->items[i];
+        if (one.first <= range.first && range.first + range.count <= one.first + one.count)
             return true;
     }
     return false;

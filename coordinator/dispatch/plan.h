@@ -20,8 +20,9 @@ struct plan {
     uint64_t *open;   /* bit set of the chunks that wait: to be handed out, each once */
     uint32_t waiting; /* how many these are */
     /* Where to find them; chunks that have been counted meanwhile may still lie there. */
-    struct run *left;     /* [homes]: what of each home range is not handed out */
-    struct run *returned; /* runs handed out before `left`: they came back, or lie apart from it */
+    struct chunk_range *left; /* [homes]: what of each home range is not handed out */
+    struct chunk_range
+        *returned; /* ranges handed out before `left`: they came back, or lie apart from it */
     uint32_t returned_count, returned_capacity;
     uint64_t *counted; /* bit set of chunks */
     uint16_t *by;      /* [chunks]: the replica that a counted chunk came from */
@@ -39,28 +40,29 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts);
 uint32_t plan_home(const struct plan *plan, uint32_t chunk);
 
 /* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
-bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct run *run);
+bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct chunk_range *range);
 
-/* Gives back those chunks of the runs that are neither counted nor waiting. Were a chunk to wait
+/* Gives back those chunks of the ranges that are neither counted nor waiting. Were a chunk to wait
  * twice, a replica could get it twice; its flush would be dropped, which gives all of it back: for
  * ever. */
-void plan_return(struct plan *plan, const struct run_list *runs);
+void plan_return(struct plan *plan, const struct chunk_ranges *ranges);
 
-/* True if the evaluation asks for all chunks of the runs, the runs do not overlap, and none of
+/* True if the evaluation asks for all chunks of the ranges, the ranges do not overlap, and none of
  * their chunks is counted. */
-bool plan_may_count(const struct plan *plan, const struct run_list *runs);
+bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges);
 
-/* Counts the chunks of the runs, which come from this replica; plan_may_count() must have said so.
+/* Counts the chunks of the ranges, which come from this replica; plan_may_count() must have said
+ * so.
  */
-void plan_count(struct plan *plan, const struct run_list *runs, uint32_t replica);
+void plan_count(struct plan *plan, const struct chunk_ranges *ranges, uint32_t replica);
 
-/* True if all chunks of the run are counted. */
-bool plan_is_counted(const struct plan *plan, struct run run);
+/* True if all chunks of the range are counted. */
+bool plan_is_counted(const struct plan *plan, struct chunk_range range);
 
 bool plan_complete(const struct plan *plan);
 
-/* Whether one of the runs has all chunks of this one. */
-bool run_list_covers(const struct run_list *runs, struct run run);
+/* Whether one of the ranges has all chunks of this one. */
+bool chunk_ranges_cover(const struct chunk_ranges *ranges, struct chunk_range range);
 
 /* How many chunks of a short evaluation one replica is given at once, so that it ends as early as
  * can be expected. */

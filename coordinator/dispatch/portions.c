@@ -78,11 +78,11 @@ static uint32_t portion_chunks(struct dispatch *d, const struct workload *worklo
 /* The tail is the end of an evaluation, when backup copies are given. Where they are to be expected
  * every portion of it is a flush of its own: if a copy is counted first, the flush that is dropped
  * holds no other work. */
-static bool is_tail(const struct dispatch *d, uint32_t link, struct run run) {
-    assert(run.count > 0);
-    double ns = run.count / workload_of(d, link)->chunks_per_ns; /* infinite: not known yet */
+static bool is_tail(const struct dispatch *d, uint32_t link, struct chunk_range range) {
+    assert(range.count > 0);
+    double ns = range.count / workload_of(d, link)->chunks_per_ns; /* infinite: not known yet */
     return ns >= fmax(SOLO_NS_MIN, d->delivery_ns) && isfinite(ns) &&
-           d->plan.waiting <= run.count * d->roster->replicas && backup_is_expected(d, link);
+           d->plan.waiting <= range.count * d->roster->replicas && backup_is_expected(d, link);
 }
 
 void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
@@ -103,23 +103,23 @@ void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
     roster_send(d->roster, link, message, out);
 }
 
-static void send_portion(struct dispatch *d, uint32_t link, struct run run, uint8_t flags,
+static void send_portion(struct dispatch *d, uint32_t link, struct chunk_range range, uint8_t flags,
                          int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     /* A replica that is being set up anew may still ask for work, and gets it: it computes when it
      * is ready. */
     assert(d->evaluation.running);
-    assert(run.count > 0 && run.count <= d->plan.chunks - run.first);
+    assert(range.count > 0 && range.count <= d->plan.chunks - range.first);
     portions_announce(d, link, out);
     struct message message = {.type = MESSAGE_PORTION};
     message.portion = (struct message_portion){.attempt = d->roster->attempt,
                                                .evaluation = d->evaluation.number,
-                                               .first = run.first,
-                                               .count = run.count,
+                                               .first = range.first,
+                                               .count = range.count,
                                                .flags = flags};
     workload->idle = flags & PORTION_LAST; /* it will not ask for more */
     workload->portions++;
-    workload_note(workload, run, now_ns);
+    workload_note(workload, range, now_ns);
     roster_send(d->roster, link, message, out);
 }
 
@@ -146,11 +146,11 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
 /* Gives it a chunk to see how fast it is now. Nobody waits for that: others copy it. */
 static bool send_trial(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
-    struct run run;
+    struct chunk_range range;
     assert(d->roster->members[link].ready && !workload->dispatched_count);
-    if (!plan_take(&d->plan, d->roster->members[link].index, 1, &run))
+    if (!plan_take(&d->plan, d->roster->members[link].index, 1, &range))
         return false;
-    send_portion(d, link, run, PORTION_SOLO | PORTION_LAST, now_ns, out);
+    send_portion(d, link, range, PORTION_SOLO | PORTION_LAST, now_ns, out);
     workload->dispatched[workload->dispatched_count - 1].trial = true;
     workload->passed_over = 0;
     return true;
@@ -160,14 +160,14 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
                                 struct output *out) {
     const struct workload *workload = workload_of(d, link);
     uint32_t home = d->roster->members[link].index;
-    struct run run;
+    struct chunk_range range;
     if (d->plan.waiting == 0 || would_be_late(d, workload, now_ns))
         return false;
-    if (!plan_take(&d->plan, home, portion_chunks(d, workload), &run))
+    if (!plan_take(&d->plan, home, portion_chunks(d, workload), &range))
         return false;
-    uint8_t flags = is_tail(d, link, run) ? PORTION_SOLO : 0;
+    uint8_t flags = is_tail(d, link, range) ? PORTION_SOLO : 0;
     flags |= d->plan.waiting == 0 ? PORTION_LAST : 0;
-    send_portion(d, link, run, flags, now_ns, out);
+    send_portion(d, link, range, flags, now_ns, out);
     return true;
 }
 
@@ -180,7 +180,7 @@ static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns
     slowest->backed_up = true;
     d->evaluation.shared = true;
     d->backup_copies++;
-    send_portion(d, link, slowest->run, PORTION_SOLO | PORTION_LAST, now_ns, out);
+    send_portion(d, link, slowest->range, PORTION_SOLO | PORTION_LAST, now_ns, out);
     return true;
 }
 
@@ -226,8 +226,8 @@ static uint32_t divide_minibatch(struct dispatch *d, struct share *shares) {
     return count;
 }
 
-/* Makes the other run part of this one, if they touch. */
-static bool join_runs(struct run *one, struct run other) {
+/* Makes the other range part of this one, if they touch. */
+static bool join_ranges(struct chunk_range *one, struct chunk_range other) {
     assert(one->count > 0 && other.count > 0);
     if (one->first + one->count != other.first && other.first + other.count != one->first)
         return false;
@@ -236,20 +236,20 @@ static bool join_runs(struct run *one, struct run other) {
     return true;
 }
 
-/* Its share may be of several runs. Only the last portion ends with a flush. */
+/* Its share may be of several ranges. Only the last portion ends with a flush. */
 static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64_t now_ns,
                        struct output *out) {
     uint32_t home = d->roster->members[link].index;
-    struct run all = {0}, run; /* all: taken, and not sent yet */
+    struct chunk_range all = {0}, range; /* all: taken, and not sent yet */
     workload_of(d, link)->idle = true;
     assert(home < d->roster->replicas);
-    while (chunks && plan_take(&d->plan, home, chunks, &run)) {
-        chunks -= run.count;
-        if (all.count && !join_runs(&all, run)) {
+    while (chunks && plan_take(&d->plan, home, chunks, &range)) {
+        chunks -= range.count;
+        if (all.count && !join_ranges(&all, range)) {
             send_portion(d, link, all, 0, now_ns, out);
-            all = run;
+            all = range;
         } else if (!all.count) {
-            all = run;
+            all = range;
         }
     }
     if (all.count)

@@ -108,8 +108,8 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
 
 /* Of chunks with a backup copy, the replica that had them first is named. */
 static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
-    assert(portion->run.count > 0 && replica >= 0);
-    for (uint32_t i = portion->run.first; i < portion->run.first + portion->run.count; i++) {
+    assert(portion->range.count > 0 && replica >= 0);
+    for (uint32_t i = portion->range.first; i < portion->range.first + portion->range.count; i++) {
         if (chunks[i].state == CHUNK_COUNTED)
             continue;
         if (portion->backed_up)
@@ -124,7 +124,7 @@ void coordinator_chunks(const struct coordinator *c, struct chunk_view *chunks) 
     struct chunk_view *all = memory_new(plan->chunks, sizeof *all);
     assert(plan->wanted_chunks <= plan->chunks);
     for (uint32_t i = 0; i < plan->chunks; i++) {
-        bool counted = plan_is_counted(plan, (struct run){.first = i, .count = 1});
+        bool counted = plan_is_counted(plan, (struct chunk_range){.first = i, .count = 1});
         all[i] = counted ? (struct chunk_view){CHUNK_COUNTED, plan->by[i]}
                          : (struct chunk_view){CHUNK_WAITING, -1};
     }

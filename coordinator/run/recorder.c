@@ -95,8 +95,8 @@ static int take_evaluation(struct recorder *recorder, const struct record *recor
 static int take_portion(struct recorder *recorder, const struct record *record) {
     const struct flush_id *flush = &record->portion.flush;
     return store_portion(recorder->store, recorder->run, flush->attempt, record->portion.evaluation,
-                         flush->incarnation, flush->sequence, record->portion.run.first,
-                         record->portion.run.count);
+                         flush->incarnation, flush->sequence, record->portion.range.first,
+                         record->portion.range.count);
 }
 
 static int take_worker(struct recorder *recorder, const struct coordinator *c,

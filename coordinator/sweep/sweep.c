@@ -142,7 +142,7 @@ static int read_start(struct sweep *sweep) {
 
 /* ---- a sweep that goes on, or a new one ---- */
 
-static int read_runs(struct sweep *sweep) {
+static int read_chunk_ranges(struct sweep *sweep) {
     const struct job *job = sweep->training->job;
     json_t *settings = job_settings(job);
     struct sweep_limits limits = {.settings = settings, .state = job->state};
@@ -206,7 +206,7 @@ static int take_winner(struct sweep *sweep, const struct sweep_record *record,
 static int go_on(struct sweep *sweep, const struct sweep_record *record,
                  struct sweep_outcome *outcome) {
     sweep->number = record->sweep;
-    int code = read_runs(sweep);
+    int code = read_chunk_ranges(sweep);
     if (code || sweep_is_open(record, &sweep->shape, &sweep->runs))
         return code;
     sweep->number = 0;
@@ -424,13 +424,13 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
 
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
-    int code = read_runs(sweep);
+    int code = read_chunk_ranges(sweep);
     if (!code)
         code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
         code = train_member(sweep, member);
         if (!code)
-            code = read_runs(sweep);
+            code = read_chunk_ranges(sweep);
         if (!code)
             code = remove_models_of_folds(sweep);
     }

@@ -58,10 +58,10 @@ static struct blob odd_bytes(const void *data, uint32_t length, struct draw *dra
     return (struct blob){copy, length};
 }
 
-static struct run_list odd_runs(struct run_list list, struct draw *draw) {
+static struct chunk_ranges odd_chunk_ranges(struct chunk_ranges list, struct draw *draw) {
     const uint32_t size = sizeof *list.items;
     struct blob odd = odd_bytes(list.items, list.length * size, draw);
-    return (struct run_list){odd.data, odd.length / size};
+    return (struct chunk_ranges){odd.data, odd.length / size};
 }
 
 static struct u64_list odd_u64s(struct u64_list list, struct draw *draw) {
@@ -122,7 +122,7 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
 #define F64(field) FIELD(body->field = odd_double(body->field, draw))
 #define TEXT(field) FIELD(body->field = odd_text(body->field, draw))
 #define BLOB(field) FIELD(body->field = odd_bytes(body->field.data, body->field.length, draw))
-#define RUNS(field) FIELD(body->field = odd_runs(body->field, draw))
+#define RUNS(field) FIELD(body->field = odd_chunk_ranges(body->field, draw))
 #define U64S(field) FIELD(body->field = odd_u64s(body->field, draw))
 #define PARTS(field) FIELD(body->field = odd_parts(body->field, draw))
 #define FLUSH(field) FIELD(odd_flush(&body->field, draw))

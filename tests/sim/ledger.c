@@ -14,7 +14,7 @@ void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
 
 void ledger_release(struct ledger *ledger) {
     free(ledger->flushes);
-    free(ledger->runs);
+    free(ledger->ranges);
     free(ledger->evaluations);
     free(ledger->folds);
     free(ledger->counted);
@@ -59,14 +59,15 @@ static const struct ledger_flush *find(const struct ledger *ledger, const struct
 }
 
 static bool says_the_same(const struct ledger *ledger, const struct ledger_flush *flush,
-                          const struct run_list *runs) {
-    return flush->runs == runs->length && !memcmp(ledger->runs + flush->first_run, runs->items,
-                                                  runs->length * sizeof *runs->items);
+                          const struct chunk_ranges *ranges) {
+    return flush->ranges == ranges->length &&
+           !memcmp(ledger->ranges + flush->first_range, ranges->items,
+                   ranges->length * sizeof *ranges->items);
 }
 
-static void add_run(struct ledger *ledger, struct run run) {
-    MEMORY_ROOM(ledger->runs, ledger->run_count, ledger->run_capacity);
-    ledger->runs[ledger->run_count++] = run;
+static void add_range(struct ledger *ledger, struct chunk_range range) {
+    MEMORY_ROOM(ledger->ranges, ledger->range_count, ledger->range_capacity);
+    ledger->ranges[ledger->range_count++] = range;
 }
 
 void ledger_stage(struct ledger *ledger, const struct message_stage *stage) {
@@ -78,15 +79,15 @@ void ledger_stage(struct ledger *ledger, const struct message_stage *stage) {
     }
     MEMORY_ROOM(ledger->flushes, ledger->flush_count, ledger->flush_capacity);
     ledger->flushes[ledger->flush_count++] =
-        (struct ledger_flush){stage->flush, ledger->run_count, stage->portions.length};
+        (struct ledger_flush){stage->flush, ledger->range_count, stage->portions.length};
     for (uint32_t i = 0; i < stage->portions.length; i++)
-        add_run(ledger, stage->portions.items[i]);
+        add_range(ledger, stage->portions.items[i]);
 }
 
 static void count_flush(struct ledger *ledger, const struct ledger_flush *flush) {
-    for (uint32_t i = 0; i < flush->runs; i++) {
-        const struct run *run = &ledger->runs[flush->first_run + i];
-        for (uint32_t chunk = run->first; chunk < run->first + run->count; chunk++)
+    for (uint32_t i = 0; i < flush->ranges; i++) {
+        const struct chunk_range *range = &ledger->ranges[flush->first_range + i];
+        for (uint32_t chunk = range->first; chunk < range->first + range->count; chunk++)
             if (chunk >= ledger->chunks)
                 world_fail(ledger->world, "chunk %u was counted, which is beyond the end", chunk);
             else if (ledger->counted[chunk] < 255)

@@ -10,7 +10,7 @@ struct world;
 
 struct ledger_flush {
     struct flush_id id;
-    uint32_t first_run, runs; /* in ledger.runs */
+    uint32_t first_range, ranges; /* in ledger.ranges */
 };
 
 /* An evaluation as its EVALUATE says, whoever sent it. */
@@ -30,8 +30,8 @@ struct ledger {
     uint32_t chunks;
     struct ledger_flush *flushes;
     uint32_t flush_count, flush_capacity;
-    struct run *runs;
-    uint32_t run_count, run_capacity;
+    struct chunk_range *ranges;
+    uint32_t range_count, range_capacity;
     struct ledger_evaluation *evaluations;
     uint32_t evaluation_count, evaluation_capacity;
     struct ledger_fold *folds; /* told and not confirmed */

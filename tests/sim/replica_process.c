@@ -275,12 +275,13 @@ static void note_portion(struct replica_process *self, const struct message *mes
 static bool adds_to_solo(const struct replica_process *self, const struct message_stage *stage) {
     bool current =
         stage->flush.attempt == self->attempt && stage->flush.evaluation == self->evaluation;
-    const struct run *run = stage->portions.items;
-    if (current && stage->portions.length == 1 && self->solo_lengths[run->first] >> run->count & 1)
+    const struct chunk_range *range = stage->portions.items;
+    if (current && stage->portions.length == 1 &&
+        self->solo_lengths[range->first] >> range->count & 1)
         return false;
     for (uint32_t i = 0; current && i < stage->portions.length; i++)
-        for (uint32_t j = 0; j < run[i].count; j++)
-            if (self->solo >> (run[i].first + j) & 1)
+        for (uint32_t j = 0; j < range[i].count; j++)
+            if (self->solo >> (range[i].first + j) & 1)
                 return true;
     return false;
 }

@@ -25,11 +25,12 @@ static void add(struct line *line, const char *format, ...) {
     va_end(arguments);
 }
 
-static void add_runs(struct line *line, const char *name, const struct run_list *runs) {
+static void add_chunk_ranges(struct line *line, const char *name,
+                             const struct chunk_ranges *ranges) {
     add(line, " %s=", name);
-    for (uint32_t i = 0; i < runs->length; i++)
-        add(line, "%s%" PRIu32 "+%" PRIu32, i ? "," : "", runs->items[i].first,
-            runs->items[i].count);
+    for (uint32_t i = 0; i < ranges->length; i++)
+        add(line, "%s%" PRIu32 "+%" PRIu32, i ? "," : "", ranges->items[i].first,
+            ranges->items[i].count);
 }
 
 static void add_u64s(struct line *line, const char *name, const struct u64_list *list) {
@@ -65,7 +66,7 @@ static void add_maxima(struct line *line, const char *name, const struct maxima 
 #define F64(field) add(line, " " #field "=%.17g", body->field);
 #define TEXT(field) add(line, " " #field "=\"%s\"", body->field);
 #define BLOB(field) add(line, " " #field "=%" PRIu32 " bytes", body->field.length);
-#define RUNS(field) add_runs(line, #field, &body->field);
+#define RUNS(field) add_chunk_ranges(line, #field, &body->field);
 #define U64S(field) add_u64s(line, #field, &body->field);
 #define PARTS(field) add_parts(line, #field, &body->field);
 #define BOUNDS(field) add_bounds(line, #field, &body->field);

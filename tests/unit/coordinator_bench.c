@@ -157,7 +157,7 @@ struct flush_id bench_flush_id(const struct fixture *f, uint32_t replica, uint32
  * looked at, half of that there, and a quarter correct. */
 int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t first,
                 uint32_t chunks) {
-    struct run run = {.first = first, .count = chunks};
+    struct chunk_range range = {.first = first, .count = chunks};
     uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation,
                                 coordinator_worker(f->coordinator, SHARD_1).incarnation};
     struct totals totals;
@@ -173,7 +173,7 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
     struct message message = {.type = MESSAGE_FLUSHED};
     message.flushed = (struct message_flushed){
         .flush = bench_flush_id(f, replica, sequence),
-        .portions = {.items = &run, .length = 1},
+        .portions = {.items = &range, .length = 1},
         .totals = {.data = encoded.data, .length = (uint32_t)encoded.length},
         .maxima = f->maxima,
         .exceeded = f->exceeded,
@@ -295,8 +295,8 @@ void bench_back_up(struct fixture *f, uint32_t replica) {
 }
 
 void bench_hand_out_all(struct fixture *f) {
-    struct run run;
-    while (plan_take(&f->coordinator->dispatch.plan, 0, CHUNKS, &run))
+    struct chunk_range range;
+    while (plan_take(&f->coordinator->dispatch.plan, 0, CHUNKS, &range))
         continue;
 }
 

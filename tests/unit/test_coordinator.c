@@ -187,12 +187,12 @@ static void a_flush_kept_by_a_dead_shard_is_dropped(void **state) {
     struct fixture *f = *state;
     bench_start(f);
     uint64_t dead = coordinator_worker(f->coordinator, SHARD_1).incarnation + 1;
-    struct run run = {.first = 0, .count = 2};
+    struct chunk_range range = {.first = 0, .count = 2};
     uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation, dead};
     struct message message = {.type = MESSAGE_FLUSHED};
     message.flushed = (struct message_flushed){
         .flush = bench_flush_id(f, REPLICA_0, 0),
-        .portions = {.items = &run, .length = 1},
+        .portions = {.items = &range, .length = 1},
         .incarnations = {.items = incarnations, .length = 2},
     };
     bench_feed(f, REPLICA_0, message);

@@ -7,7 +7,7 @@
 #include "tests/unit/suites.h"
 #include "wire/message.h"
 
-static const struct run runs[] = {{3, 4}, {9, 1}, {11, 200}};
+static const struct chunk_range ranges[] = {{3, 4}, {9, 1}, {11, 200}};
 static const struct evaluation_part parts[] = {{1, 0, 30}, {2, 30, 4}};
 static const uint64_t numbers[] = {1, UINT64_C(0xfedcba9876543210)};
 
@@ -22,7 +22,7 @@ static struct message filled(unsigned type) {
 #define F64(field) body->field = (double)next++ / 3;
 #define TEXT(field) body->field = #field;
 #define BLOB(field) body->field = (struct blob){"blob\0bytes", 10};
-#define RUNS(field) body->field = (struct run_list){runs, 3};
+#define RUNS(field) body->field = (struct chunk_ranges){ranges, 3};
 #define U64S(field) body->field = (struct u64_list){numbers, 2};
 #define PARTS(field) body->field = (struct part_list){parts, 2};
 #define BOUNDS(field) body->field = (struct bounds){2, {-(int)next++, 3}};

@@ -9,8 +9,8 @@
 #include "coordinator/dispatch/plan.h"
 #include "tests/unit/suites.h"
 
-static struct run_list list(const struct run *runs, uint32_t length) {
-    return (struct run_list){.items = runs, .length = length};
+static struct chunk_ranges list(const struct chunk_range *ranges, uint32_t length) {
+    return (struct chunk_ranges){.items = ranges, .length = length};
 }
 
 static struct evaluation_parts all_of(uint32_t chunks) {
@@ -27,27 +27,27 @@ static void begin(struct plan *plan, uint32_t chunks, uint32_t homes) {
 static void a_home_range_is_handed_out_in_sequence(void **state) {
     (void)state;
     struct plan plan;
-    struct run run;
+    struct chunk_range range;
     begin(&plan, 10, 2);
-    assert_true(plan_take(&plan, 1, 3, &run));
-    assert_int_equal(run.first, 5);
-    assert_int_equal(run.count, 3);
-    assert_true(plan_take(&plan, 1, 3, &run));
-    assert_int_equal(run.first, 8);
-    assert_int_equal(run.count, 2);
+    assert_true(plan_take(&plan, 1, 3, &range));
+    assert_int_equal(range.first, 5);
+    assert_int_equal(range.count, 3);
+    assert_true(plan_take(&plan, 1, 3, &range));
+    assert_int_equal(range.first, 8);
+    assert_int_equal(range.count, 2);
     plan_release(&plan);
 }
 
 static void who_is_done_takes_from_the_end_of_the_range_furthest_behind(void **state) {
     (void)state;
     struct plan plan;
-    struct run run;
+    struct chunk_range range;
     begin(&plan, 9, 3);
-    plan_take(&plan, 0, 3, &run);
-    plan_take(&plan, 1, 1, &run);
-    assert_true(plan_take(&plan, 0, 2, &run));
-    assert_int_equal(run.first, 7);
-    assert_int_equal(run.count, 2);
+    plan_take(&plan, 0, 3, &range);
+    plan_take(&plan, 1, 1, &range);
+    assert_true(plan_take(&plan, 0, 2, &range));
+    assert_int_equal(range.first, 7);
+    assert_int_equal(range.count, 2);
     plan_release(&plan);
 }
 
@@ -55,11 +55,11 @@ static void every_chunk_is_handed_out_once(void **state) {
     (void)state;
     for (uint32_t homes = 1; homes <= 7; homes++) {
         struct plan plan;
-        struct run run;
+        struct chunk_range range;
         uint32_t seen[23] = {0};
         begin(&plan, 23, homes);
-        for (uint32_t i = 0; plan_take(&plan, i % homes, 1 + i % 3, &run); i++)
-            for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        for (uint32_t i = 0; plan_take(&plan, i % homes, 1 + i % 3, &range); i++)
+            for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
                 seen[chunk]++;
         for (int chunk = 0; chunk < 23; chunk++)
             assert_int_equal(seen[chunk], 1);
@@ -70,20 +70,20 @@ static void every_chunk_is_handed_out_once(void **state) {
 static void only_uncounted_chunks_come_back(void **state) {
     (void)state;
     struct plan plan;
-    struct run run;
+    struct chunk_range range;
     begin(&plan, 8, 1);
-    plan_take(&plan, 0, 8, &run);
-    struct run counted[] = {{.first = 2, .count = 1}, {.first = 5, .count = 2}};
-    struct run_list counted_list = list(counted, 2), all = list(&run, 1);
+    plan_take(&plan, 0, 8, &range);
+    struct chunk_range counted[] = {{.first = 2, .count = 1}, {.first = 5, .count = 2}};
+    struct chunk_ranges counted_list = list(counted, 2), all = list(&range, 1);
     plan_count(&plan, &counted_list, 0);
     plan_return(&plan, &all);
     assert_int_equal(plan.waiting, 5);
     uint32_t given = 0;
-    while (plan_take(&plan, 0, 8, &run)) {
-        struct run_list one = list(&run, 1);
+    while (plan_take(&plan, 0, 8, &range)) {
+        struct chunk_ranges one = list(&range, 1);
         assert_true(plan_may_count(&plan, &one));
         plan_count(&plan, &one, 0);
-        given += run.count;
+        given += range.count;
     }
     assert_int_equal(given, 5);
     assert_true(plan_complete(&plan));
@@ -94,16 +94,16 @@ static void only_uncounted_chunks_come_back(void **state) {
 static void a_chunk_that_comes_back_twice_is_handed_out_once(void **state) {
     (void)state;
     struct plan plan;
-    struct run run;
+    struct chunk_range range;
     begin(&plan, 4, 1);
-    plan_take(&plan, 0, 3, &run);
-    struct run twice[] = {{.first = 2, .count = 1}, {.first = 1, .count = 3}};
-    struct run_list runs = list(twice, 2);
-    plan_return(&plan, &runs);
+    plan_take(&plan, 0, 3, &range);
+    struct chunk_range twice[] = {{.first = 2, .count = 1}, {.first = 1, .count = 3}};
+    struct chunk_ranges ranges = list(twice, 2);
+    plan_return(&plan, &ranges);
     assert_int_equal(plan.waiting, 3); /* chunk 3 was waiting all the time */
     uint32_t seen[4] = {0};
-    while (plan_take(&plan, 0, 4, &run))
-        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+    while (plan_take(&plan, 0, 4, &range))
+        for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
             seen[chunk]++;
     assert_int_equal(seen[0], 0);
     for (int chunk = 1; chunk < 4; chunk++)
@@ -114,17 +114,17 @@ static void a_chunk_that_comes_back_twice_is_handed_out_once(void **state) {
 static void what_was_counted_while_it_waited_is_not_handed_out(void **state) {
     (void)state;
     struct plan plan;
-    struct run run, counted[] = {{.first = 1, .count = 2}, {.first = 7, .count = 3}};
-    struct run_list runs = list(counted, 2);
+    struct chunk_range range, counted[] = {{.first = 1, .count = 2}, {.first = 7, .count = 3}};
+    struct chunk_ranges ranges = list(counted, 2);
     begin(&plan, 10, 2);
-    plan_count(&plan, &runs, 0);
+    plan_count(&plan, &ranges, 0);
     assert_int_equal(plan.waiting, 5);
-    const struct run expected[] = {{0, 1}, {3, 2}, {6, 1}, {5, 1}};
+    const struct chunk_range expected[] = {{0, 1}, {3, 2}, {6, 1}, {5, 1}};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        assert_true(plan_take(&plan, 0, i < 2 ? 4 : 1, &run));
-        assert_memory_equal(&run, &expected[i], sizeof run);
+        assert_true(plan_take(&plan, 0, i < 2 ? 4 : 1, &range));
+        assert_memory_equal(&range, &expected[i], sizeof range);
     }
-    assert_false(plan_take(&plan, 0, 4, &run));
+    assert_false(plan_take(&plan, 0, 4, &range));
     plan_release(&plan);
 }
 
@@ -132,10 +132,10 @@ static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state)
     (void)state;
     struct plan plan;
     begin(&plan, 8, 1);
-    struct run counted = {.first = 3, .count = 1};
-    struct run_list counted_list = list(&counted, 1);
+    struct chunk_range counted = {.first = 3, .count = 1};
+    struct chunk_ranges counted_list = list(&counted, 1);
     plan_count(&plan, &counted_list, 0);
-    struct run bad[][2] = {
+    struct chunk_range bad[][2] = {
         {{.first = 0, .count = 2}, {.first = 1, .count = 1}}, /* overlap */
         {{.first = 0, .count = 1}, {.first = 2, .count = 2}}, /* counted */
         {{.first = 0, .count = 1}, {.first = 7, .count = 2}}, /* outside */
@@ -143,8 +143,8 @@ static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state)
         {{.first = 0, .count = 1}, {.first = 7, .count = UINT32_MAX}},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct run_list runs = list(bad[i], 2);
-        assert_false(plan_may_count(&plan, &runs));
+        struct chunk_ranges ranges = list(bad[i], 2);
+        assert_false(plan_may_count(&plan, &ranges));
     }
     plan_release(&plan);
 }
@@ -152,10 +152,10 @@ static void what_overlaps_is_counted_or_lies_outside_may_not_count(void **state)
 static void a_new_evaluation_starts_from_nothing(void **state) {
     (void)state;
     struct plan plan;
-    struct run run;
+    struct chunk_range range;
     begin(&plan, 5, 2);
-    plan_take(&plan, 0, 5, &run);
-    struct run_list one = list(&run, 1);
+    plan_take(&plan, 0, 5, &range);
+    struct chunk_ranges one = list(&range, 1);
     plan_count(&plan, &one, 0);
     struct evaluation_parts all = all_of(5);
     plan_begin(&plan, &all);
@@ -167,12 +167,12 @@ static void a_new_evaluation_starts_from_nothing(void **state) {
 
 /* Hands out all there is, to each home in turn, and counts how often each chunk comes. */
 static void hand_out(struct plan *plan, uint32_t *seen) {
-    struct run run;
-    for (uint32_t i = 0; plan_take(plan, i % plan->homes, 1 + i % 3, &run); i++) {
-        struct run_list one = list(&run, 1);
+    struct chunk_range range;
+    for (uint32_t i = 0; plan_take(plan, i % plan->homes, 1 + i % 3, &range); i++) {
+        struct chunk_ranges one = list(&range, 1);
         assert_true(plan_may_count(plan, &one));
         plan_count(plan, &one, 0);
-        for (uint32_t chunk = run.first; chunk < run.first + run.count; chunk++)
+        for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
             seen[chunk]++;
     }
 }
@@ -199,16 +199,16 @@ static void only_the_chunks_of_the_parts_are_handed_out_and_counted(void **state
 static void chunks_that_no_part_asks_for_may_not_count(void **state) {
     (void)state;
     const struct evaluation_parts parts = {{{EVALUATION_LOSS, 2, 2}, {EVALUATION_LOSS, 6, 1}}, 2};
-    const struct run bad[] = {{0, 1}, {1, 2}, {3, 2}, {2, 5}, {7, 1}};
-    const struct run good[] = {{2, 2}, {6, 1}};
+    const struct chunk_range bad[] = {{0, 1}, {1, 2}, {3, 2}, {2, 5}, {7, 1}};
+    const struct chunk_range good[] = {{2, 2}, {6, 1}};
     struct plan plan;
     begin(&plan, 8, 1);
     plan_begin(&plan, &parts);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct run_list one = list(&bad[i], 1);
+        struct chunk_ranges one = list(&bad[i], 1);
         assert_false(plan_may_count(&plan, &one));
     }
-    struct run_list both = list(good, 2);
+    struct chunk_ranges both = list(good, 2);
     assert_true(plan_may_count(&plan, &both));
     plan_count(&plan, &both, 0);
     assert_true(plan_complete(&plan));

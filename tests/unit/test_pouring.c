@@ -91,7 +91,7 @@ static struct evaluation_part part_sent(const struct fixture *f) {
 /* A flush of all chunks that were sent, with these totals. */
 static void evaluate(struct fixture *f, const double *sums, uint32_t count) {
     struct evaluation_part part = part_sent(f);
-    struct run run = {.first = part.first, .count = part.count};
+    struct chunk_range range = {.first = part.first, .count = part.count};
     uint64_t incarnations[2] = {coordinator_worker(f->coordinator, SHARD_0).incarnation,
                                 coordinator_worker(f->coordinator, SHARD_1).incarnation};
     struct totals totals;
@@ -104,7 +104,7 @@ static void evaluate(struct fixture *f, const double *sums, uint32_t count) {
     struct message message = {.type = MESSAGE_FLUSHED};
     message.flushed = (struct message_flushed){
         .flush = bench_flush_id(f, REPLICA_0, 0),
-        .portions = {.items = &run, .length = 1},
+        .portions = {.items = &range, .length = 1},
         .totals = {.data = encoded.data, .length = (uint32_t)encoded.length},
         .maxima = f->maxima,
         .exceeded = f->exceeded,

@@ -12,7 +12,7 @@
 #include "wire/program.h"
 
 static const double elements[4];
-static const struct run runs[] = {{3, 4}, {9, 1}};
+static const struct chunk_range ranges[] = {{3, 4}, {9, 1}};
 static const struct evaluation_part parts[] = {{1, 0, 7}, {2, 7, 1}};
 static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
 static const uint8_t ids[2 * FLUSH_ID_BYTES];
@@ -138,12 +138,12 @@ static const struct message samples[] = {
      .parameters = {.attempt = 1, .evaluation = 2, RANGE},
      .bulk = {.data = elements, .length = sizeof elements}},
     {.type = MESSAGE_STAGE,
-     .stage = {.flush = A_FLUSH, .portions = {runs, 2}, .encoding = STAGE_DENSE},
+     .stage = {.flush = A_FLUSH, .portions = {ranges, 2}, .encoding = STAGE_DENSE},
      .bulk = {.data = elements, .length = sizeof elements}},
     {.type = MESSAGE_STAGED, .staged = {.flush = A_FLUSH, .incarnation = 33}},
     {.type = MESSAGE_FLUSHED,
      .flushed = {.flush = A_FLUSH,
-                 .portions = {runs, 2},
+                 .portions = {ranges, 2},
                  .maxima = {2, {INFINITY, 0}},
                  .incarnations = {incarnations, 2}}},
     {.type = MESSAGE_VERDICT, .verdict = {.flush = A_FLUSH, .accepted = 1}},
@@ -306,7 +306,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
 
 static void malformed_flushes_are_refused(void **state) {
     (void)state;
-    static const struct run none[] = {{3, 0}}, beyond[] = {{UINT32_MAX, 2}};
+    static const struct chunk_range none[] = {{3, 0}}, beyond[] = {{UINT32_MAX, 2}};
     static const struct evaluation_part overlapping[] = {{1, 0, 4}, {2, 3, 1}};
     REFUSES(STAGE, stage.encoding = 9, "encoding");
     REFUSES(STAGE, bulk.length--, "ends within");
