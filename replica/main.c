@@ -24,7 +24,7 @@
 #include "wire/peer.h"
 #include "wire/host.h"
 
-struct rim {
+struct shell {
     struct host *host;
     struct replica *replica;
     struct set *set;
@@ -54,36 +54,36 @@ static unsigned threads_for(uint32_t asked) {
 /* ---- the data set and its workers ---- */
 
 static int chunk(void *context, uint32_t number, struct rows *rows) {
-    struct rim *rim = context;
-    if (number >= set_info(rim->set)->chunks)
+    struct shell *shell = context;
+    if (number >= set_info(shell->set)->chunks)
         return error_set(ERROR_INTERNAL,
                          "chunk %" PRIu32 " was asked for, but %s has only %" PRIu32, number,
-                         set_path(rim->set), set_info(rim->set)->chunks);
-    return set_chunk(rim->set, number, rows);
+                         set_path(shell->set), set_info(shell->set)->chunks);
+    return set_chunk(shell->set, number, rows);
 }
 
 static void wake(void *context) {
-    struct rim *rim = context;
-    host_wake(rim->host);
+    struct shell *shell = context;
+    host_wake(shell->host);
 }
 
-static void close_set(struct rim *rim) {
-    workers_free(rim->workers);
-    rim->workers = NULL;
-    free(rim->exponents);
-    rim->exponents = NULL;
-    free(rim->plugin_source);
-    rim->plugin_source = NULL;
-    free(rim->rank);
-    rim->rank = NULL;
-    if (rim->set)
-        set_close(rim->set);
-    rim->set = NULL;
+static void close_set(struct shell *shell) {
+    workers_free(shell->workers);
+    shell->workers = NULL;
+    free(shell->exponents);
+    shell->exponents = NULL;
+    free(shell->plugin_source);
+    shell->plugin_source = NULL;
+    free(shell->rank);
+    shell->rank = NULL;
+    if (shell->set)
+        set_close(shell->set);
+    shell->set = NULL;
 }
 
-static int check_set(const struct rim *rim, const struct replica_setup *setup,
+static int check_set(const struct shell *shell, const struct replica_setup *setup,
                      const struct objective_shape *shape) {
-    const struct set_info *info = set_info(rim->set);
+    const struct set_info *info = set_info(shell->set);
     if (strcmp(info->fingerprint, setup->fingerprint))
         return error_set(ERROR_DATA,
                          "%s: has the fingerprint %s, but the run uses %s; "
@@ -109,23 +109,23 @@ static int check_plugin(const struct objective_shape *shape) {
     return code;
 }
 
-static int add_plugin(struct rim *rim, const struct replica_setup *setup,
+static int add_plugin(struct shell *shell, const struct replica_setup *setup,
                       struct objective_shape *shape) {
-    const struct set_info *info = set_info(rim->set);
+    const struct set_info *info = set_info(shell->set);
     size_t length = setup->plugin.length;
     if (!length && !objective_of(shape->kind)->losses)
         return error_set(ERROR_INTERNAL, "the objective `%s` came without its plug-in",
                          setup->objective);
     if (!length)
         return 0;
-    rim->plugin_source = memory_new(length, 1);
-    memcpy(rim->plugin_source, setup->plugin.data, length);
-    rim->plugin = (struct objective_plugin){.tensors = {.layout = setup->layout}};
-    if (!plugin_source_decode(rim->plugin_source, length, &rim->plugin.source))
+    shell->plugin_source = memory_new(length, 1);
+    memcpy(shell->plugin_source, setup->plugin.data, length);
+    shell->plugin = (struct objective_plugin){.tensors = {.layout = setup->layout}};
+    if (!plugin_source_decode(shell->plugin_source, length, &shell->plugin.source))
         return error_set(ERROR_INTERNAL, "the coordinator told of no plug-in that can be");
-    rim->plugin.source.program = "/proc/self/exe";
-    rim->plugin.rank = rim->rank = set_ranks(info); /* it sees the columns in that order */
-    shape->plugin = &rim->plugin;
+    shell->plugin.source.program = "/proc/self/exe";
+    shell->plugin.rank = shell->rank = set_ranks(info); /* it sees the columns in that order */
+    shape->plugin = &shell->plugin;
     shape->outputs = objective_outputs(objective_of(shape->kind), info->classes);
     return check_plugin(shape);
 }
@@ -164,8 +164,8 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
 }
 
 /* Without a copy it works as well. */
-static void keep_copy(struct rim *rim, const char *folder) {
-    if (*folder && set_copy_to(rim->set, folder))
+static void keep_copy(struct shell *shell, const char *folder) {
+    if (*folder && set_copy_to(shell->set, folder))
         log_warning("no copy of the set is kept: %s", error_text());
     error_clear();
 }
@@ -193,38 +193,38 @@ static int start_on(void *context, struct device *device) {
     return workers_new(start->settings, start->workers);
 }
 
-static int start_workers(struct rim *rim, const struct replica_setup *setup,
+static int start_workers(struct shell *shell, const struct replica_setup *setup,
                          struct workers_settings *settings) {
-    struct start start = {settings, &rim->workers};
+    struct start start = {settings, &shell->workers};
     const struct device_wish wish = {
         .asked = setup->device,
-        .own = rim->device_option,
+        .own = shell->device_option,
         .index = setup->on_host,
         .cannot =
             objective_device_cannot(&settings->shape, settings->precondition != PRECONDITION_NONE),
-        .pays = pays(set_info(rim->set), &settings->shape),
+        .pays = pays(set_info(shell->set), &settings->shape),
         .prove = objective_device_prove,
         .use = start_on,
         .context = &start,
     };
-    int code = device_choose(&wish, &rim->device);
-    rim->device_failed = code == ERROR_UNAVAILABLE;
+    int code = device_choose(&wish, &shell->device);
+    shell->device_failed = code == ERROR_UNAVAILABLE;
     if (code)
         return code;
-    if (!rim->device)
+    if (!shell->device)
         return start_on(&start, NULL);
-    device_be_patient(rim->device, DEVICE_WORK_MS); /* a thread of its own waits from now on */
-    replica_computes_on(rim->replica, device_name(rim->device));
+    device_be_patient(shell->device, DEVICE_WORK_MS); /* a thread of its own waits from now on */
+    replica_computes_on(shell->replica, device_name(shell->device));
     return 0;
 }
 
-static int open_set(struct rim *rim, const struct replica_setup *setup) {
-    close_set(rim);
-    int code = set_open(setup->set, &rim->set);
+static int open_set(struct shell *shell, const struct replica_setup *setup) {
+    close_set(shell);
+    int code = set_open(setup->set, &shell->set);
     if (code)
         return code;
-    keep_copy(rim, setup->scratch);
-    const struct set_info *info = set_info(rim->set);
+    keep_copy(shell, setup->scratch);
+    const struct set_info *info = set_info(shell->set);
     struct workers_settings settings = {
         .threads = threads_for(setup->threads),
         .exponent = info->uniform ? NULL : info->exponent,
@@ -234,78 +234,78 @@ static int open_set(struct rim *rim, const struct replica_setup *setup) {
         .precondition = setup->precondition,
         .chunk = chunk,
         .done = wake,
-        .context = rim,
-        .shuffle = rim->shuffle,
-        .pause_us = rim->pause_us,
+        .context = shell,
+        .shuffle = shell->shuffle,
+        .pause_us = shell->pause_us,
     };
     code = shape_of(setup, info->features, &settings.shape);
     if (!code)
-        code = add_plugin(rim, setup, &settings.shape);
+        code = add_plugin(shell, setup, &settings.shape);
     if (!code)
-        code = check_set(rim, setup, &settings.shape);
+        code = check_set(shell, setup, &settings.shape);
     if (code)
         return code;
     if (family_of(&settings.shape)->rounds_chunks)
-        settings.exponent = rim->exponents =
+        settings.exponent = shell->exponents =
             objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
-    return start_workers(rim, setup, &settings);
+    return start_workers(shell, setup, &settings);
 }
 
 /* ---- actions ---- */
 
-static void carry_out(struct rim *rim, const struct action *action, int64_t now_ns,
+static void carry_out(struct shell *shell, const struct action *action, int64_t now_ns,
                       struct outbox *out) {
     switch (action->kind) {
     case ACTION_OPEN_SET: {
-        rim->device_failed = false;
-        int code = open_set(rim, &action->setup);
-        if (rim->device_failed)
-            replica_device_failed(rim->replica, code, error_text(), out);
+        shell->device_failed = false;
+        int code = open_set(shell, &action->setup);
+        if (shell->device_failed)
+            replica_device_failed(shell->replica, code, error_text(), out);
         else
-            replica_opened(rim->replica, code, error_text(), now_ns, out);
+            replica_opened(shell->replica, code, error_text(), now_ns, out);
         error_clear();
         break;
     }
     case ACTION_CONNECT:
-        host_connect(rim->host, action->address, action->shard);
+        host_connect(shell->host, action->address, action->shard);
         break;
     case ACTION_CLOSE:
-        host_close(rim->host, action->link);
+        host_close(shell->host, action->link);
         break;
     case ACTION_COMPUTE:
-        assert(rim->workers && !rim->device_failed);
-        workers_compute(rim->workers, &action->computation);
+        assert(shell->workers && !shell->device_failed);
+        workers_compute(shell->workers, &action->computation);
         break;
     case ACTION_STOP:
-        workers_stop(rim->workers);
+        workers_stop(shell->workers);
         break;
     case ACTION_GATHER:
-        assert(rim->workers);
-        if (workers_gather(rim->workers, action->into))
-            replica_gathered(rim->replica, now_ns, out);
+        assert(shell->workers);
+        if (workers_gather(shell->workers, action->into))
+            replica_gathered(shell->replica, now_ns, out);
         break;
     }
 }
 
-static void carry_out_all(struct rim *rim, int64_t now_ns, struct outbox *out) {
+static void carry_out_all(struct shell *shell, int64_t now_ns, struct outbox *out) {
     struct action action;
-    while (replica_next_action(rim->replica, &action))
-        carry_out(rim, &action, now_ns, out);
+    while (replica_next_action(shell->replica, &action))
+        carry_out(shell, &action, now_ns, out);
 }
 
-static void take_work(struct rim *rim, int64_t now_ns, struct outbox *out) {
-    const struct computed *computed = &rim->computed;
-    enum work work = rim->workers ? workers_take(rim->workers, &rim->computed) : WORK_NONE;
+static void take_work(struct shell *shell, int64_t now_ns, struct outbox *out) {
+    const struct computed *computed = &shell->computed;
+    enum work work = shell->workers ? workers_take(shell->workers, &shell->computed) : WORK_NONE;
     if (work != WORK_NONE && computed->device_failed) {
-        replica_device_failed(rim->replica, computed->error, computed->reason, out);
+        replica_device_failed(shell->replica, computed->error, computed->reason, out);
         return;
     }
     switch (work) {
     case WORK_COMPUTE:
-        replica_computed(rim->replica, computed, now_ns, out);
+        replica_computed(shell->replica, computed, now_ns, out);
         break;
     case WORK_GATHER:
-        replica_gathered(rim->replica, now_ns, out);
+        replica_gathered(shell->replica, now_ns, out);
         break;
     case WORK_NONE:
         break;
@@ -316,32 +316,32 @@ static void take_work(struct rim *rim, int64_t now_ns, struct outbox *out) {
 
 static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                        struct outbox *out) {
-    struct rim *rim = state;
-    replica_step(rim->replica, from, message, now_ns, out);
+    struct shell *shell = state;
+    replica_step(shell->replica, from, message, now_ns, out);
 }
 
 static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
-    struct rim *rim = state;
+    struct shell *shell = state;
     (void)now_ns;
-    replica_gone(rim->replica, link, out);
+    replica_gone(shell->replica, link, out);
 }
 
 static void on_connected(void *state, uint32_t shard, uint32_t link, int code, struct outbox *out) {
-    struct rim *rim = state;
-    replica_connected(rim->replica, shard, link, code, error_text(), out);
+    struct shell *shell = state;
+    replica_connected(shell->replica, shard, link, code, error_text(), out);
 }
 
 static void after(void *state, int64_t now_ns, struct outbox *out) {
-    struct rim *rim = state;
-    carry_out_all(rim, now_ns, out);
-    take_work(rim, now_ns, out);
-    if (now_ns >= replica_deadline_ns(rim->replica))
-        replica_timer(rim->replica, now_ns, out);
-    carry_out_all(rim, now_ns, out);
-    int64_t deadline_ns = replica_deadline_ns(rim->replica);
-    host_alarm(rim->host, deadline_ns == INT64_MAX ? -1
-                          : deadline_ns > now_ns   ? deadline_ns - now_ns
-                                                   : 0);
+    struct shell *shell = state;
+    carry_out_all(shell, now_ns, out);
+    take_work(shell, now_ns, out);
+    if (now_ns >= replica_deadline_ns(shell->replica))
+        replica_timer(shell->replica, now_ns, out);
+    carry_out_all(shell, now_ns, out);
+    int64_t deadline_ns = replica_deadline_ns(shell->replica);
+    host_alarm(shell->host, deadline_ns == INT64_MAX ? -1
+                            : deadline_ns > now_ns   ? deadline_ns - now_ns
+                                                     : 0);
 }
 
 /* ---- main ---- */
@@ -358,49 +358,49 @@ static struct replica *new_replica(void) {
     });
 }
 
-static void report(const struct rim *rim) {
-    const struct replica_counters *counters = replica_counters(rim->replica);
+static void report(const struct shell *shell) {
+    const struct replica_counters *counters = replica_counters(shell->replica);
     log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
               "), stale messages %" PRIu64,
               counters->portions, counters->flushes, counters->accepted, counters->dropped,
               counters->stale);
 }
 
-static void release(struct rim *rim) {
-    close_set(rim);
-    device_close(rim->device);
-    rim->device = NULL;
+static void release(struct shell *shell) {
+    close_set(shell);
+    device_close(shell->device);
+    shell->device = NULL;
 }
 
 static void forget(void *state) {
-    struct rim *rim = state;
-    report(rim);
-    release(rim);
-    replica_free(rim->replica);
-    rim->replica = new_replica();
+    struct shell *shell = state;
+    report(shell);
+    release(shell);
+    replica_free(shell->replica);
+    shell->replica = new_replica();
 }
 
 static int serve(const struct host_options *options) {
     int code = 0;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
-    struct rim rim = {.device_option = options->device,
-                      .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
-                      .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
-    struct host_role role = {.state = &rim,
+    struct shell shell = {.device_option = options->device,
+                          .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
+                          .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
+    struct host_role role = {.state = &shell,
                              .message = on_message,
                              .gone = on_gone,
                              .connected = on_connected,
                              .after = after,
                              .forget = forget};
-    rim.replica = new_replica();
-    rim.host = host_new(options, &role, &code);
-    if (rim.host)
-        code = host_run(rim.host);
-    report(&rim);
-    release(&rim);
-    host_free(rim.host);
-    replica_free(rim.replica);
+    shell.replica = new_replica();
+    shell.host = host_new(options, &role, &code);
+    if (shell.host)
+        code = host_run(shell.host);
+    report(&shell);
+    release(&shell);
+    host_free(shell.host);
+    replica_free(shell.replica);
     return code;
 }
 

@@ -171,7 +171,7 @@ static void step_coordinator(struct replica *replica, const struct message *mess
     case MESSAGE_REFUSED:
         log_error("the coordinator refuses this replica: %s", message->refused.reason);
         break;
-    case MESSAGE_BYE: /* the rim ends the process */
+    case MESSAGE_BYE: /* the I/O shell ends the process */
         break;
     default:
         log_warning("the coordinator sent %s, which is not for a replica",

@@ -15,7 +15,7 @@
 #include "wire/peer.h"
 #include "wire/host.h"
 
-struct rim {
+struct shell {
     struct host *host;
     struct shard_self self;
     struct shard_placing placing;
@@ -29,37 +29,37 @@ struct rim {
 
 static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                        struct outbox *out) {
-    const struct rim *rim = state;
-    shard_step(rim->shard, from, message, now_ns, out);
+    const struct shell *shell = state;
+    shard_step(shell->shard, from, message, now_ns, out);
 }
 
 static void on_gone(void *state, uint32_t link, int64_t now_ns, struct outbox *out) {
     (void)now_ns, (void)out;
-    const struct rim *rim = state;
-    shard_peer_gone(rim->shard, link);
+    const struct shell *shell = state;
+    shard_peer_gone(shell->shard, link);
 }
 
 static void after(void *state, int64_t now_ns, struct outbox *out) {
     (void)now_ns;
-    const struct rim *rim = state;
+    const struct shell *shell = state;
     struct shard_action action;
     int code;
-    if (writer_take(rim->writer, &code)) {
-        shard_written(rim->shard, code, error_text(), out);
+    if (writer_take(shell->writer, &code)) {
+        shard_written(shell->shard, code, error_text(), out);
         error_clear();
     }
-    shard_taken(rim->shard, out);
-    while (shard_next_action(rim->shard, &action)) {
+    shard_taken(shell->shard, out);
+    while (shard_next_action(shell->shard, &action)) {
         if (action.kind == SHARD_WRITE)
-            writer_start(rim->writer, action.job);
+            writer_start(shell->writer, action.job);
         else
-            shard_carry_out(rim->shard, rim->disk, &action, out);
+            shard_carry_out(shell->shard, shell->disk, &action, out);
     }
 }
 
 static void wake(void *context) {
-    const struct rim *rim = context;
-    host_wake(rim->host);
+    const struct shell *shell = context;
+    host_wake(shell->host);
 }
 
 /* ---- main ---- */
@@ -72,47 +72,47 @@ static void report(const struct shard_counters *counters) {
 
 /* Waits for the checkpoint that is being written. */
 static void forget(void *state) {
-    struct rim *rim = state;
-    report(shard_counters(rim->shard));
-    writer_free(rim->writer);
-    shard_free(rim->shard);
-    rim->shard = shard_new(&rim->self);
-    rim->writer = writer_new(rim->disk, wake, rim);
+    struct shell *shell = state;
+    report(shard_counters(shell->shard));
+    writer_free(shell->writer);
+    shard_free(shell->shard);
+    shell->shard = shard_new(&shell->self);
+    shell->writer = writer_new(shell->disk, wake, shell);
 }
 
-static int choose_disk(struct rim *rim, const struct host_options *options) {
-    rim->disk = &files_disk;
+static int choose_disk(struct shell *shell, const struct host_options *options) {
+    shell->disk = &files_disk;
     if (!options->folder)
         return 0;
-    rim->disk = &rim->confined.disk;
-    return confined_init(&rim->confined, &files_disk, options->folder);
+    shell->disk = &shell->confined.disk;
+    return confined_init(&shell->confined, &files_disk, options->folder);
 }
 
 static int serve(const struct host_options *options) {
     char name[256] = "";
     (void)gethostname(name, sizeof name - 1);
-    struct rim rim = {.self = {.pid = (uint32_t)getpid(),
-                               .host = name,
-                               .description = numeric_description(),
-                               .proof = numeric_proof_vectors()}};
+    struct shell shell = {.self = {.pid = (uint32_t)getpid(),
+                                   .host = name,
+                                   .description = numeric_description(),
+                                   .proof = numeric_proof_vectors()}};
     const struct host_role role = {
-        .state = &rim, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
-    rim.placing.own = options->device;
-    rim.self.place = shard_placing_find;
-    rim.self.context = &rim.placing;
-    rim.shard = shard_new(&rim.self);
-    int code = choose_disk(&rim, options);
+        .state = &shell, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
+    shell.placing.own = options->device;
+    shell.self.place = shard_placing_find;
+    shell.self.context = &shell.placing;
+    shell.shard = shard_new(&shell.self);
+    int code = choose_disk(&shell, options);
     if (!code)
-        rim.host = host_new(options, &role, &code);
-    rim.writer = writer_new(rim.disk, wake, &rim);
-    if (rim.host)
-        code = host_run(rim.host);
-    report(shard_counters(rim.shard));
-    writer_free(rim.writer);
-    confined_release(&rim.confined);
-    host_free(rim.host);
-    shard_free(rim.shard);
-    shard_placing_release(&rim.placing);
+        shell.host = host_new(options, &role, &code);
+    shell.writer = writer_new(shell.disk, wake, &shell);
+    if (shell.host)
+        code = host_run(shell.host);
+    report(shard_counters(shell.shard));
+    writer_free(shell.writer);
+    confined_release(&shell.confined);
+    host_free(shell.host);
+    shard_free(shell.shard);
+    shard_placing_release(&shell.placing);
     return code;
 }
 

@@ -3,8 +3,8 @@
  *
  * A state machine: it opens no socket, reads no clock and no file, and starts no thread. It is
  * handed one message at a time, appends its answers to an outbox, and queues what is to be done on
- * disk as actions. Links are numbers that the rim gives to connections; HELLO and GREET tell the
- * shard which peer is at the other end. */
+ * disk as actions. Links are numbers that the I/O shell gives to connections; HELLO and GREET tell
+ * the shard which peer is at the other end. */
 #ifndef DML_SHARD_SHARD_H
 #define DML_SHARD_SHARD_H
 

@@ -286,7 +286,7 @@ def planted(names):
     seen = {
         'a role that includes another': upward_includes('shard/a.c', '#include "replica/b.h"\n'),
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
-        'a state machine that includes its rim':
+        'a state machine that includes its I/O shell':
             inward_includes('coordinator/dispatch/plan.c', '#include "coordinator/run/cluster.h"\n'),
         'sources that need one another, one by a header that has no source': circles(
             [('shard/a.c', '#include "shard/b.h"\n'), ('shard/a.h', ''),
@@ -300,7 +300,7 @@ def planted(names):
             inward_includes('coordinator/dispatch/a.c', '#include "coordinator/machine/machine.h"\n'),
         'a status that includes a run':
             inward_includes('coordinator/status/a.c', '#include "coordinator/run/b.h"\n'),
-        'a rim that looks into the machine':
+        'an I/O shell that looks into the machine':
             looks_inside('coordinator/run/a.c', '#include "coordinator/machine/machine.h"\n'),
         'a simulator that looks into the machine':
             looks_inside('tests/sim/a.c', '#include "coordinator/machine/machine.h"\n'),

@@ -1,5 +1,6 @@
-/* The rim of a worker process (shard, replica): one loop that listens, numbers the connections,
- * hands each message to the role's state machine and sends what that put into its outbox.
+/* The I/O shell of a worker process (shard, replica): one loop that listens, numbers the
+ * connections, hands each message to the role's state machine and sends what that put into its
+ * outbox.
  *
  * The host also decides when a worker ends: with 0 on BYE from its coordinator or on SIGTERM, and
  * with ERROR_AGAIN when the connection to the coordinator is lost and no other coordinator comes

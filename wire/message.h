@@ -160,8 +160,8 @@ int message_decode(unsigned type, const void *body, size_t length, struct messag
 /* The messages that a role's state machine wants to send, with their receivers, in order.
  *
  * Adding a message encodes its body at once, so its fields need not outlive the call. Bulk is only
- * referenced. It must not change until the rim has sent the messages, which it does right after
- * each step; bulk in a segment must not change for longer (wire/bulk.h). */
+ * referenced. It must not change until the I/O shell has sent the messages, which it does right
+ * after each step; bulk in a segment must not change for longer (wire/bulk.h). */
 
 struct envelope {
     uint32_t to; /* a link number; each role says what its numbers mean */

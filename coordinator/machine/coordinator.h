@@ -69,7 +69,8 @@ struct coordinator_settings {
     const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
     int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
     uint32_t restarts_max;              /* of one worker, before the run gives up */
-    bool by_hand[2]; /* shards, replicas: others start them, so the rim alone says how long to wait
+    bool by_hand[2]; /* shards, replicas: others start them, so the I/O shell alone says how long to
+                      * wait
                       */
     uint32_t on_hosts; /* how many there are that workers are started on, replica i on host i modulo
                           that; 0: all are here. Some may be away: the run begins with the first

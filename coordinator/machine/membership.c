@@ -113,8 +113,8 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     if (c->phase >= PHASE_READ)
         return 0;
     /* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts
-     * the failures of the host count instead, and for those that others start the rim limits the
-     * time. */
+     * the failures of the host count instead, and for those that others start the I/O shell limits
+     * the time. */
     bool met = worker->welcomed,
          counts =
              met || (!c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA]);

@@ -1,5 +1,5 @@
-/* The rim of the coordinator: binds its state machine to sockets, the clock, signals and worker
- * processes. */
+/* The I/O shell of the coordinator: binds its state machine to sockets, the clock, signals and
+ * worker processes. */
 #ifndef DML_COORDINATOR_RUN_CLUSTER_H
 #define DML_COORDINATOR_RUN_CLUSTER_H
 

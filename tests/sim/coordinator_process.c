@@ -1,5 +1,5 @@
-/* The rim of the simulated coordinator, as coordinator/run/cluster_loop.c is that of the real one:
- * carries out records before it sends messages, starts workers anew, and keeps time. */
+/* The I/O shell of the simulated coordinator, as coordinator/run/cluster_loop.c is that of the real
+ * one: carries out records before it sends messages, starts workers anew, and keeps time. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The rim of a simulated replica: its arithmetic is real, done at one virtual instant at the start
- * or at the end of the time that it takes. */
+/* The I/O shell of a simulated replica: its arithmetic is real, done at one virtual instant at the
+ * start or at the end of the time that it takes. */
 #include "replica/replica.h"
 
 #include <stdio.h>
@@ -304,7 +304,7 @@ static void check_stages(struct process *process) {
     }
 }
 
-/* As the rim of the real one: actions, then timers, then what is to be sent. */
+/* As the I/O shell of the real one: actions, then timers, then what is to be sent. */
 static void finish_step(struct process *process) {
     struct replica_process *self = process->state;
     int64_t now_ns = process->world->now_ns;

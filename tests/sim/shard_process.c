@@ -1,4 +1,4 @@
-/* The rim of a simulated shard, and what the ledger looks at. */
+/* The I/O shell of a simulated shard, and what the ledger looks at. */
 #include <stdlib.h>
 #include <string.h>
 
