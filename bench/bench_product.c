@@ -131,7 +131,7 @@ static void compare_triangle(int features) {
     struct objective_shape shape = {
         .kind = OBJECTIVE_LOGISTIC, .features = (uint32_t)features, .outputs = 1};
     struct objective_sample sample = {
-        .exponent = exponent, .examples = CURVED_ROWS, .drawing = {.floor = 1}};
+        .exponent = exponent, .examples = CURVED_ROWS, .sampling = {.floor = 1}};
     struct rows rows = {.count = CURVED_ROWS,
                         .features = (uint32_t)features,
                         .values = CURVED_ROWS * n,
@@ -140,7 +140,7 @@ static void compare_triangle(int features) {
                         .value = values,
                         .label = label};
     struct objective_scratch *scratch = objective_scratch_new(&shape);
-    struct objective_curved curved;
+    struct objective_hessian curved;
     double ours = INFINITY, peer = INFINITY;
     for (int i = 0; i < REPEATS; i++) {
         double start = now_ns();

@@ -30,7 +30,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch->tile);
     memory_unmap(scratch->packed, scratch->packed_bytes);
     free(scratch->gradient);
-    curving_free(scratch->curving);
+    hessian_workspace_free(scratch->workspace);
     network_scratch_free(scratch->network);
     plugin_stop(scratch->plugin);
     free(scratch);
@@ -88,24 +88,24 @@ void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *
 
 /* ---- predictions ---- */
 
-enum judge judge_of(const struct objective *objective, size_t outputs) {
-    return !objective_has_classes(objective)  ? JUDGE_NONE
-           : objective->labels == LABEL_LISTS ? JUDGE_LISTS
-           : objective->output_a_class        ? JUDGE_BEST
-           : outputs == 1                     ? JUDGE_SIGN
-                                              : JUDGE_ORDERED;
+enum prediction_check prediction_check_of(const struct objective *objective, size_t outputs) {
+    return !objective_has_classes(objective)  ? CHECK_NONE
+           : objective->labels == LABEL_LISTS ? CHECK_LISTS
+           : objective->output_a_class        ? CHECK_BEST
+           : outputs == 1                     ? CHECK_SIGN
+                                              : CHECK_ORDERED;
 }
 
 /* `right` gets 1 for each row whose class is predicted, else 0. */
-static void judge_rows(enum judge judge, size_t rows, size_t outputs, const double *margins,
-                       const double *label, uint8_t *right) {
-    const size_t labels = judge == JUDGE_LISTS ? outputs : 1;
-    if (judge == JUDGE_SIGN)
+static void check_rows(enum prediction_check check, size_t rows, size_t outputs,
+                       const double *margins, const double *label, uint8_t *right) {
+    const size_t labels = check == CHECK_LISTS ? outputs : 1;
+    if (check == CHECK_SIGN)
         for (size_t i = 0; i < rows; i++)
-            right[i] = judge_sign(margins[i], label[i]);
+            right[i] = check_sign(margins[i], label[i]);
     else
         for (size_t i = 0; i < rows; i++)
-            right[i] = judge_row(judge, outputs, margins + i * outputs, label + i * labels);
+            right[i] = check_row(check, outputs, margins + i * outputs, label + i * labels);
 }
 
 static double weigh(size_t rows, const uint8_t *right, const double *weight) {
@@ -121,13 +121,14 @@ static double weigh(size_t rows, const uint8_t *right, const double *weight) {
 double batch_correct(const struct objective_shape *shape, const struct batch *batch,
                      const double *margins, const double *label) {
     const double *weight = batch->rows->weight;
-    const enum judge judge = judge_of(objective_of(shape->kind), shape->outputs);
-    size_t outputs = shape->outputs, labels = judge == JUDGE_LISTS ? outputs : 1;
+    const enum prediction_check check =
+        prediction_check_of(objective_of(shape->kind), shape->outputs);
+    size_t outputs = shape->outputs, labels = check == CHECK_LISTS ? outputs : 1;
     double correct = 0;
-    for (size_t i = 0; judge != JUDGE_NONE && i < batch->count; i += JUDGE_PIECE) {
-        uint8_t right[JUDGE_PIECE];
-        size_t rows = batch->count - i < JUDGE_PIECE ? batch->count - i : JUDGE_PIECE;
-        judge_rows(judge, rows, outputs, margins + i * outputs, label + i * labels, right);
+    for (size_t i = 0; check != CHECK_NONE && i < batch->count; i += CHECK_PIECE) {
+        uint8_t right[CHECK_PIECE];
+        size_t rows = batch->count - i < CHECK_PIECE ? batch->count - i : CHECK_PIECE;
+        check_rows(check, rows, outputs, margins + i * outputs, label + i * labels, right);
         correct += weigh(rows, right, weight ? weight + batch->first + i : NULL);
     }
     return correct;

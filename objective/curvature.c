@@ -13,44 +13,44 @@ static double half_power(int exponent) {
     return ldexp(1, exponent - 31);
 }
 
-static struct curving *curving_new(const struct objective_shape *shape) {
-    struct curving *curving = memory_new(1, sizeof *curving);
+static struct hessian_workspace *hessian_workspace_new(const struct objective_shape *shape) {
+    struct hessian_workspace *workspace = memory_new(1, sizeof *workspace);
     const struct objective *objective = objective_of(shape->kind);
     size_t columns = (size_t)shape->features + shape->intercept, outputs = shape->outputs;
     if (objective->shares_weights && shape->intercept)
         columns = shape->features + outputs;
     outputs = objective_weights(objective, shape->outputs);
-    curving->columns = columns;
-    curving->outputs = outputs;
-    curving->power = memory_new(columns, sizeof(double));
-    curving->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
-    curving->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
-    curving->column = memory_new(columns, sizeof(uint32_t));
-    curving->value = memory_new(columns, sizeof(double));
-    curving->runs = memory_new(columns, sizeof *curving->runs);
-    curving->second = memory_new(outputs, sizeof(double));
-    curving->seconds = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
-    curving->right = memory_new(TRIANGLE_ROWS * columns * outputs, sizeof(double));
-    curving->left = memory_new(TRIANGLE_ROWS * columns, sizeof(double));
-    curving->derivatives = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
-    return curving;
+    workspace->columns = columns;
+    workspace->outputs = outputs;
+    workspace->power = memory_new(columns, sizeof(double));
+    workspace->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
+    workspace->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
+    workspace->column = memory_new(columns, sizeof(uint32_t));
+    workspace->value = memory_new(columns, sizeof(double));
+    workspace->runs = memory_new(columns, sizeof *workspace->runs);
+    workspace->second = memory_new(outputs, sizeof(double));
+    workspace->seconds = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
+    workspace->right = memory_new(TRIANGLE_ROWS * columns * outputs, sizeof(double));
+    workspace->left = memory_new(TRIANGLE_ROWS * columns, sizeof(double));
+    workspace->derivatives = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
+    return workspace;
 }
 
-void curving_free(struct curving *curving) {
-    if (!curving)
+void hessian_workspace_free(struct hessian_workspace *workspace) {
+    if (!workspace)
         return;
-    free(curving->power);
-    free(curving->diagonal);
-    free(curving->leverage);
-    free(curving->column);
-    free(curving->value);
-    free(curving->runs);
-    free(curving->second);
-    free(curving->seconds);
-    free(curving->right);
-    free(curving->left);
-    free(curving->derivatives);
-    free(curving);
+    free(workspace->power);
+    free(workspace->diagonal);
+    free(workspace->leverage);
+    free(workspace->column);
+    free(workspace->value);
+    free(workspace->runs);
+    free(workspace->second);
+    free(workspace->seconds);
+    free(workspace->right);
+    free(workspace->left);
+    free(workspace->derivatives);
+    free(workspace);
 }
 
 /* ---- leverage ---- */
@@ -132,18 +132,18 @@ static void sizes(const struct batch *batch, const double *power, double *size) 
     }
 }
 
-/* ---- drawing ---- */
+/* ---- sampling ---- */
 
 LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, size_t row,
-                                 struct curving *curving) {
+                                 struct hessian_workspace *workspace) {
     size_t i = rows->dense ? row * rows->features : rows->start[row];
     size_t end = rows->dense ? i + rows->features : rows->start[row + 1];
     size_t count = 0;
     for (uint32_t j = 0; i < end; i++, j++) {
         uint32_t column = rows->dense ? j : rows->feature[i];
-        double value = value_at(type, rows->value, i) * curving->power[column];
-        curving->column[count] = column;
-        curving->value[count] = value;
+        double value = value_at(type, rows->value, i) * workspace->power[column];
+        workspace->column[count] = column;
+        workspace->value[count] = value;
         count += value != 0;
     }
     return count;
@@ -151,98 +151,99 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
 
 /* Lists the columns and values of a row, the intercept last; how many there are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
-                          struct curving *curving) {
-    size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, curving)
-                   : rows->type == VALUE_BYTE  ? typed_values(VALUE_BYTE, rows, row, curving)
-                   : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, curving)
-                                               : typed_values(VALUE_DOUBLE, rows, row, curving);
+                          struct hessian_workspace *workspace) {
+    size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, workspace)
+                   : rows->type == VALUE_BYTE  ? typed_values(VALUE_BYTE, rows, row, workspace)
+                   : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, workspace)
+                                               : typed_values(VALUE_DOUBLE, rows, row, workspace);
     if (shape->intercept) {
-        curving->column[count] = shape->features;
-        curving->value[count++] = curving->power[shape->features];
+        workspace->column[count] = shape->features;
+        workspace->value[count++] = workspace->power[shape->features];
     }
     return count;
 }
 
 /* Outputs that share their weights count one after the other, as rows that differ in their last
  * column: each has its own bias. */
-static void draw_row(const struct objective_shape *shape, const struct objective_sample *sample,
-                     const struct batch *batch, size_t i, double chance, const double *derivatives,
-                     struct curving *curving, int64_t *triangle, struct objective_curved *curved) {
+static void sample_row(const struct objective_shape *shape, const struct objective_sample *sample,
+                       const struct batch *batch, size_t i, double chance,
+                       const double *derivatives, struct hessian_workspace *workspace,
+                       int64_t *triangle, struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
-    size_t count = list_values(shape, batch->rows, batch->first + i, curving);
-    size_t touched = count * curving->outputs;
+    size_t count = list_values(shape, batch->rows, batch->first + i, workspace);
+    size_t touched = count * workspace->outputs;
     double weight = weight_at(batch->rows, batch->first + i) / chance;
-    struct drawn row = {.count = count,
-                        .column = curving->column,
-                        .value = curving->value,
-                        .factor = fixed_power(-sample->derivative_exponent) * weight,
-                        .label = batch->rows->label[batch->first + i],
-                        .derivatives = derivatives + i * shape->outputs,
-                        .second = curving->diagonal + i * shape->outputs};
-    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)curving->outputs, row.second++) {
+    struct sampled_row row = {.count = count,
+                              .column = workspace->column,
+                              .value = workspace->value,
+                              .factor = fixed_power(-sample->derivative_exponent) * weight,
+                              .label = batch->rows->label[batch->first + i],
+                              .derivatives = derivatives + i * shape->outputs,
+                              .second = workspace->diagonal + i * shape->outputs};
+    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)workspace->outputs, row.second++) {
         if (objective->shares_weights && shape->intercept)
-            curving->column[count - 1] = shape->features + k;
-        triangle_add(objective, curving, &row, triangle);
-        curved->terms += touched * (touched + 1) / 2;
+            workspace->column[count - 1] = shape->features + k;
+        triangle_add(objective, workspace, &row, triangle);
+        hessian->terms += touched * (touched + 1) / 2;
     }
 }
 
 /* A trace that is not a number makes a chance that is none, and draws nothing. */
-static void draw_batch(const struct objective_shape *shape, const struct objective_sample *sample,
-                       const struct batch *batch, uint32_t number, const double *derivatives,
-                       struct curving *curving, int64_t *triangle,
-                       struct objective_curved *curved) {
-    const struct objective_drawing *drawing = &sample->drawing;
-    double bound = ldexp(drawing->floor, sample->derivative_exponent);
+static void sample_batch(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct batch *batch, uint32_t number, const double *derivatives,
+                         struct hessian_workspace *workspace, int64_t *triangle,
+                         struct objective_hessian *hessian) {
+    const struct objective_sampling *sampling = &sample->sampling;
+    double bound = ldexp(sampling->floor, sample->derivative_exponent);
     size_t outputs = shape->outputs;
     for (uint32_t i = 0; i < batch->count; i++) {
         double trace = 0, weight = weight_at(batch->rows, batch->first + i);
         if (weight == 0)
             continue;
         for (size_t k = 0; k < outputs; k++) {
-            trace += curving->diagonal[i * outputs + k];
-            curved->exceeded |= !(curving->diagonal[i * outputs + k] <= bound);
+            trace += workspace->diagonal[i * outputs + k];
+            hessian->exceeded |= !(workspace->diagonal[i * outputs + k] <= bound);
         }
-        double weighted = trace * curving->leverage[i];
-        double chance = drawing->floor + drawing->rate * weighted;
+        double weighted = trace * workspace->leverage[i];
+        double chance = sampling->floor + sampling->rate * weighted;
         chance = chance > 1 ? 1 : chance;
-        curved->trace += weight * trace;
-        curved->trace_leverage += weighted;
-        if (!(dice_throw(drawing->dice, number, batch->first + i) < chance))
+        hessian->trace += weight * trace;
+        hessian->trace_leverage += weighted;
+        if (!(sample_hash(sampling->dice, number, batch->first + i) < chance))
             continue;
-        curved->drawn++;
-        if (triangle && !curved->exceeded)
-            draw_row(shape, sample, batch, i, chance, derivatives, curving, triangle, curved);
+        hessian->sampled++;
+        if (triangle && !hessian->exceeded)
+            sample_row(shape, sample, batch, i, chance, derivatives, workspace, triangle, hessian);
     }
-    curved->exceeded |= !isfinite(curved->trace_leverage);
+    hessian->exceeded |= !isfinite(hessian->trace_leverage);
 }
 
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,
-                         struct objective_curved *curved) {
+                         struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
-    if (!scratch->curving)
-        scratch->curving = curving_new(shape);
-    for (size_t j = 0; j < scratch->curving->columns; j++)
-        scratch->curving->power[j] =
+    if (!scratch->workspace)
+        scratch->workspace = hessian_workspace_new(shape);
+    for (size_t j = 0; j < scratch->workspace->columns; j++)
+        scratch->workspace->power[j] =
             half_power(sample->exponent[j < shape->features ? j : shape->features]);
-    struct curving *curving = scratch->curving;
+    struct hessian_workspace *workspace = scratch->workspace;
     struct batch batch;
-    *curved = (struct objective_curved){0};
+    *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {
         objective->second(&shape->loss, batch.count, shape->outputs, rows->label + batch.first,
-                          scratch->margins, scratch->work, curving->diagonal);
-        sizes(&batch, curving->power, curving->leverage);
-        double intercept = shape->intercept ? curving->power[shape->features] : 0;
+                          scratch->margins, scratch->work, workspace->diagonal);
+        sizes(&batch, workspace->power, workspace->leverage);
+        double intercept = shape->intercept ? workspace->power[shape->features] : 0;
         double share = (double)sample->examples * 0x1p-31;
         for (size_t i = 0; i < batch.count; i++)
-            curving->leverage[i] =
-                share * weight_at(batch.rows, batch.first + i) * (curving->leverage[i] + intercept);
-        draw_batch(shape, sample, &batch, number, scratch->margins, curving, triangle, curved);
+            workspace->leverage[i] = share * weight_at(batch.rows, batch.first + i) *
+                                     (workspace->leverage[i] + intercept);
+        sample_batch(shape, sample, &batch, number, scratch->margins, workspace, triangle, hessian);
     }
-    if (triangle && !curved->exceeded)
-        triangle_finish(objective, curving, triangle);
-    curving->waiting = 0;
+    if (triangle && !hessian->exceeded)
+        triangle_finish(objective, workspace, triangle);
+    workspace->waiting = 0;
 }

@@ -27,14 +27,14 @@ struct device_curvature {
 /* What lies in `rows` and `chunks`. */
 struct places {
     double *diagonal, *traced, *weighted, *factor;
-    uint32_t *flags, *touched, *drawn;
+    uint32_t *flags, *touched, *sampled;
     struct curvature_sum *sums;
     uint64_t *before;
 };
 
 /* ---- memory ---- */
 
-/* A drawn row is as many entries of a slab. */
+/* A sampled row is as many entries of a slab. */
 static uint32_t entries_each(const struct curvature_model *model) {
     return model->shares ? model->outputs : 1;
 }
@@ -139,7 +139,7 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
     places->factor = places->weighted + pass->rows;
     places->flags = (uint32_t *)(places->factor + pass->rows);
     places->touched = places->flags + pass->rows;
-    places->drawn = places->touched + pass->rows;
+    places->sampled = places->touched + pass->rows;
     places->sums = curvature->chunks.memory;
     places->before = (uint64_t *)(places->sums + pass->count);
     curvature->sums = memory_resize(curvature->sums, pass->count, sizeof *curvature->sums);
@@ -148,20 +148,20 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
     return 0;
 }
 
-/* ---- drawing ---- */
+/* ---- sampling ---- */
 
 static int draw(const struct device_curvature *curvature, const struct device_pass *pass,
-                const struct objective_drawing *drawing, int exponent,
+                const struct objective_sampling *sampling, int exponent,
                 const struct places *places) {
     const struct curvature_draw_arguments arguments = {
         .chunks = pass->chunks,
         .blocks_each = device_pass_blocks(pass->rows_most, CURVATURE_ROW_THREADS),
         .model = curvature->model,
         .share = (double)curvature->examples * 0x1p-31,
-        .bound = ldexp(drawing->floor, exponent),
-        .rate = drawing->rate,
-        .floor = drawing->floor,
-        .dice = drawing->dice,
+        .bound = ldexp(sampling->floor, exponent),
+        .rate = sampling->rate,
+        .floor = sampling->floor,
+        .dice = sampling->dice,
         .derivatives = pass->margins,
         .work = pass->work,
         .diagonal = places->diagonal,
@@ -185,7 +185,7 @@ static int add_up(const struct device_curvature *curvature, const struct device_
         .weighted = places->weighted,
         .flags = places->flags,
         .touched = places->touched,
-        .drawn = places->drawn,
+        .sampled = places->sampled,
         .sums = places->sums,
     };
     int code = device_launch(pass->device, QUEUE_COMPUTE, &kernel_curvature_total, pass->count,
@@ -204,7 +204,7 @@ static int fill_slab(const struct device_curvature *curvature, const struct devi
         .count = pass->count,
         .model = curvature->model,
         .before = places->before,
-        .drawn = places->drawn,
+        .sampled = places->sampled,
         .first = first,
         .rows = rows,
         .stride = curvature->stride,
@@ -241,17 +241,17 @@ static int add_slab(const struct device_curvature *curvature, const struct devic
 static int add_triangle(const struct device_curvature *curvature, const struct device_pass *pass,
                         int exponent, const struct places *places, int64_t *triangle) {
     const struct curvature_model *model = &curvature->model;
-    uint64_t drawn = 0;
+    uint64_t sampled = 0;
     for (uint32_t i = 0; i < pass->count; i++) {
-        curvature->before[i] = drawn;
-        drawn += curvature->sums[i].drawn;
+        curvature->before[i] = sampled;
+        sampled += curvature->sums[i].sampled;
     }
-    curvature->before[pass->count] = drawn;
+    curvature->before[pass->count] = sampled;
     int code = device_put(pass->device, QUEUE_COMPUTE, places->before, curvature->before,
                           (pass->count + 1) * sizeof *curvature->before);
     uint32_t most = curvature->stride / entries_each(model);
-    for (uint64_t first = 0; first < drawn && !code; first += most) {
-        uint32_t rows = drawn - first < most ? (uint32_t)(drawn - first) : most;
+    for (uint64_t first = 0; first < sampled && !code; first += most) {
+        uint32_t rows = sampled - first < most ? (uint32_t)(sampled - first) : most;
         code = fill_slab(curvature, pass, exponent, first, rows, places);
         if (!code)
             code = add_slab(curvature, pass, rows * entries_each(model), triangle);
@@ -263,33 +263,33 @@ static int add_triangle(const struct device_curvature *curvature, const struct d
 
 /* Whether a chunk has exceeded its bound. */
 static bool read_sums(const struct device_curvature *curvature, uint32_t count, bool terms,
-                      struct objective_curved *curved) {
+                      struct objective_hessian *hessian) {
     bool exceeded = false;
     for (uint32_t i = 0; i < count; i++) {
         const struct curvature_sum *sum = &curvature->sums[i];
-        curved[i] = (struct objective_curved){.trace_leverage = sum->trace_leverage,
-                                              .trace = sum->trace,
-                                              .drawn = sum->drawn,
-                                              .terms = terms ? sum->terms : 0,
-                                              .exceeded = sum->exceeded};
+        hessian[i] = (struct objective_hessian){.trace_leverage = sum->trace_leverage,
+                                                .trace = sum->trace,
+                                                .sampled = sum->sampled,
+                                                .terms = terms ? sum->terms : 0,
+                                                .exceeded = sum->exceeded};
         exceeded |= sum->exceeded != 0;
     }
     return exceeded;
 }
 
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
-                         const struct objective_drawing *drawing, int exponent, int64_t *triangle,
-                         struct objective_curved *curved) {
+                         const struct objective_sampling *sampling, int exponent, int64_t *triangle,
+                         struct objective_hessian *hessian) {
     struct places places;
     int code = reserve(curvature, pass, &places);
     curvature->model.dense = pass->dense;
     if (!code)
-        code = draw(curvature, pass, drawing, exponent, &places);
+        code = draw(curvature, pass, sampling, exponent, &places);
     if (!code)
         code = add_up(curvature, pass, &places);
     if (code)
         return code;
-    bool exceeded = read_sums(curvature, pass->count, triangle != NULL, curved);
+    bool exceeded = read_sums(curvature, pass->count, triangle != NULL, hessian);
     if (!triangle || exceeded) /* sums are of no use then */
         return 0;
     return add_triangle(curvature, pass, exponent, &places, triangle);

@@ -1,8 +1,8 @@
 /* Bodies of the kernels of second derivatives: what objective/curvature.c and objective/triangle.c
  * do, with the same results.
  *
- * Rows are drawn one by one; those that are drawn are listed chunk by chunk, and written out in a
- * slab: for each its values, all columns of them, and its matrix of second derivatives. Then each
+ * Rows are sampled one by one; those that are sampled are listed chunk by chunk, and written out in
+ * a slab: for each its values, all columns of them, and its matrix of second derivatives. Then each
  * element of the triangle adds the terms of all rows of a slab. Terms are rounded to integers, so
  * no order matters. */
 #ifndef DML_OBJECTIVE_DEVICE_CURVATURE_KERNELS_H
@@ -24,26 +24,26 @@
 #define CURVATURE_DEPTH 16
 #define CURVATURE_TILE_THREADS (CURVATURE_TILE * CURVATURE_TILE)
 
-/* What is known of a row once dice were thrown for it, as flags. */
+/* What is known of a row once it was sampled or not, as flags. */
 #define CURVATURE_COUNTS 1 /* its weight is not 0 */
 #define CURVATURE_BEYOND 2 /* a second derivative is beyond the bound */
 #define CURVATURE_DRAWN 4
 
-/* The model: its columns and outputs as struct curving has them. */
+/* The model: its columns and outputs as struct hessian_workspace has them. */
 struct curvature_model {
     uint32_t kind;
     uint32_t features;
     uint32_t outputs;   /* K */
     uint32_t intercept; /* 0 or 1 */
     uint32_t dense;
-    uint32_t shares; /* the outputs share their weights: each drawn row counts once an output */
+    uint32_t shares; /* the outputs share their weights: each sampled row counts once an output */
     uint32_t columns;
     uint32_t weights; /* of a column: K, or 1 if outputs share them */
     struct loss_parameters loss;
     const double *power; /* 2^(e − 31) of each column */
 };
 
-/* ---- drawing ---- */
+/* ---- sampling ---- */
 
 struct curvature_draw_arguments {
     const struct device_chunk *chunks;
@@ -60,7 +60,7 @@ struct curvature_draw_arguments {
     double *weighted;          /* a row: trace·leverage */
     double *factor;            /* a row: weight/chance */
     uint32_t *flags;           /* a row: CURVATURE_… */
-    uint32_t *touched;         /* a row: parameters that it has a term of; only if it is drawn */
+    uint32_t *touched;         /* a row: parameters that it has a term of; only if it is sampled */
 };
 
 PORTABLE double curvature_sparse_size(const struct device_chunk *chunk, uint32_t row,
@@ -132,7 +132,7 @@ PORTABLE void curvature_draw_row(const struct curvature_draw_arguments *argument
     double weighted = trace * curvature_leverage(arguments, chunk, row, weight);
     double chance = arguments->floor + arguments->rate * weighted;
     chance = chance > 1 ? 1 : chance;
-    if (dice_throw(arguments->dice, chunk->number, row) < chance)
+    if (sample_hash(arguments->dice, chunk->number, row) < chance)
         flags |= CURVATURE_DRAWN;
     flags = flags & CURVATURE_COUNTS ? flags : 0;
     arguments->traced[at] = weight * trace;
@@ -158,7 +158,7 @@ PORTABLE void curvature_draw_body(const struct place *place,
 
 struct curvature_sum {
     double trace_leverage, trace;
-    uint64_t drawn, terms;
+    uint64_t sampled, terms;
     uint32_t exceeded;
     uint32_t unused;
 };
@@ -168,7 +168,7 @@ struct curvature_total_arguments {
     struct curvature_model model;
     const double *traced, *weighted;
     const uint32_t *flags, *touched;
-    uint32_t *drawn;            /* at a chunk's first row: the rows of it that are drawn, rising */
+    uint32_t *sampled; /* at a chunk's first row: the rows of it that are sampled, rising */
     struct curvature_sum *sums; /* one a chunk */
 };
 
@@ -192,7 +192,7 @@ PORTABLE void curvature_total_body(const struct place *place,
         sum.exceeded |= (flags & CURVATURE_BEYOND) != 0;
         if (!(flags & CURVATURE_DRAWN))
             continue;
-        arguments->drawn[chunk->first_row + sum.drawn++] = row;
+        arguments->sampled[chunk->first_row + sum.sampled++] = row;
         sum.terms += touched * (touched + 1) / 2 * (model->shares ? model->outputs : 1);
     }
     sum.exceeded |= !(sum.trace_leverage - sum.trace_leverage == 0); /* not a finite number */
@@ -202,14 +202,14 @@ PORTABLE void curvature_total_body(const struct place *place,
 /* ---- a slab ---- */
 
 /* Drawn rows [first, first + rows) of a group of chunks, of which chunk c has the numbers
- * before[c] to before[c + 1] − 1. An entry of the slab is a drawn row, or one for each output of it
- * if these share their weights. Entries lie side by side in what has one row a column. */
+ * before[c] to before[c + 1] − 1. An entry of the slab is a sampled row, or one for each output of
+ * it if these share their weights. Entries lie side by side in what has one row a column. */
 struct curvature_fill_arguments {
     const struct device_chunk *chunks;
     uint32_t count;
     struct curvature_model model;
     const uint64_t *before; /* count + 1 */
-    const uint32_t *drawn;
+    const uint32_t *sampled;
     uint64_t first;
     uint32_t rows;
     uint32_t stride; /* entries that a slab has room for */
@@ -236,7 +236,7 @@ PORTABLE void curvature_find(const struct curvature_fill_arguments *arguments, u
             high = middle - 1;
     }
     entry->chunk = &arguments->chunks[low];
-    entry->row = arguments->drawn[entry->chunk->first_row + (number - arguments->before[low])];
+    entry->row = arguments->sampled[entry->chunk->first_row + (number - arguments->before[low])];
     entry->at = entry->chunk->first_row + entry->row;
 }
 

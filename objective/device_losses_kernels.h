@@ -14,7 +14,7 @@ struct chunk_losses_arguments {
     const struct device_chunk *chunks;
     uint32_t count, blocks_each;
     uint32_t kind, outputs;
-    uint32_t judge;     /* enum judge; JUDGE_NONE also if `correct` is not wanted */
+    uint32_t check;     /* enum prediction_check; CHECK_NONE also if `correct` is not wanted */
     uint32_t weighs;    /* whether derivatives are made ready for a gradient */
     const double *bias; /* NULL: there is no intercept */
     double *margins, *common;
@@ -92,8 +92,8 @@ PORTABLE uint64_t chunk_losses_row(const struct chunk_losses_arguments *argument
     double weight = chunk->weight ? chunk->weight[i] : 1;
     const double *label = row_label(arguments, chunk, i);
     add_biases(arguments, row, margins);
-    if (arguments->judge != JUDGE_NONE)
-        arguments->right[row] = judge_row(arguments->judge, outputs, margins, label) ? weight : 0;
+    if (arguments->check != CHECK_NONE)
+        arguments->right[row] = check_row(arguments->check, outputs, margins, label) ? weight : 0;
     double loss;
     loss_row(arguments->kind, &arguments->parameters, outputs, label, margins, &loss,
              arguments->work + row * outputs);
@@ -207,7 +207,7 @@ PORTABLE void fold_correct_rows(uint64_t first, uint32_t rows, uint32_t batch_ro
         uint32_t in_batch = (uint32_t)(first + i) % batch_rows;
         if (in_batch == 0)
             fold_batch(&sums);
-        else if (in_batch % JUDGE_PIECE == 0)
+        else if (in_batch % CHECK_PIECE == 0)
             fold_piece(&sums);
         sums.piece += right[i];
     }

@@ -335,17 +335,17 @@ static int layer_backward(struct device_network *network, const struct device_pa
 
 /* ---- to fixed point ---- */
 
-static int judge(struct device_network *network, const struct device_pass *pass,
+static int check(struct device_network *network, const struct device_pass *pass,
                  const struct bounds *bounds) {
-    struct network_judge_arguments arguments = {.group = group_of(network, pass, 1),
+    struct network_check_arguments arguments = {.group = group_of(network, pass, 1),
                                                 .scale = scale_for(network, pass),
                                                 .share = layout_exponents(&network->layout) - 1,
                                                 .loss = pass->chunk_loss,
                                                 .holds = network->holds.memory};
     for (uint32_t t = 0; t < network->layout.count; t++)
         arguments.bound[t] = fixed_power(bounds_exponent(bounds, t));
-    uint32_t threads = kernel_network_judge.threads;
-    return device_launch(network->device, QUEUE_COMPUTE, &kernel_network_judge,
+    uint32_t threads = kernel_network_check.threads;
+    return device_launch(network->device, QUEUE_COMPUTE, &kernel_network_check,
                          (pass->count + threads - 1) / threads, &arguments);
 }
 
@@ -398,7 +398,7 @@ static int network_gradient(void *own, const struct device_pass *pass,
     for (uint32_t l = network->layers; !error && l >= 1; l--)
         error = layer_backward(network, pass, l);
     if (!error)
-        error = judge(network, pass, bounds);
+        error = check(network, pass, bounds);
     if (!error && pass->sum)
         error = add(network, pass, bounds);
     if (!error && pass->sum && !pass->dense)

@@ -111,7 +111,7 @@ struct network_bias_arguments {
 };
 
 /* Whether a chunk's gradient is within its bounds: see struct objective_result. */
-struct network_judge_arguments {
+struct network_check_arguments {
     struct network_group group;
     struct network_scale scale;
     uint64_t share;     /* number of the exponent that maxima are relative to */
@@ -323,8 +323,8 @@ PORTABLE void network_convert_body(const struct place *place,
 }
 
 /* A thread a chunk. Maxima become those of the result. */
-PORTABLE void network_judge_body(const struct place *place,
-                                 const struct network_judge_arguments *arguments, void *shared,
+PORTABLE void network_check_body(const struct place *place,
+                                 const struct network_check_arguments *arguments, void *shared,
                                  uint32_t phase) {
     const struct network_scale *scale = &arguments->scale;
     const uint32_t c = place->block * place->threads + place->thread;
@@ -349,6 +349,6 @@ PORTABLE void network_judge_body(const struct place *place,
 extern const struct kernel kernel_network_convert, kernel_network_layer,
     kernel_network_sparse_layer, kernel_network_last_error, kernel_network_error,
     kernel_network_gradient, kernel_network_sparse_gradient, kernel_network_bias,
-    kernel_network_judge, kernel_network_add, kernel_network_add_first;
+    kernel_network_check, kernel_network_add, kernel_network_add_first;
 
 #endif

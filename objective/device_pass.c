@@ -175,14 +175,14 @@ static const double *bias_of(const struct device_pass *pass) {
     return bias && pass->family->adds_biases ? pass->parameters + bias->first : NULL;
 }
 
-static int launch_losses(const struct device_pass *pass, enum judge judge) {
+static int launch_losses(const struct device_pass *pass, enum prediction_check check) {
     const struct chunk_losses_arguments arguments = {
         .chunks = pass->chunks,
         .count = pass->count,
         .blocks_each = device_pass_blocks(pass->rows_most, kernel_chunk_losses.threads),
         .kind = pass->shape->kind,
         .outputs = pass->shape->outputs,
-        .judge = judge,
+        .check = check,
         .weighs = pass->sum && pass->family->adds_biases,
         .bias = bias_of(pass),
         .margins = pass->margins,
@@ -200,13 +200,13 @@ static int launch_losses(const struct device_pass *pass, enum judge judge) {
                          (uint64_t)pass->count * arguments.blocks_each, &arguments);
 }
 
-static int launch_fold(const struct device_pass *pass, enum judge judge) {
+static int launch_fold(const struct device_pass *pass, enum prediction_check check) {
     const struct chunk_fold_arguments arguments = {
         .chunks = pass->chunks,
         .tiles = (pass->rows_most + FOLD_ROWS - 1) / FOLD_ROWS,
         .batch_rows = pass->batch_rows,
         .loss = pass->loss,
-        .right = judge != JUDGE_NONE ? pass->right : NULL,
+        .right = check != CHECK_NONE ? pass->right : NULL,
         .chunk_loss = pass->chunk_loss,
         .chunk_correct = pass->chunk_correct,
     };
@@ -215,7 +215,8 @@ static int launch_fold(const struct device_pass *pass, enum judge judge) {
 
 int device_losses(const struct device_pass *pass) {
     const struct objective_shape *shape = pass->shape;
-    enum judge judge = pass->sum ? JUDGE_NONE : judge_of(objective_of(shape->kind), shape->outputs);
-    int code = launch_losses(pass, judge);
-    return code ? code : launch_fold(pass, judge);
+    enum prediction_check check =
+        pass->sum ? CHECK_NONE : prediction_check_of(objective_of(shape->kind), shape->outputs);
+    int code = launch_losses(pass, check);
+    return code ? code : launch_fold(pass, check);
 }

@@ -122,10 +122,10 @@ int device_curvature_new(struct device *device, const struct objective_shape *sh
 void device_curvature_free(struct device_curvature *curvature); /* NULL is fine */
 
 /* After device_losses() of the pass, which wants no gradient. Writes a result for each chunk, and
- * adds the terms of the rows that are drawn to `triangle`, in the device's memory; NULL: only the
+ * adds the terms of the rows that are sampled to `triangle`, in the device's memory; NULL: only the
  * results are wanted. `exponent` is b. Returns when all is done. */
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
-                         const struct objective_drawing *drawing, int exponent, int64_t *triangle,
-                         struct objective_curved *curved);
+                         const struct objective_sampling *sampling, int exponent, int64_t *triangle,
+                         struct objective_hessian *hessian);
 
 #endif

@@ -104,13 +104,13 @@ static int prove(struct device *device, struct proof_case *data) {
 
 /* ---- second derivatives ---- */
 
-struct curved {
-    struct objective_curved result;
+struct hessian_totals {
+    struct objective_hessian result;
     int64_t triangle[PROOF_TRIANGLE];
 };
 
 static int curve_on_device(struct device *device, const int16_t *exponent, struct proof_case *data,
-                           struct curved *curved) {
+                           struct hessian_totals *hessian) {
     const struct objective_device_settings settings = {.shape = data->shape,
                                                        .curvature = true,
                                                        .uniform = data->scale.uniform,
@@ -124,34 +124,34 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
                                                .count = 1,
                                                .sums = true,
                                                .bounds = bounds_of_one(PROOF_CURVED_BOUND),
-                                               .drawing = proof_drawing};
+                                               .sampling = proof_sampling};
     uint64_t n = objective_parameters(&data->shape);
     struct objective_device_result result = {0};
-    int code = compute(device, &settings, data->parameters, &work, &result, curved->triangle,
+    int code = compute(device, &settings, data->parameters, &work, &result, hessian->triangle,
                        n * (n + 1) / 2);
-    curved->result = result.curved;
+    hessian->result = result.hessian;
     return code;
 }
 
 static void curve_here(const struct proof_case *data, const int16_t *exponent,
-                       struct curved *curved) {
+                       struct hessian_totals *hessian) {
     const struct objective_sample sample = {.exponent = exponent,
                                             .examples = PROOF_ROWS,
                                             .derivative_exponent = PROOF_CURVED_BOUND,
-                                            .drawing = proof_drawing};
+                                            .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);
     objective_curvature(&data->shape, &sample, &data->rows, PROOF_CURVED_CHUNK, data->parameters,
-                        curved->triangle, scratch, &curved->result);
+                        hessian->triangle, scratch, &hessian->result);
     objective_scratch_free(scratch);
 }
 
 /* Where the bound was exceeded, what was added until then is of no use. */
-static bool is_curved_alike(const struct curved *a, const struct curved *b) {
-    const struct objective_curved *one = &a->result, *other = &b->result;
+static bool is_hessian_alike(const struct hessian_totals *a, const struct hessian_totals *b) {
+    const struct objective_hessian *one = &a->result, *other = &b->result;
     bool totals =
         memcmp(&one->trace_leverage, &other->trace_leverage, sizeof one->trace_leverage) == 0 &&
-        memcmp(&one->trace, &other->trace, sizeof one->trace) == 0 && one->drawn == other->drawn &&
-        one->exceeded == other->exceeded;
+        memcmp(&one->trace, &other->trace, sizeof one->trace) == 0 &&
+        one->sampled == other->sampled && one->exceeded == other->exceeded;
     return totals && (one->exceeded || (one->terms == other->terms &&
                                         memcmp(a->triangle, b->triangle, sizeof a->triangle) == 0));
 }
@@ -161,12 +161,12 @@ static int prove_curvature(struct device *device, const struct proof_data *proof
     struct proof_case data = proof_curvature(proof, kind, dense);
     if (objective_device_cannot(&data.shape, true))
         return 0;
-    struct curved *curved = memory_new(2, sizeof *curved);
-    curve_here(&data, proof->exponent, &curved[1]);
-    int code = curve_on_device(device, proof->exponent, &data, &curved[0]);
-    if (!code && !is_curved_alike(&curved[0], &curved[1]))
+    struct hessian_totals *hessian = memory_new(2, sizeof *hessian);
+    curve_here(&data, proof->exponent, &hessian[1]);
+    int code = curve_on_device(device, proof->exponent, &data, &hessian[0]);
+    if (!code && !is_hessian_alike(&hessian[0], &hessian[1]))
         code = differs(device, &data, "second derivatives");
-    free(curved);
+    free(hessian);
     return code;
 }
 

@@ -15,21 +15,21 @@
 
 /* ---- whether a row is predicted correctly ---- */
 
-/* How the rows of an objective are judged: see judge_of(). Functions have no branches, since no
- * processor foresees them. */
-enum judge {
-    JUDGE_NONE,    /* it has no classes, and no row is correct */
-    JUDGE_SIGN,    /* one output, which tells two classes */
-    JUDGE_BEST,    /* the class of the largest margin */
-    JUDGE_ORDERED, /* outputs part classes */
-    JUDGE_LISTS,   /* the label is as many numbers as there are outputs */
+/* How the rows of an objective are checked: see prediction_check_of(). Functions have no branches,
+ * since no processor foresees them. */
+enum prediction_check {
+    CHECK_NONE,    /* it has no classes, and no row is correct */
+    CHECK_SIGN,    /* one output, which tells two classes */
+    CHECK_BEST,    /* the class of the largest margin */
+    CHECK_ORDERED, /* outputs part classes */
+    CHECK_LISTS,   /* the label is as many numbers as there are outputs */
 };
 
 /* The weights of so many rows of a batch that are correct are added up, and then their sums. */
-#define JUDGE_PIECE 64
+#define CHECK_PIECE 64
 
 struct objective;
-enum judge judge_of(const struct objective *objective, size_t outputs);
+enum prediction_check prediction_check_of(const struct objective *objective, size_t outputs);
 
 /* The index of the largest margin, the first one of equals. */
 PORTABLE size_t best_output(size_t outputs, const double *margins) {
@@ -48,12 +48,12 @@ PORTABLE size_t outputs_below(size_t outputs, const double *margins) {
     return below;
 }
 
-PORTABLE bool judge_sign(double margin, double label) {
+PORTABLE bool check_sign(double margin, double label) {
     return (margin > 0) == (label > 0);
 }
 
 /* The label's margin is above those before it, and none after it is above: best_output(). */
-PORTABLE bool judge_best(size_t outputs, const double *margins, double label) {
+PORTABLE bool check_best(size_t outputs, const double *margins, double label) {
     size_t of_label = (size_t)label;
     double own = margins[of_label];
     bool beaten = false;
@@ -62,36 +62,37 @@ PORTABLE bool judge_best(size_t outputs, const double *margins, double label) {
     return !beaten;
 }
 
-PORTABLE bool judge_lists(size_t outputs, const double *margins, const double *label) {
+PORTABLE bool check_lists(size_t outputs, const double *margins, const double *label) {
     bool differ = false;
     for (size_t k = 0; k < outputs; k++)
         differ |= (margins[k] > 0) != (label[k] > 0);
     return !differ;
 }
 
-/* Whether the margins of a row predict its label. `judge` is of enum judge. */
-PORTABLE bool judge_row(uint32_t judge, size_t outputs, const double *margins,
+/* Whether the margins of a row predict its label. `check` is of enum prediction_check. */
+PORTABLE bool check_row(uint32_t check, size_t outputs, const double *margins,
                         const double *label) {
-    return judge == JUDGE_SIGN      ? judge_sign(margins[0], *label)
-           : judge == JUDGE_BEST    ? judge_best(outputs, margins, *label)
-           : judge == JUDGE_ORDERED ? (double)outputs_below(outputs, margins) == *label
-           : judge == JUDGE_LISTS   ? judge_lists(outputs, margins, label)
+    return check == CHECK_SIGN      ? check_sign(margins[0], *label)
+           : check == CHECK_BEST    ? check_best(outputs, margins, *label)
+           : check == CHECK_ORDERED ? (double)outputs_below(outputs, margins) == *label
+           : check == CHECK_LISTS   ? check_lists(outputs, margins, label)
                                     : false;
 }
 
 /* ---- which rows an evaluation of curvature samples ---- */
 
 /* random_mix() of base/random.h, which devices cannot call. */
-PORTABLE uint64_t dice_mix(uint64_t x) {
+PORTABLE uint64_t sample_hash_mix(uint64_t x) {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
 }
 
 /* Evenly in [0, 1), and nothing but a function of the three numbers. */
-PORTABLE double dice_throw(uint64_t dice, uint32_t chunk, uint32_t row) {
+PORTABLE double sample_hash(uint64_t dice, uint32_t chunk, uint32_t row) {
     uint64_t place = (uint64_t)chunk << 32 | row;
-    uint64_t bits = dice_mix(dice_mix(dice) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t bits =
+        sample_hash_mix(sample_hash_mix(dice) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
     return (double)(bits >> 11) * 0x1p-53;
 }
 

@@ -348,16 +348,16 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
 
 /* ---- curvature ---- */
 
-/* How an evaluation draws rows. Row i of chunk c counts if u(dice, c, i) < chance, with the weight
- * 1/chance, so that the weighted sum is on average that over all rows:
+/* How an evaluation samples rows. Row i of chunk c counts if u(dice, c, i) < chance, with the
+ * weight 1/chance, so that the weighted sum is on average that over all rows:
  *
  *   chance = min(1, floor + rate · trace · leverage)
  *
  * where u is even in [0, 1) and depends on nothing else, trace is that of the row's second
  * derivatives, and leverage is examples·w·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
  * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
- * A row of weight 0 is not drawn. */
-struct objective_drawing {
+ * A row of weight 0 is not sampled. */
+struct objective_sampling {
     double rate;  /* ≥ 0 */
     double floor; /* in (0, 1]; 1: all rows, with weight 1 */
     uint64_t dice;
@@ -368,19 +368,19 @@ struct objective_sample {
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
     int derivative_exponent; /* b: no second derivative is beyond floor·2^b */
-    struct objective_drawing drawing;
+    struct objective_sampling sampling;
 };
 
-struct objective_curved {
+struct objective_hessian {
     double trace_leverage; /* Σ trace·leverage over all rows of the block */
     double trace;          /* Σ w·trace over all rows */
-    uint64_t drawn;        /* rows that were drawn */
+    uint64_t sampled;      /* rows that were sampled */
     uint64_t terms;        /* added to the triangle */
     bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
                               hold a part of this block, and must be thrown away */
 };
 
-/* Adds the second derivatives by the parameters, summed over the drawn rows of chunk `number`, to
+/* Adds the second derivatives by the parameters, summed over the sampled rows of chunk `number`, to
  * the lower triangle of the n×n matrix: n(n + 1)/2 int64_t, element (r, c) with r ≥ c at
  * r(r + 1)/2 + c. A row adds, for parameters r of column j and output k, and c of l and k',
  *
@@ -391,7 +391,7 @@ struct objective_curved {
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,
-                         struct objective_curved *curved);
+                         struct objective_hessian *hessian);
 
 /* A hash of the gradients and curvature of every kind, and of networks, over a fixed data set. All
  * replicas of a run must have the same. */

@@ -35,7 +35,7 @@ struct objective_device {
     void *own; /* of the family, or NULL */
     struct device_chunks *chunks;
     struct device_curvature *curvature; /* NULL: nobody asks for it */
-    struct objective_curved *curved;    /* of the chunks of a group */
+    struct objective_hessian *hessian;  /* of the chunks of a group */
     struct device_group groups[2];
     struct device_group_limit limit;
     struct device_room rows;     /* what passes keep of each row */
@@ -166,7 +166,7 @@ void objective_device_free(struct objective_device *on) {
     device_delete(on->device, on->sum);
     device_delete(on->device, on->point);
     free(on->outcomes_here);
-    free(on->curved);
+    free(on->hessian);
     free(on);
 }
 
@@ -247,9 +247,9 @@ static int compute_pass(struct objective_device *on, const struct objective_devi
     if (!code && work->kind == OBJECTIVE_DEVICE_GRADIENT)
         code = on->family->gradient(on->own, pass, &work->bounds);
     if (!code && work->kind == OBJECTIVE_DEVICE_CURVATURE) {
-        on->curved = memory_resize(on->curved, pass->count, sizeof *on->curved);
-        code = device_curvature_add(on->curvature, pass, &work->drawing, work->bounds.exponent[0],
-                                    work->sums ? on->sum : NULL, on->curved);
+        on->hessian = memory_resize(on->hessian, pass->count, sizeof *on->hessian);
+        code = device_curvature_add(on->curvature, pass, &work->sampling, work->bounds.exponent[0],
+                                    work->sums ? on->sum : NULL, on->hessian);
     }
     return code;
 }
@@ -308,7 +308,7 @@ static struct objective_device_result result_of(const struct objective_device *o
                                                 const struct outcomes *outcomes, uint32_t i) {
     struct objective_device_result result = {.values = group->chunks[i].values};
     if (work->kind == OBJECTIVE_DEVICE_CURVATURE) {
-        result.curved = on->curved[i];
+        result.hessian = on->hessian[i];
         return result;
     }
     if (on->family->maxima)

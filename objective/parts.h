@@ -98,7 +98,7 @@ struct objective_scratch {
 
     struct network_scratch *network; /* of a network; all above but margins, work, loss and listed
                                         is then NULL */
-    struct curving *curving;         /* NULL until it is needed */
+    struct hessian_workspace *workspace; /* NULL until it is needed */
 
     struct plugin *plugin; /* of a plug-in; NULL until it is needed. Then all above is NULL */
 };
@@ -171,9 +171,9 @@ double scale_of(const struct objective_scale *scale, size_t number);
 
 /* ---- curvature ---- */
 
-/* A drawn row. Only columns with a value that is not 0 are listed; the intercept, if there is one,
- * is the last column, of value 1. */
-struct drawn {
+/* A sampled row. Only columns with a value that is not 0 are listed; the intercept, if there is
+ * one, is the last column, of value 1. */
+struct sampled_row {
     size_t count;
     const uint32_t *column; /* rising */
     const double *value;    /* times 2^(e − 31): below 2³¹/√w */
@@ -189,14 +189,14 @@ struct column_run {
 };
 
 /* Scratch memory for curvature. */
-struct curving {
+struct hessian_workspace {
     /* If outputs share their weights: a column for each weight and each bias, of one output. */
     size_t columns, outputs;
 
     double *power;    /* 2^(e − 31), a column each */
     double *diagonal; /* of second derivatives, rows of a batch × K */
     double *leverage; /* a row of a batch each */
-    uint32_t *column; /* of the row being drawn */
+    uint32_t *column; /* of the row being sampled */
     double *value;
     struct column_run *runs;
     double *second; /* K; a row of the second derivatives */
@@ -209,13 +209,14 @@ struct curving {
     double *derivatives; /* TRIANGLE_ROWS × K */
     double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS], waiting_second[TRIANGLE_ROWS];
 };
-void curving_free(struct curving *curving);
+void hessian_workspace_free(struct hessian_workspace *workspace);
 
-/* Adds a drawn row to the triangle: at once, or with rows that come later. triangle_finish() adds
+/* Adds a sampled row to the triangle: at once, or with rows that come later. triangle_finish() adds
  * what waits. */
-void triangle_add(const struct objective *objective, struct curving *curving,
-                  const struct drawn *row, int64_t *triangle);
-void triangle_finish(const struct objective *objective, struct curving *curving, int64_t *triangle);
+void triangle_add(const struct objective *objective, struct hessian_workspace *workspace,
+                  const struct sampled_row *row, int64_t *triangle);
+void triangle_finish(const struct objective *objective, struct hessian_workspace *workspace,
+                     int64_t *triangle);
 
 /* HALF bytes as doubles. Each becomes the last bits of a double from 2^52 on, whose unit is 1: so
  * all steps work on whole vectors, where gcc 12 would convert values one by one. */

@@ -126,17 +126,17 @@ static uint64_t hash_of(const struct proof_case *linear, uint64_t seed) {
 
 static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_kind kind,
                                   bool dense, uint64_t seed) {
-    struct proof_case curved = proof_curvature(data, kind, dense);
+    struct proof_case hessian = proof_curvature(data, kind, dense);
     struct objective_sample sample = {.exponent = data->exponent,
                                       .examples = PROOF_ROWS,
                                       .derivative_exponent = PROOF_CURVED_BOUND,
-                                      .drawing = proof_drawing};
-    struct objective_scratch *scratch = objective_scratch_new(&curved.shape);
-    struct objective_curved result;
+                                      .sampling = proof_sampling};
+    struct objective_scratch *scratch = objective_scratch_new(&hessian.shape);
+    struct objective_hessian result;
     int64_t *triangle = memory_new(PROOF_TRIANGLE, sizeof *triangle);
-    objective_curvature(&curved.shape, &sample, &curved.rows, PROOF_CURVED_CHUNK, curved.parameters,
-                        triangle, scratch, &result);
-    double totals[] = {result.trace_leverage, result.trace, (double)result.drawn};
+    objective_curvature(&hessian.shape, &sample, &hessian.rows, PROOF_CURVED_CHUNK,
+                        hessian.parameters, triangle, scratch, &result);
+    double totals[] = {result.trace_leverage, result.trace, (double)result.sampled};
     uint64_t hash = hash64_seeded(triangle, PROOF_TRIANGLE * sizeof *triangle, seed);
     hash = hash64_seeded(totals, sizeof totals, hash);
     objective_scratch_free(scratch);

@@ -70,7 +70,7 @@ bool objective_is_correct(const struct objective *objective, size_t outputs, con
         return false;
     if (objective->labels != LABEL_LISTS)
         return (double)objective_class(objective, outputs, margins) == *label;
-    return judge_lists(outputs, margins, label);
+    return check_lists(outputs, margins, label);
 }
 
 double objective_loss(const struct objective *objective, const struct loss_parameters *parameters,

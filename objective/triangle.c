@@ -1,4 +1,4 @@
-/* Adds drawn rows to the triangle of second derivatives.
+/* Adds sampled rows to the triangle of second derivatives.
  *
  * A term is the product of `left`, x_j·2^(e_j − 31), and `right`, factor·S_kk'·x_l·2^(e_l − 31),
  * rounded to an integer. Rows with few values are added pair by pair. Others wait until there are
@@ -38,7 +38,7 @@ LANES_INLINE void add_term(half_words *total, const half_lanes *left, const doub
 }
 
 /* Whether no product of the row comes near 2⁵¹. */
-static bool is_small(size_t outputs, const struct drawn *row) {
+static bool is_small(size_t outputs, const struct sampled_row *row) {
 #ifdef INEXACT_SUMS
     (void)outputs, (void)row;
     return false; /* sums are doubles there */
@@ -57,7 +57,7 @@ static bool is_small(size_t outputs, const struct drawn *row) {
 /* Elements that a run must have on average, to be worth it. */
 #define RUN_LEAST 5
 
-static size_t find_runs(const struct drawn *row, size_t outputs, struct column_run *runs) {
+static size_t find_runs(const struct sampled_row *row, size_t outputs, struct column_run *runs) {
     size_t count = 0;
     for (size_t q = 0; q < row->count; q++) {
         if (!q || row->column[q] != row->column[q - 1] + 1)
@@ -81,9 +81,9 @@ LANES_INLINE void add_run(size_t count, double value, const double *right, int64
         fixed_add(&sum[i], value * right[i]);
 }
 
-/* Row k of the elements of a drawn row, whose products are all small. */
+/* Row k of the elements of a sampled row, whose products are all small. */
 VECTOR_CLONES
-static void add_runs(const struct drawn *row, size_t outputs, const struct column_run *runs,
+static void add_runs(const struct sampled_row *row, size_t outputs, const struct column_run *runs,
                      size_t k, const double *right, int64_t *triangle) {
     const struct column_run *own = runs; /* the one that p belongs to */
     for (size_t p = 0; p < row->count; p++) {
@@ -96,8 +96,8 @@ static void add_runs(const struct drawn *row, size_t outputs, const struct colum
     }
 }
 
-/* Row k of the elements of any drawn row. */
-static void add_pairs(const struct drawn *row, size_t outputs, size_t k, const double *right,
+/* Row k of the elements of any sampled row. */
+static void add_pairs(const struct sampled_row *row, size_t outputs, size_t k, const double *right,
                       int64_t *triangle) {
     for (size_t p = 0; p < row->count; p++) {
         int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
@@ -111,21 +111,21 @@ static void add_pairs(const struct drawn *row, size_t outputs, size_t k, const d
     }
 }
 
-static void add_sparse(const struct objective *objective, struct curving *curving,
-                       const struct drawn *row, bool small, int64_t *triangle) {
-    size_t outputs = curving->outputs;
-    size_t runs = find_runs(row, outputs, curving->runs);
+static void add_sparse(const struct objective *objective, struct hessian_workspace *workspace,
+                       const struct sampled_row *row, bool small, int64_t *triangle) {
+    size_t outputs = workspace->outputs;
+    size_t runs = find_runs(row, outputs, workspace->runs);
     bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
     for (size_t k = 0; k < outputs; k++) {
         scaled_second(objective, outputs, row->second, row->label, row->derivatives, row->factor, k,
-                      curving->second);
+                      workspace->second);
         for (size_t q = 0; q < row->count; q++)
             for (size_t other = 0; other < outputs; other++)
-                curving->right[q * outputs + other] = curving->second[other] * row->value[q];
+                workspace->right[q * outputs + other] = workspace->second[other] * row->value[q];
         if (by_runs)
-            add_runs(row, outputs, curving->runs, k, curving->right, triangle);
+            add_runs(row, outputs, workspace->runs, k, workspace->right, triangle);
         else
-            add_pairs(row, outputs, k, curving->right, triangle);
+            add_pairs(row, outputs, k, workspace->right, triangle);
     }
 }
 
@@ -175,78 +175,80 @@ VECTOR_CLONES
 
 /* right[(l, k')][w] = factor·S_kk'·left[l][w] */
 VECTOR_CLONES
-static void multiply_columns(const struct curving *curving, size_t steps, double *right) {
-    for (size_t j = 0; j < curving->columns; j++)
-        for (size_t other = 0; other < curving->outputs; other++, right += TRIANGLE_ROWS)
+static void multiply_columns(const struct hessian_workspace *workspace, size_t steps,
+                             double *right) {
+    for (size_t j = 0; j < workspace->columns; j++)
+        for (size_t other = 0; other < workspace->outputs; other++, right += TRIANGLE_ROWS)
             for (size_t w = 0; w < steps * HALF; w += HALF) {
                 half_lanes left, second;
-                memcpy(&left, curving->left + j * TRIANGLE_ROWS + w, sizeof left);
-                memcpy(&second, curving->seconds + other * TRIANGLE_ROWS + w, sizeof second);
+                memcpy(&left, workspace->left + j * TRIANGLE_ROWS + w, sizeof left);
+                memcpy(&second, workspace->seconds + other * TRIANGLE_ROWS + w, sizeof second);
                 second *= left;
                 memcpy(right + w, &second, sizeof second);
             }
 }
 
-static void fill_right(const struct objective *objective, struct curving *curving, size_t steps,
-                       size_t k) {
-    size_t outputs = curving->outputs;
-    for (size_t w = 0; w < curving->waiting; w++) {
-        scaled_second(objective, outputs, curving->waiting_second + w, curving->label[w],
-                      curving->derivatives + w * outputs, curving->factor[w], k, curving->second);
+static void fill_right(const struct objective *objective, struct hessian_workspace *workspace,
+                       size_t steps, size_t k) {
+    size_t outputs = workspace->outputs;
+    for (size_t w = 0; w < workspace->waiting; w++) {
+        scaled_second(objective, outputs, workspace->waiting_second + w, workspace->label[w],
+                      workspace->derivatives + w * outputs, workspace->factor[w], k,
+                      workspace->second);
         for (size_t other = 0; other < outputs; other++)
-            curving->seconds[other * TRIANGLE_ROWS + w] = curving->second[other];
+            workspace->seconds[other * TRIANGLE_ROWS + w] = workspace->second[other];
     }
-    multiply_columns(curving, steps, curving->right);
+    multiply_columns(workspace, steps, workspace->right);
 }
 
 /* Rows that are missing to whole halves count as 0. */
-void triangle_finish(const struct objective *objective, struct curving *curving,
+void triangle_finish(const struct objective *objective, struct hessian_workspace *workspace,
                      int64_t *triangle) {
-    size_t steps = (curving->waiting + HALF - 1) / HALF, outputs = curving->outputs;
-    for (size_t j = 0; j < curving->columns; j++)
-        for (size_t w = curving->waiting; w < steps * HALF; w++)
-            curving->left[j * TRIANGLE_ROWS + w] = 0;
+    size_t steps = (workspace->waiting + HALF - 1) / HALF, outputs = workspace->outputs;
+    for (size_t j = 0; j < workspace->columns; j++)
+        for (size_t w = workspace->waiting; w < steps * HALF; w++)
+            workspace->left[j * TRIANGLE_ROWS + w] = 0;
     for (size_t k = 0; k < outputs && steps; k++) {
-        fill_right(objective, curving, steps, k);
-        for (size_t first = 0; first < curving->columns * outputs; first += TILE) {
-            const double *right = curving->right + first * TRIANGLE_ROWS;
-            for (size_t j = first / curving->outputs; j < curving->columns; j++) {
-                size_t r = j * curving->outputs + k;
+        fill_right(objective, workspace, steps, k);
+        for (size_t first = 0; first < workspace->columns * outputs; first += TILE) {
+            const double *right = workspace->right + first * TRIANGLE_ROWS;
+            for (size_t j = first / workspace->outputs; j < workspace->columns; j++) {
+                size_t r = j * workspace->outputs + k;
                 size_t count = r < first ? 0 : r - first + 1;
-                add_columns(steps, count < TILE ? count : TILE, curving->left + j * TRIANGLE_ROWS,
+                add_columns(steps, count < TILE ? count : TILE, workspace->left + j * TRIANGLE_ROWS,
                             right, triangle + triangle_row(r) + first);
             }
         }
     }
-    curving->waiting = 0;
+    workspace->waiting = 0;
 }
 
-static void wait_for_more(struct curving *curving, const struct drawn *row) {
-    size_t w = curving->waiting++;
-    double *left = curving->left + w;
-    if (row->count < curving->columns)
-        for (size_t j = 0; j < curving->columns; j++)
+static void wait_for_more(struct hessian_workspace *workspace, const struct sampled_row *row) {
+    size_t w = workspace->waiting++;
+    double *left = workspace->left + w;
+    if (row->count < workspace->columns)
+        for (size_t j = 0; j < workspace->columns; j++)
             left[j * TRIANGLE_ROWS] = 0;
     for (size_t q = 0; q < row->count; q++)
         left[row->column[q] * TRIANGLE_ROWS] = row->value[q];
-    for (size_t k = 0; k < curving->outputs; k++)
-        curving->derivatives[w * curving->outputs + k] = row->derivatives[k];
-    curving->waiting_second[w] = *row->second;
-    curving->label[w] = row->label;
-    curving->factor[w] = row->factor;
+    for (size_t k = 0; k < workspace->outputs; k++)
+        workspace->derivatives[w * workspace->outputs + k] = row->derivatives[k];
+    workspace->waiting_second[w] = *row->second;
+    workspace->label[w] = row->label;
+    workspace->factor[w] = row->factor;
 }
 
-void triangle_add(const struct objective *objective, struct curving *curving,
-                  const struct drawn *row, int64_t *triangle) {
-    bool small = is_small(curving->outputs, row);
+void triangle_add(const struct objective *objective, struct hessian_workspace *workspace,
+                  const struct sampled_row *row, int64_t *triangle) {
+    bool small = is_small(workspace->outputs, row);
     /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
      * to each other. */
-    if (!small || (curving->outputs == 1 ? row->count * 3 < curving->columns
-                                         : row->count * 3 < curving->columns * 2)) {
-        add_sparse(objective, curving, row, small, triangle);
+    if (!small || (workspace->outputs == 1 ? row->count * 3 < workspace->columns
+                                           : row->count * 3 < workspace->columns * 2)) {
+        add_sparse(objective, workspace, row, small, triangle);
         return;
     }
-    wait_for_more(curving, row);
-    if (curving->waiting == TRIANGLE_ROWS)
-        triangle_finish(objective, curving, triangle);
+    wait_for_more(workspace, row);
+    if (workspace->waiting == TRIANGLE_ROWS)
+        triangle_finish(objective, workspace, triangle);
 }

@@ -8,7 +8,7 @@
 /* What a kernel finds in a chunk; what its kind does not tell is 0. */
 struct found {
     struct objective_result result;
-    struct objective_curved curved;
+    struct objective_hessian hessian;
 };
 
 typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
@@ -31,7 +31,7 @@ static int loss(const struct kernel_place *place, uint32_t number, const struct 
 static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      int64_t *sums, struct found *found) {
     objective_curvature(place->shape, place->sample, rows, number, place->parameters, sums,
-                        place->scratch, &found->curved);
+                        place->scratch, &found->hessian);
     return 0;
 }
 
@@ -50,7 +50,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     int code = kernels[parts->items[part].kind](place, number, rows,
                                                 computed->exceeded ? NULL : place->sums, &found);
     if (!code)
-        computed_add_chunk(computed, parts, part, &found.result, &found.curved, rows->values);
+        computed_add_chunk(computed, parts, part, &found.result, &found.hessian, rows->values);
     return code;
 }
 
@@ -62,7 +62,7 @@ int kernel_no_part(uint32_t number) {
 
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct objective_result *result,
-                        const struct objective_curved *curved, uint64_t values) {
+                        const struct objective_hessian *hessian, uint64_t values) {
     assert(part < parts->count && computed->totals.count == evaluation_totals(parts));
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
@@ -80,11 +80,11 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         exact_add(&totals[1], result->correct);
         break;
     case EVALUATION_CURVATURE:
-        /* Second derivatives are of the rows that are drawn; the totals are over all rows. */
-        exact_add(&totals[0], curved->trace_leverage);
-        exact_add(&totals[1], (double)curved->drawn);
-        exact_add(&totals[2], (double)curved->terms);
-        computed->exceeded |= curved->exceeded;
+        /* Second derivatives are of the rows that are sampled; the totals are over all rows. */
+        exact_add(&totals[0], hessian->trace_leverage);
+        exact_add(&totals[1], (double)hessian->sampled);
+        exact_add(&totals[2], (double)hessian->terms);
+        computed->exceeded |= hessian->exceeded;
         computed->values += values;
         break;
     }

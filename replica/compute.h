@@ -18,7 +18,7 @@ struct computation {
     const double *parameters;              /* the point; does not change before the answer */
     const struct objective_change *change; /* nor does this; or NULL */
     struct bounds bounds;                  /* of the evaluation */
-    struct objective_drawing drawing;      /* of the curvature */
+    struct objective_sampling sampling;    /* of the curvature */
     bool sums;                             /* false: only totals and maxima, no integer sums */
     bool clear;                            /* zero the sums first: they hold something useless */
 };
@@ -54,11 +54,11 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
 /* Records that a chunk belongs to no part. */
 int kernel_no_part(uint32_t number);
 
-/* Adds what came out of a chunk of part `part`, of which its kind uses `result` or `curved`;
+/* Adds what came out of a chunk of part `part`, of which its kind uses `result` or `hessian`;
  * `values` are the stored values of its rows. */
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct objective_result *result,
-                        const struct objective_curved *curved, uint64_t values);
+                        const struct objective_hessian *hessian, uint64_t values);
 
 /* Nothing computed, for an evaluation of these parts. */
 void computed_init(struct computed *computed, const struct evaluation_parts *parts);

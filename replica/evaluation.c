@@ -63,7 +63,8 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->number = message->evaluation;
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
-    evaluation->drawing = (struct objective_drawing){message->rate, message->floor, message->dice};
+    evaluation->sampling =
+        (struct objective_sampling){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
 }
@@ -241,7 +242,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .parameters = replica->parameters,
                              .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
                              .bounds = evaluation->bounds,
-                             .drawing = evaluation->drawing,
+                             .sampling = evaluation->sampling,
                              .sums = sums,
                              .clear = clear,
                          }});

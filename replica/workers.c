@@ -161,7 +161,7 @@ static void compute(struct worker *worker) {
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
         .derivative_exponent = computation->bounds.exponent[0],
-        .drawing = computation->drawing,
+        .sampling = computation->sampling,
     };
     set_sum_state(worker);
     objective_scratch_at(worker->scratch, computation->point);
@@ -255,7 +255,7 @@ static int compute_run(struct workers *workers, uint32_t part, uint32_t first, u
         .count = count,
         .sums = computation->sums && !computed->exceeded && kind != OBJECTIVE_DEVICE_LOSS,
         .bounds = computation->bounds,
-        .drawing = computation->drawing,
+        .sampling = computation->sampling,
         .stop = &workers->stop,
     };
     assert(count && part < computation->parts.count);
@@ -268,7 +268,7 @@ static int compute_run(struct workers *workers, uint32_t part, uint32_t first, u
     computed->stopped |= stopped;
     for (uint32_t i = 0; i < count && !code && !stopped; i++)
         computed_add_chunk(computed, &computation->parts, part, &workers->results[i].result,
-                           &workers->results[i].curved, workers->results[i].values);
+                           &workers->results[i].hessian, workers->results[i].values);
     return code;
 }
 

@@ -106,7 +106,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
                                             .derivative_exponent = computation->bounds.exponent[0],
-                                            .drawing = computation->drawing};
+                                            .sampling = computation->sampling};
     const struct kernel_place place = {.shape = &job->shape,
                                        .scale = &scale,
                                        .sample = &sample,

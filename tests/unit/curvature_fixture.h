@@ -24,18 +24,18 @@ static inline struct objective_sample sample_of(const struct canned *canned) {
                                          objective_of(canned->shape.kind)->label_fits       ? 8
                                          : objective_of(canned->shape.kind)->shares_weights ? 4
                                                                                             : 1,
-                                     .drawing = {.floor = 1}};
+                                     .sampling = {.floor = 1}};
 }
 
-static inline struct objective_curved curve(const struct canned *canned,
-                                            const struct objective_sample *sample, uint32_t number,
-                                            int64_t *triangle) {
-    struct objective_curved curved;
+static inline struct objective_hessian curve(const struct canned *canned,
+                                             const struct objective_sample *sample, uint32_t number,
+                                             int64_t *triangle) {
+    struct objective_hessian hessian;
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
     objective_curvature(&canned->shape, sample, &canned->rows, number, canned->parameters, triangle,
-                        scratch, &curved);
+                        scratch, &hessian);
     objective_scratch_free(scratch);
-    return curved;
+    return hessian;
 }
 
 /* ---- from the definitions ---- */

@@ -50,12 +50,12 @@ int objective_block(const struct objective_shape *shape, const struct objective_
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,
-                         struct objective_curved *curved) {
+                         struct objective_hessian *hessian) {
     (void)rows, (void)parameters, (void)scratch;
     uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, shape->features);
     for (uint64_t i = 0; triangle && i < elements; i++)
         triangle[i] += number + 1;
-    *curved = (struct objective_curved){.trace_leverage = sample->drawing.rate, .drawn = 1};
+    *hessian = (struct objective_hessian){.trace_leverage = sample->sampling.rate, .sampled = 1};
 }
 
 /* ---- on a device ---- */
@@ -113,7 +113,7 @@ static int compute_one(struct objective_device *on, const struct objective_devic
                        uint32_t number, struct objective_device_result *result) {
     struct rows rows;
     const struct objective_scale scale = {.bounds = work->bounds};
-    const struct objective_sample sample = {.drawing = work->drawing};
+    const struct objective_sample sample = {.sampling = work->sampling};
     int code = on->settings.chunk(on->settings.context, number, &rows);
     if (code)
         return code;
@@ -121,7 +121,7 @@ static int compute_one(struct objective_device *on, const struct objective_devic
     int64_t *sums = work->sums ? on->sums : NULL;
     if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
         objective_curvature(&on->settings.shape, &sample, &rows, number, on->point, sums, NULL,
-                            &result->curved);
+                            &result->hessian);
     else
         objective_block(&on->settings.shape, work->kind == OBJECTIVE_DEVICE_LOSS ? NULL : &scale,
                         &rows, on->point, work->kind == OBJECTIVE_DEVICE_LOSS ? NULL : sums, NULL,

@@ -99,8 +99,8 @@ static size_t *seconds_of(const struct objective_shape *shape) {
 }
 
 /* The triangle over all rows in units of the fixed point, not rounded, and the totals. */
-static struct objective_curved reference(const struct canned *canned, int b,
-                                         long double *triangle) {
+static struct objective_hessian reference(const struct canned *canned, int b,
+                                          long double *triangle) {
     const struct objective_shape *shape = &canned->shape;
     uint32_t outputs = shape->outputs, parts = parts_of(shape);
     size_t n = objective_parameters(shape), elements = triangle_elements(shape);
@@ -108,7 +108,7 @@ static struct objective_curved reference(const struct canned *canned, int b,
     long double x[CANNED_FEATURES + 1], scaled[CANNED_FEATURES + 1], m[CANNED_OUTPUTS_MAX];
     long double of[CANNED_PARAMETERS]; /* `scaled`, by parameter */
     long double s[CANNED_OUTPUTS_MAX * CANNED_OUTPUTS_MAX];
-    struct objective_curved totals = {0};
+    struct objective_hessian totals = {0};
     memset(triangle, 0, triangle_elements(shape) * sizeof *triangle);
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         double trace = 0, leverage = 0;
@@ -147,15 +147,15 @@ static void assert_triangle(const struct canned *canned) {
     size_t n = objective_parameters(&canned->shape), elements = triangle_elements(&canned->shape);
     int64_t *triangle = new_triangle(&canned->shape);
     long double *expected = memory_new(elements, sizeof *expected);
-    struct objective_curved curved = curve(canned, &sample, 3, triangle);
-    struct objective_curved totals = reference(canned, sample.derivative_exponent, expected);
-    assert_false(curved.exceeded);
+    struct objective_hessian hessian = curve(canned, &sample, 3, triangle);
+    struct objective_hessian totals = reference(canned, sample.derivative_exponent, expected);
+    assert_false(hessian.exceeded);
     uint64_t rows = 0; /* those of weight 0 are not drawn */
     for (uint32_t i = 0; i < CANNED_ROWS; i++)
         rows += canned->weight[i] > 0;
-    assert_int_equal(curved.drawn, rows);
-    assert_near(curved.trace, totals.trace);
-    assert_near(curved.trace_leverage, totals.trace_leverage);
+    assert_int_equal(hessian.sampled, rows);
+    assert_near(hessian.trace, totals.trace);
+    assert_near(hessian.trace_leverage, totals.trace_leverage);
     for (size_t r = 0; r < n; r++)
         for (size_t c = 0; c <= r; c++) {
             size_t at = r * (r + 1) / 2 + c;
@@ -301,10 +301,10 @@ static void all_ways_to_add_a_row_give_the_same_integers(void **state) {
             struct objective_sample sample = sample_of(both.sparse);
             int64_t *sparse = new_triangle(&shapes[s]), *dense = new_triangle(&shapes[s]);
             sample.derivative_exponent += 2;
-            sample.drawing.floor = share ? 0.3 : 1;
-            struct objective_curved first = curve(both.sparse, &sample, 8, sparse);
-            struct objective_curved second = curve(both.dense, &sample, 8, dense);
-            assert_int_equal(first.drawn, second.drawn);
+            sample.sampling.floor = share ? 0.3 : 1;
+            struct objective_hessian first = curve(both.sparse, &sample, 8, sparse);
+            struct objective_hessian second = curve(both.dense, &sample, 8, dense);
+            assert_int_equal(first.sampled, second.sampled);
             assert_memory_equal(sparse, dense, triangle_elements(&shapes[s]) * sizeof *sparse);
             if (!share) {
                 memset(sparse, 0, triangle_elements(&shapes[s]) * sizeof *sparse);
@@ -325,7 +325,7 @@ static void blocks_add_up_to_the_same_integers_in_any_order(void **state) {
             struct canned *a = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 1);
             struct canned *b = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 2);
             struct objective_sample sample = sample_of(a);
-            sample.drawing = (struct objective_drawing){.rate = 0.02, .floor = 0.5, .dice = 4};
+            sample.sampling = (struct objective_sampling){.rate = 0.02, .floor = 0.5, .dice = 4};
             sample.derivative_exponent += 1;
             int64_t *first = new_triangle(&shapes[s]), *second = new_triangle(&shapes[s]);
             curve(a, &sample, 1, first);
@@ -347,7 +347,7 @@ static void a_bound_that_does_not_hold_is_told(void **state) {
     struct canned *canned = canned_new(shapes[0], true, VALUE_FLOAT, NULL, 3);
     struct objective_sample sample = sample_of(canned);
     int64_t *triangle = new_triangle(&canned->shape);
-    sample.drawing.floor = 0.125; /* weights up to 8 of up to 1/4 */
+    sample.sampling.floor = 0.125; /* weights up to 8 of up to 1/4 */
     assert_false(curve(canned, &sample, 1, triangle).exceeded);
     sample.derivative_exponent = 0;
     assert_true(curve(canned, &sample, 1, triangle).exceeded);
@@ -364,12 +364,12 @@ static void one_row_and_no_row_are_blocks(void **state) {
     struct objective_sample sample = sample_of(canned);
     int64_t *triangle = new_triangle(&canned->shape);
     canned->rows.count = 0;
-    struct objective_curved curved = curve(canned, &sample, 1, triangle);
-    assert_true(curved.drawn == 0 && curved.trace == 0 && !curved.exceeded);
+    struct objective_hessian hessian = curve(canned, &sample, 1, triangle);
+    assert_true(hessian.sampled == 0 && hessian.trace == 0 && !hessian.exceeded);
     assert_int_equal(triangle[0], 0);
     canned->rows.count = 1;
-    curved = curve(canned, &sample, 1, triangle);
-    assert_int_equal(curved.drawn, 1);
+    hessian = curve(canned, &sample, 1, triangle);
+    assert_int_equal(hessian.sampled, 1);
     assert_true(triangle[0] > 0);
     free(triangle);
     free(canned);
@@ -379,12 +379,12 @@ static void without_a_triangle_only_the_totals_are_found(void **state) {
     (void)state;
     struct canned *canned = canned_new(shapes[4], false, VALUE_FLOAT, NULL, 3);
     struct objective_sample sample = sample_of(canned);
-    sample.drawing = (struct objective_drawing){.rate = 0.02, .floor = 0.5, .dice = 4};
+    sample.sampling = (struct objective_sampling){.rate = 0.02, .floor = 0.5, .dice = 4};
     int64_t *triangle = new_triangle(&canned->shape);
-    struct objective_curved with = curve(canned, &sample, 1, triangle);
-    struct objective_curved without = curve(canned, &sample, 1, NULL);
+    struct objective_hessian with = curve(canned, &sample, 1, triangle);
+    struct objective_hessian without = curve(canned, &sample, 1, NULL);
     assert_true(with.trace == without.trace && with.trace_leverage == without.trace_leverage);
-    assert_int_equal(with.drawn, without.drawn);
+    assert_int_equal(with.sampled, without.sampled);
     assert_true(with.terms > 0 && without.terms == 0);
     free(triangle);
     free(canned);

@@ -35,7 +35,7 @@ struct bench {
     struct device *device;
     struct objective_device *on;
     int64_t *expected, *found;
-    struct objective_curved curved[CHUNKS];
+    struct objective_hessian hessian[CHUNKS];
     struct objective_device_result results[CHUNKS];
 };
 
@@ -89,7 +89,7 @@ static int compute(struct bench *bench, bool sums) {
         .count = CHUNKS,
         .sums = sums,
         .bounds = bounds_of_one(bench->sample.derivative_exponent),
-        .drawing = bench->sample.drawing,
+        .sampling = bench->sample.sampling,
     };
     bool stopped;
     int code = objective_device_compute(bench->on, &work, bench->results, &stopped);
@@ -101,14 +101,15 @@ static int compute(struct bench *bench, bool sums) {
 static void expect(struct bench *bench, bool sums) {
     memset(bench->expected, 0, triangle_elements(&bench->canned->shape) * sizeof(int64_t));
     for (uint32_t c = 0; c < CHUNKS; c++)
-        bench->curved[c] =
+        bench->hessian[c] =
             curve(bench->canned, &bench->sample, FIRST + c, sums ? bench->expected : NULL);
 }
 
-static void assert_same_curved(const struct objective_curved *a, const struct objective_curved *b) {
+static void assert_same_hessian(const struct objective_hessian *a,
+                                const struct objective_hessian *b) {
     assert_memory_equal(&a->trace_leverage, &b->trace_leverage, sizeof(double));
     assert_memory_equal(&a->trace, &b->trace, sizeof(double));
-    assert_int_equal(a->drawn, b->drawn);
+    assert_int_equal(a->sampled, b->sampled);
     assert_int_equal(a->terms, b->terms);
     assert_int_equal(a->exceeded, b->exceeded);
 }
@@ -117,7 +118,7 @@ static void assert_computes(struct bench *bench, bool sums) {
     expect(bench, sums);
     assert_int_equal(compute(bench, sums), 0);
     for (uint32_t c = 0; c < CHUNKS; c++)
-        assert_same_curved(&bench->results[c].curved, &bench->curved[c]);
+        assert_same_hessian(&bench->results[c].hessian, &bench->hessian[c]);
     assert_memory_equal(bench->found, bench->expected,
                         triangle_elements(&bench->canned->shape) * sizeof(int64_t));
 }
@@ -125,7 +126,7 @@ static void assert_computes(struct bench *bench, bool sums) {
 /* A rate that draws about half of the rows, by what the rows have to say. */
 static double half_rate(struct bench *bench) {
     expect(bench, false);
-    return CANNED_ROWS / (2 * bench->curved[0].trace_leverage);
+    return CANNED_ROWS / (2 * bench->hessian[0].trace_leverage);
 }
 
 /* ---- tests ---- */
@@ -148,10 +149,10 @@ static void the_same_rows_are_drawn_as_on_the_processor(void **state) {
     for (size_t s = 0; s < SHAPES; s++) {
         struct bench bench;
         begin(&bench, &shapes[s], s % 2, (enum value_type)(s % 4));
-        bench.sample.drawing = (struct objective_drawing){half_rate(&bench), 0x1p-10, 99};
+        bench.sample.sampling = (struct objective_sampling){half_rate(&bench), 0x1p-10, 99};
         assert_computes(&bench, true);
-        assert_true(bench.curved[0].drawn > 0);
-        assert_true(bench.curved[0].drawn < CANNED_ROWS);
+        assert_true(bench.hessian[0].sampled > 0);
+        assert_true(bench.hessian[0].sampled < CANNED_ROWS);
         end(&bench);
     }
 }
@@ -174,8 +175,8 @@ static void a_bound_that_is_too_small_is_found_as_on_the_processor(void **state)
     expect(&bench, true);
     assert_int_equal(compute(&bench, true), 0);
     for (uint32_t c = 0; c < CHUNKS; c++) {
-        assert_true(bench.curved[c].exceeded);
-        assert_true(bench.results[c].curved.exceeded);
+        assert_true(bench.hessian[c].exceeded);
+        assert_true(bench.results[c].hessian.exceeded);
     }
     end(&bench);
 }

@@ -52,22 +52,22 @@ static struct lottery *lottery_new(enum objective_kind kind) {
     return lottery;
 }
 
-static struct objective_curved draw(struct lottery *lottery, uint32_t number,
-                                    struct objective_drawing drawing) {
+static struct objective_hessian draw(struct lottery *lottery, uint32_t number,
+                                     struct objective_sampling sampling) {
     struct objective_sample sample = {.exponent = lottery->exponent,
                                       .examples = 10,
                                       .derivative_exponent = 20,
-                                      .drawing = drawing};
+                                      .sampling = sampling};
     struct objective_scratch *scratch = objective_scratch_new(&lottery->shape);
-    struct objective_curved curved;
+    struct objective_hessian hessian;
     memset(lottery->triangle, 0, sizeof lottery->triangle);
     objective_curvature(&lottery->shape, &sample, &lottery->rows, number, lottery->parameters,
-                        lottery->triangle, scratch, &curved);
+                        lottery->triangle, scratch, &hessian);
     objective_scratch_free(scratch);
     for (size_t i = 0; i < LOTS; i++)
         lottery->weight[i] = ldexp((double)lottery->triangle[i * (i + 3) / 2], 20 - 60) /
                              (lottery->value[i] * lottery->value[i]);
-    return curved;
+    return hessian;
 }
 
 static uint32_t drawn_alike(const double *a, const double *b) {
@@ -81,15 +81,15 @@ static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
     (void)state;
     struct lottery *lottery = lottery_new(OBJECTIVE_SQUARED);
     double before[LOTS];
-    struct objective_drawing drawing = {.floor = 0.25, .dice = 9};
-    struct objective_curved curved = draw(lottery, 5, drawing);
+    struct objective_sampling sampling = {.floor = 0.25, .dice = 9};
+    struct objective_hessian hessian = draw(lottery, 5, sampling);
     memcpy(before, lottery->weight, sizeof before);
     uint32_t drawn = 0;
     for (size_t i = 0; i < LOTS; i++) {
         assert_true(before[i] == 0 || before[i] == 4);
         drawn += before[i] != 0;
     }
-    assert_int_equal(curved.drawn, drawn);
+    assert_int_equal(hessian.sampled, drawn);
     assert_true(drawn > 0.21 * LOTS && drawn < 0.29 * LOTS);
     for (size_t i = 0; i < LOTS; i++) {
         lottery->value[i] = 1 - (double)(i % 3) / 4;
@@ -97,14 +97,14 @@ static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
         lottery->label[i] = 1;
     }
     lottery->rows.count = LOTS / 2; /* the row is counted within its chunk */
-    draw(lottery, 5, drawing);
+    draw(lottery, 5, sampling);
     for (size_t i = 0; i < LOTS / 2; i++)
         assert_true(before[i] == lottery->weight[i]);
     lottery->rows.count = LOTS;
-    draw(lottery, 6, drawing);
+    draw(lottery, 6, sampling);
     assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS); /* of other chunks: 5/8 */
-    drawing.dice++;
-    draw(lottery, 5, drawing);
+    sampling.dice++;
+    draw(lottery, 5, sampling);
     assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS);
     free(lottery);
 }
@@ -116,8 +116,8 @@ static void chances_rise_with_leverage_and_weights_undo_them(void **state) {
     uint32_t drawn[3] = {0};
     for (size_t i = 0; i < LOTS; i++)
         lottery->value[i] = i % 3 == 0 ? 0.25 : i % 3 == 1 ? 1 : 1.9375;
-    struct objective_curved curved =
-        draw(lottery, 1, (struct objective_drawing){.rate = 0.1, .floor = 0.1, .dice = 3});
+    struct objective_hessian hessian =
+        draw(lottery, 1, (struct objective_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
     const double chance[] = {0.225, 0.6, 1};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;
@@ -127,8 +127,8 @@ static void chances_rise_with_leverage_and_weights_undo_them(void **state) {
     for (int of = 0; of < 3; of++)
         assert_true(fabs(drawn[of] - chance[of] * LOTS / 3) <= 0.05 * LOTS / 3);
     assert_int_equal(drawn[2], LOTS / 3);
-    assert_near(curved.trace_leverage, 5 * (0.25 + 1 + 1.9375) * LOTS / 3);
-    assert_near(curved.trace, LOTS);
+    assert_near(hessian.trace_leverage, 5 * (0.25 + 1 + 1.9375) * LOTS / 3);
+    assert_near(hessian.trace, LOTS);
     free(lottery);
 }
 
@@ -141,8 +141,8 @@ static void assert_unbiased(struct canned *canned) {
     double *sum = memory_new(elements, sizeof *sum), *squares = memory_new(elements, sizeof *sum);
     sample.derivative_exponent = 4;
     curve(canned, &sample, 1, all);
-    sample.drawing = (struct objective_drawing){.rate = 0.04, .floor = 0.05};
-    for (sample.drawing.dice = 0; sample.drawing.dice < DICE; sample.drawing.dice++) {
+    sample.sampling = (struct objective_sampling){.rate = 0.04, .floor = 0.05};
+    for (sample.sampling.dice = 0; sample.sampling.dice < DICE; sample.sampling.dice++) {
         memset(some, 0, elements * sizeof *some);
         curve(canned, &sample, 1, some);
         for (size_t at = 0; at < elements; at++) {
@@ -182,7 +182,7 @@ static void chances_rise_with_weights(void **state) {
     for (size_t i = 0; i < LOTS; i++)
         weight[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 0.25 : 1;
     lottery->rows.weight = weight;
-    draw(lottery, 1, (struct objective_drawing){.rate = 0.1, .floor = 0.1, .dice = 3});
+    draw(lottery, 1, (struct objective_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
     const double chance[] = {0, 0.225, 0.6};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;
@@ -200,7 +200,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-SUITE(drawing) {
+SUITE(sampling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_draw_depends_on_dice_chunk_and_row_alone),
         cmocka_unit_test(chances_rise_with_leverage_and_weights_undo_them),

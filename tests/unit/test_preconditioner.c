@@ -32,11 +32,11 @@ the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say
     struct preconditioner p = {0};
     assert_true(preconditioner_due(&p, &rule, 0.7));
     assert_int_equal(preconditioner_sample(&p, &rule), 2000);
-    struct row_sampling drawing = preconditioner_sampling(&p, &rule);
+    struct row_sampling sampling = preconditioner_sampling(&p, &rule);
     /* If every row has its share of the leverage, the chances add up to the sample. */
-    double chance = drawing.floor + drawing.rate * 0.25 * 100;
+    double chance = sampling.floor + sampling.rate * 0.25 * 100;
     assert_true(fabs(chance * 100000 - 2000) < 1e-6 * 2000);
-    assert_true(drawing.floor == 0.002);
+    assert_true(sampling.floor == 0.002);
 }
 
 static void there_is_no_refresh_without_a_form(void **state) {

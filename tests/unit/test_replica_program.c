@@ -60,7 +60,7 @@ static uint64_t sums(const struct world *world) {
                                  parameters(world));
 }
 
-static const struct objective_drawing drawing = {.rate = 0.01, .floor = 0.125, .dice = 77};
+static const struct objective_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
 enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
@@ -134,9 +134,9 @@ static void play_coordinator(struct world *world, const struct message *message,
                                              1,
                                              {1, {is_curvature(world) ? EXPONENT : 0}},
                                              {&all, 1},
-                                             drawing.rate,
-                                             drawing.floor,
-                                             drawing.dice}});
+                                             sampling.rate,
+                                             sampling.floor,
+                                             sampling.dice}});
         hand_out(world, out);
         break;
     case MESSAGE_WANT:
@@ -271,12 +271,12 @@ static double chunk_curvature(const struct world *world, uint32_t number, const 
     const struct objective_sample sample = {.exponent = set_info(world->set)->exponent,
                                             .examples = set_info(world->set)->rows,
                                             .derivative_exponent = EXPONENT,
-                                            .drawing = drawing};
-    struct objective_curved curved;
+                                            .sampling = sampling};
+    struct objective_hessian hessian;
     objective_curvature(&world->shape, &sample, rows, number, world->point->start, triangle,
-                        scratch, &curved);
-    assert_false(curved.exceeded);
-    return curved.trace_leverage;
+                        scratch, &hessian);
+    assert_false(hessian.exceeded);
+    return hessian.trace_leverage;
 }
 
 static double chunk_gradient(const struct world *world, const struct rows *rows,

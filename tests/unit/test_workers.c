@@ -284,7 +284,7 @@ static void where_nobody_needs_them_the_sums_stay_as_they_are(void **state) {
 static struct computation curvature(uint32_t count) {
     struct computation wanted = computation(0, count);
     wanted.parts.items[0].kind = EVALUATION_CURVATURE;
-    wanted.drawing.rate = 2;
+    wanted.sampling.rate = 2;
     return wanted;
 }
 
