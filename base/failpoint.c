@@ -19,7 +19,7 @@ enum action { ACTION_KILL, ACTION_STOP, ACTION_EIO, ACTION_ENOSPC, ACTION_DELAY,
 static const char *const action_names[] = {"kill", "stop", "eio", "enospc", "delay", "hit"};
 static const char *const kind_names[] = {"place", "write", "switch"};
 
-struct rule {
+struct failpoint_rule {
     char role[16]; /* "": any */
     long index;    /* −1: any */
     unsigned failpoint;
@@ -38,7 +38,7 @@ static const struct failpoint_row own_rows[] = {
 
 static const struct failpoint_row *more_rows;
 static unsigned more_count;
-static struct rule rules[RULES_MAX];
+static struct failpoint_rule rules[RULES_MAX];
 static unsigned rule_count;
 static atomic_ulong visits[FAILPOINTS_MAX];
 static atomic_ulong visits_after[RULES_MAX]; /* of the rule's failpoint, after its `after` */
@@ -79,7 +79,7 @@ static void log_visit(const struct failpoint_row *row) {
 }
 
 /* As the rule counts visits; 0: this one does not count. */
-static unsigned long count_visit(const struct rule *rule, unsigned long visit) {
+static unsigned long count_visit(const struct failpoint_rule *rule, unsigned long visit) {
     if (rule->after == NOWHERE)
         return visit;
     if (!atomic_load(&visits[rule->after]))
@@ -87,7 +87,7 @@ static unsigned long count_visit(const struct rule *rule, unsigned long visit) {
     return atomic_fetch_add(&visits_after[rule - rules], 1) + 1;
 }
 
-static bool applies(const struct rule *rule, unsigned failpoint, unsigned long visit) {
+static bool applies(const struct failpoint_rule *rule, unsigned failpoint, unsigned long visit) {
     return rule->failpoint == failpoint && count_visit(rule, visit) == rule->visit &&
            (!*rule->role || !strcmp(rule->role, own_role)) &&
            (rule->index < 0 || rule->index == atomic_load(&own_index));
@@ -105,7 +105,7 @@ static void delay(long milliseconds) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static int act(const struct rule *rule) {
+static int act(const struct failpoint_rule *rule) {
     if (once_path) {
         /* Several processes may race here with the same rule: O_EXCL lets exactly one of them make
          * the file. */
@@ -170,7 +170,7 @@ static int failpoint_refuse_name(const char *text, const char *name) {
 }
 
 /* Takes "shard0." off the front of *name. */
-static bool read_role(char **name, struct rule *rule) {
+static bool read_role(char **name, struct failpoint_rule *rule) {
     rule->index = -1;
     char *dot = strchr(*name, '.');
     if (!dot)
@@ -193,7 +193,7 @@ static bool read_number(const char *text, long *number) {
     return text && !errno && end != text && !*end && *number > 0;
 }
 
-static bool read_action(const char *name, struct rule *rule) {
+static bool read_action(const char *name, struct failpoint_rule *rule) {
     for (unsigned i = 0; name && i < sizeof action_names / sizeof *action_names; i++)
         if (!strcmp(name, action_names[i])) {
             rule->action = (enum action)i;
@@ -211,7 +211,7 @@ static unsigned failpoint_number(const char *name) {
 }
 
 /* NAME, or NAME@NAME, which is cut up. */
-static int read_place(const char *text, char *name, struct rule *rule) {
+static int read_place(const char *text, char *name, struct failpoint_rule *rule) {
     char *at = strchr(name, '@');
     if (at)
         *at++ = '\0';
@@ -226,11 +226,11 @@ static int read_place(const char *text, char *name, struct rule *rule) {
 static int read_rule(const char *text, char *copy) {
     if (rule_count == RULES_MAX)
         return failpoint_refuse(text, "too many of them");
-    struct rule *rule = &rules[rule_count];
+    struct failpoint_rule *rule = &rules[rule_count];
     char *rest = NULL, *name = strtok_r(copy, ":", &rest), *visit = strtok_r(NULL, ":", &rest),
          *action = strtok_r(NULL, ":", &rest), *delay = strtok_r(NULL, ":", &rest);
     long number;
-    *rule = (struct rule){.delay_ms = DELAY_MS};
+    *rule = (struct failpoint_rule){.delay_ms = DELAY_MS};
     if (!name || !read_role(&name, rule))
         return failpoint_refuse(text, "not a place");
     if (read_place(text, name, rule))

@@ -24,7 +24,7 @@
 
 #define BEGINNING_BYTES 256 /* that tell what a file is */
 
-struct reader {
+struct source_reader {
     const char *path;
     const struct source_options *options;
     struct source_parts parts;
@@ -50,7 +50,7 @@ struct reader {
 };
 
 /* Notes the first failure in the order of the file. Called with `handing` locked. */
-static void fail(struct reader *reader, int code) {
+static void fail(struct source_reader *reader, int code) {
     if (reader->failed)
         return;
     reader->failed = true;
@@ -59,7 +59,7 @@ static void fail(struct reader *reader, int code) {
     error_clear();
 }
 
-static int hand_out(struct reader *reader, struct batch *batch) {
+static int hand_out(struct source_reader *reader, struct batch *batch) {
     int code = 0;
     for (uint64_t i = 0; i < batch->bad_count && !code; i++)
         code = source_reject(reader->report, reader->path, reader->options->bad_lines_max,
@@ -75,14 +75,15 @@ static int hand_out(struct reader *reader, struct batch *batch) {
     return reader->parts.take(reader->context, &batch->rows);
 }
 
-static int read_block(struct reader *reader, struct batch *batch) {
+static int read_block(struct source_reader *reader, struct batch *batch) {
     return reader->array ? array_reader_next(reader->array, batch)
                          : blocks_next(&reader->blocks, batch);
 }
 
 /* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
  * in its turn, too. */
-static bool next_block(struct reader *reader, struct batch *batch, uint64_t *number, int *code) {
+static bool next_block(struct source_reader *reader, struct batch *batch, uint64_t *number,
+                       int *code) {
     pthread_mutex_lock(&reader->reading);
     bool there = !reader->stopped_reading;
     if (there) {
@@ -101,7 +102,7 @@ static bool next_block(struct reader *reader, struct batch *batch, uint64_t *num
 }
 
 /* Parses a block and prepares its rows. */
-static int begin_batch(struct reader *reader, struct batch *batch, uint64_t number) {
+static int begin_batch(struct source_reader *reader, struct batch *batch, uint64_t number) {
     if (reader->array)
         array_reader_parse(reader->array, batch);
     else
@@ -115,7 +116,8 @@ static int begin_batch(struct reader *reader, struct batch *batch, uint64_t numb
 /* Waits for the turn of block `number` and hands it out. Answers whether to go on. Blocks are taken
  * in order, so the block before always has a thread that works on it or waits for an earlier one.
  */
-static bool take_turn(struct reader *reader, struct batch *batch, uint64_t number, int code) {
+static bool take_turn(struct source_reader *reader, struct batch *batch, uint64_t number,
+                      int code) {
     pthread_mutex_lock(&reader->handing);
     while (reader->next_turn != number && !reader->failed)
         pthread_cond_wait(&reader->turn, &reader->handing);
@@ -134,7 +136,7 @@ static bool take_turn(struct reader *reader, struct batch *batch, uint64_t numbe
 }
 
 /* Answers whether to go on. */
-static bool end_batch(struct reader *reader, struct batch *batch) {
+static bool end_batch(struct source_reader *reader, struct batch *batch) {
     if (!reader->parts.finish || batch->row_count == 0)
         return true;
     int code = reader->parts.finish(reader->context, &batch->rows);
@@ -150,7 +152,7 @@ static bool end_batch(struct reader *reader, struct batch *batch) {
 /* Several threads do this at once. Each has one block in hand, so no more blocks are in memory than
  * there are threads. */
 static void *read_blocks(void *argument) {
-    struct reader *reader = argument;
+    struct source_reader *reader = argument;
     struct batch batch;
     uint64_t number = 0;
     int code = 0;
@@ -165,7 +167,7 @@ static void *read_blocks(void *argument) {
     return NULL;
 }
 
-static int finish_report(struct reader *reader) {
+static int finish_report(struct source_reader *reader) {
     struct source_report *report = reader->report;
     if (reader->failed)
         return error_set(reader->code, "%s", reader->text);
@@ -197,7 +199,7 @@ static int check_beginning(struct blocks *blocks) {
 }
 
 /* Finds out the format, and reads the first block. */
-static int read_first(struct reader *reader) {
+static int read_first(struct source_reader *reader) {
     struct format *format = &reader->format;
     struct batch *first = &reader->first;
     int code = check_beginning(&reader->blocks);
@@ -219,7 +221,7 @@ static int read_first(struct reader *reader) {
     return 0;
 }
 
-static int read_opened(struct reader *reader, unsigned threads) {
+static int read_opened(struct source_reader *reader, unsigned threads) {
     batch_init(&reader->first);
     blocks_init(&reader->blocks, reader->input, reader->path);
     int code = read_first(reader);
@@ -245,14 +247,14 @@ int source_read(const char *path, const struct source_options *options, unsigned
 int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
                          const struct source_parts *parts, void *context,
                          struct source_report *report) {
-    struct reader reader = {.path = options->streams ? source_name(path) : path,
-                            .options = options,
-                            .parts = *parts,
-                            .context = context,
-                            .report = report,
-                            .reading = PTHREAD_MUTEX_INITIALIZER,
-                            .handing = PTHREAD_MUTEX_INITIALIZER,
-                            .turn = PTHREAD_COND_INITIALIZER};
+    struct source_reader reader = {.path = options->streams ? source_name(path) : path,
+                                   .options = options,
+                                   .parts = *parts,
+                                   .context = context,
+                                   .report = report,
+                                   .reading = PTHREAD_MUTEX_INITIALIZER,
+                                   .handing = PTHREAD_MUTEX_INITIALIZER,
+                                   .turn = PTHREAD_COND_INITIALIZER};
     *report = (struct source_report){0};
     int code = input_open(path, options->streams, &reader.input);
     if (code)

@@ -61,7 +61,7 @@ static uint32_t order_at(const struct order *order, uint64_t i) {
 }
 
 /* One thread of the processor: side `own` of `sides`, which share blocks or the threads of one. */
-struct side {
+struct emulated_thread {
     const struct kernel *kernel;
     uint32_t blocks;
     const void *arguments;
@@ -71,12 +71,12 @@ struct side {
     unsigned char *shared;      /* of the block */
 };
 
-static void meet(const struct side *side) {
+static void meet(const struct emulated_thread *side) {
     if (side->barrier)
         pthread_barrier_wait(side->barrier);
 }
 
-static void run_block(const struct side *side, uint32_t block, uint64_t seed) {
+static void run_block(const struct emulated_thread *side, uint32_t block, uint64_t seed) {
     const struct kernel *kernel = side->kernel;
     struct place place = {block, side->blocks, 0, kernel->threads};
     uint32_t phases = kernel->phases(side->arguments), step = side->barrier ? side->sides : 1;
@@ -94,7 +94,7 @@ static void run_block(const struct side *side, uint32_t block, uint64_t seed) {
 }
 
 static void *run_side(void *context) {
-    const struct side *side = context;
+    const struct emulated_thread *side = context;
     struct order order = order_of(side->blocks, side->seed);
     uint32_t step = side->barrier ? 1 : side->sides;
     for (uint32_t i = side->barrier ? 0 : side->own; i < side->blocks; i += step)
@@ -103,7 +103,7 @@ static void *run_side(void *context) {
 }
 
 /* Without a second thread everything is done by one. */
-static void run_sides(struct side sides[2]) {
+static void run_sides(struct emulated_thread sides[2]) {
     pthread_t other;
     if (thread_start(&other, run_side, &sides[1])) {
         sides[0].sides = 1;
@@ -119,7 +119,7 @@ void emulated_run(const struct kernel *kernel, uint32_t blocks, const void *argu
                   uint64_t seed, enum emulated_sides kind) {
     pthread_barrier_t barrier;
     unsigned char *shared = memory_new(2, KERNEL_SHARED_MAX);
-    struct side sides[2] = {{kernel, blocks, arguments, seed, 0, 1, NULL, shared}};
+    struct emulated_thread sides[2] = {{kernel, blocks, arguments, seed, 0, 1, NULL, shared}};
     if (kind == SIDES_ONE) {
         run_side(&sides[0]);
     } else {

@@ -121,7 +121,7 @@ void product_plain(size_t m, size_t n, size_t k, const double *a, const double *
 #define BLOCK_COLUMNS 8
 #define BLOCK_OUTPUTS 5
 
-struct block {
+struct product_block {
     size_t k, m, n;
     const double *a; /* k rows of BLOCK_COLUMNS columns */
     size_t stride;   /* from row to row of a */
@@ -142,7 +142,7 @@ LANES_INLINE void add(double *c, const quad *sum) {
 
 /* Adds the sums of `outputs` columns of b, from `first` on. `asks`: for what comes next. */
 LANES_INLINE void block_outputs(bool asks, size_t outputs, size_t first,
-                                const struct block *block) {
+                                const struct product_block *block) {
     quad sum[BLOCK_OUTPUTS][2] = {0};
     const double *a = block->a, *b = block->b + first;
     const char *ahead = block->ahead;
@@ -176,7 +176,8 @@ LANES_INLINE void block_outputs(bool asks, size_t outputs, size_t first,
     }
 }
 
-LANES_INLINE void block_group(bool asks, size_t first, size_t end, const struct block *block) {
+LANES_INLINE void block_group(bool asks, size_t first, size_t end,
+                              const struct product_block *block) {
     switch (end - first) {
     case 5:
         block_outputs(asks, 5, first, block);
@@ -197,7 +198,7 @@ LANES_INLINE void block_group(bool asks, size_t first, size_t end, const struct 
 
 /* The outputs in as few groups as the registers allow, of nearly equal size. The first one asks for
  * what all of them will need. */
-LANES_INLINE void block_product(const struct block *block) {
+LANES_INLINE void block_product(const struct product_block *block) {
     size_t groups = (block->n + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS, first = block->n / groups;
     block_group(true, 0, first, block);
     for (size_t group = 1; group < groups; group++) {
@@ -212,16 +213,16 @@ VECTOR_CLONES
 void product_transposed(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
                         const void *ahead, size_t ahead_size) {
     assert(k <= PRODUCT_ROWS_MAX);
-    struct block block = {.k = k,
-                          .m = m,
-                          .n = n,
-                          .a = a,
-                          .stride = m,
-                          .b = b,
-                          .c = c,
-                          .columns = BLOCK_COLUMNS,
-                          .ahead = ahead,
-                          .ahead_stride = m * ahead_size};
+    struct product_block block = {.k = k,
+                                  .m = m,
+                                  .n = n,
+                                  .a = a,
+                                  .stride = m,
+                                  .b = b,
+                                  .c = c,
+                                  .columns = BLOCK_COLUMNS,
+                                  .ahead = ahead,
+                                  .ahead_stride = m * ahead_size};
     size_t j = 0;
     for (; j + BLOCK_COLUMNS <= m; j += BLOCK_COLUMNS) {
         block.a = a + j;

@@ -36,15 +36,15 @@ void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch);
 }
 
-struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
+struct row_batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
     uint32_t left = rows->count - first;
-    return (struct batch){rows, first, left < most ? left : most};
+    return (struct row_batch){rows, first, left < most ? left : most};
 }
 
 /* ---- losses ---- */
 
 /* The labels of a batch as losses take them. */
-static const double *labels_of(const struct batch *batch, size_t outputs,
+static const double *labels_of(const struct row_batch *batch, size_t outputs,
                                struct objective_scratch *scratch) {
     const double *label = batch->rows->label + batch->first;
     const struct label_lists *lists = batch->rows->lists;
@@ -58,7 +58,7 @@ static const double *labels_of(const struct batch *batch, size_t outputs,
     return scratch->listed;
 }
 
-void batch_losses(const struct objective_shape *shape, const struct batch *batch,
+void batch_losses(const struct objective_shape *shape, const struct row_batch *batch,
                   struct objective_scratch *scratch, double *correct) {
     const double *label = labels_of(batch, shape->outputs, scratch);
     if (correct)
@@ -69,7 +69,7 @@ void batch_losses(const struct objective_shape *shape, const struct batch *batch
 }
 
 /* The derivatives of rows that weigh something are compared with the bound as they are. */
-void batch_weigh_losses(const struct batch *batch, size_t outputs,
+void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch) {
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++) {
@@ -79,7 +79,7 @@ void batch_weigh_losses(const struct batch *batch, size_t outputs,
     }
 }
 
-void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives) {
+void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives) {
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
@@ -118,7 +118,7 @@ static double weigh(size_t rows, const uint8_t *right, const double *weight) {
     return sum + count;
 }
 
-double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+double batch_correct(const struct objective_shape *shape, const struct row_batch *batch,
                      const double *margins, const double *label) {
     const double *weight = batch->rows->weight;
     const enum prediction_check check =

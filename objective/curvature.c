@@ -107,15 +107,15 @@ LANES_INLINE double dense_size(enum value_type type, const struct rows *rows, si
     return sum;
 }
 
-LANES_INLINE void typed_sizes(enum value_type type, const struct batch *batch, const double *power,
-                              double *size) {
+LANES_INLINE void typed_sizes(enum value_type type, const struct row_batch *batch,
+                              const double *power, double *size) {
     for (size_t i = 0; i < batch->count; i++)
         size[i] = batch->rows->dense ? dense_size(type, batch->rows, batch->first + i, power)
                                      : sparse_size(type, batch->rows, batch->first + i, power);
 }
 
 VECTOR_CLONES
-static void sizes(const struct batch *batch, const double *power, double *size) {
+static void sizes(const struct row_batch *batch, const double *power, double *size) {
     switch (batch->rows->type) {
     case VALUE_ONES:
         typed_sizes(VALUE_ONES, batch, power, size);
@@ -166,7 +166,7 @@ static size_t list_values(const struct objective_shape *shape, const struct rows
 /* Outputs that share their weights count one after the other, as rows that differ in their last
  * column: each has its own bias. */
 static void sample_row(const struct objective_shape *shape, const struct objective_sample *sample,
-                       const struct batch *batch, size_t i, double chance,
+                       const struct row_batch *batch, size_t i, double chance,
                        const double *derivatives, struct hessian_workspace *workspace,
                        int64_t *triangle, struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
@@ -190,7 +190,7 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
 
 /* A trace that is not a number makes a chance that is none, and draws nothing. */
 static void sample_batch(const struct objective_shape *shape, const struct objective_sample *sample,
-                         const struct batch *batch, uint32_t number, const double *derivatives,
+                         const struct row_batch *batch, uint32_t number, const double *derivatives,
                          struct hessian_workspace *workspace, int64_t *triangle,
                          struct objective_hessian *hessian) {
     const struct objective_sampling *sampling = &sample->sampling;
@@ -230,7 +230,7 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
         scratch->workspace->power[j] =
             half_power(sample->exponent[j < shape->features ? j : shape->features]);
     struct hessian_workspace *workspace = scratch->workspace;
-    struct batch batch;
+    struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {
         objective->second(&shape->loss, batch.count, shape->outputs, rows->label + batch.first,

@@ -189,7 +189,7 @@ void dense_begin(const struct objective_shape *shape, const double *parameters,
     memset(scratch->gradient, 0, n * outputs * sizeof(double));
 }
 
-static const double *first_value(const struct objective_shape *shape, const struct batch *batch,
+static const double *first_value(const struct objective_shape *shape, const struct row_batch *batch,
                                  const struct objective_scratch *scratch) {
     if (batch->rows->type == VALUE_DOUBLE)
         return (const double *)batch->rows->value + (size_t)batch->first * shape->features;
@@ -197,7 +197,7 @@ static const double *first_value(const struct objective_shape *shape, const stru
 }
 
 /* The rows of a batch as doubles: in place if they are doubles, else converted into the tile. */
-static const double *as_doubles(const struct objective_shape *shape, const struct batch *batch,
+static const double *as_doubles(const struct objective_shape *shape, const struct row_batch *batch,
                                 struct objective_scratch *scratch) {
     if (batch->rows->type != VALUE_DOUBLE) {
         size_t values = (size_t)batch->count * shape->features;
@@ -224,7 +224,7 @@ void dense_finish(const struct objective_shape *shape, const struct objective_sc
 
 /* ---- any number of outputs ---- */
 
-void dense_margins(const struct objective_shape *shape, const struct batch *batch,
+void dense_margins(const struct objective_shape *shape, const struct row_batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins) {
     size_t n = shape->features;
     if (shape->outputs > 1)
@@ -239,7 +239,7 @@ void dense_margins(const struct objective_shape *shape, const struct batch *batc
  * few rows, doubles are as good as exact. With several, the sums of the batches of a block are
  * added in doubles too, which is as good: a block has few batches. */
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                    const struct batch *batch, const double *derivatives, int64_t *sum,
+                    const struct row_batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch) {
     size_t n = shape->features;
     if (shape->outputs > 1) {

@@ -278,7 +278,7 @@ uint64_t device_arrange_scratch(const struct device_arrangement *arrangement,
 /* ---- on the device ---- */
 
 /* Where everything of a chunk is; in the scratch memory `from` is the chunk as it is read. */
-struct places {
+struct arranged_places {
     const struct rows *rows;
     const struct device_arrangement *arrangement;
     char *out, *in;
@@ -287,15 +287,15 @@ struct places {
     struct device_chunk from;
 };
 
-static struct places places_of(const struct rows *rows,
-                               const struct device_arrangement *arrangement, void *scratch,
-                               void *memory) {
-    struct places places = {.rows = rows,
-                            .arrangement = arrangement,
-                            .out = memory,
-                            .in = scratch,
-                            .arrays = arrays_of(arrangement, rows),
-                            .scratch = scratch_of(rows, arrangement->by_column)};
+static struct arranged_places places_of(const struct rows *rows,
+                                        const struct device_arrangement *arrangement, void *scratch,
+                                        void *memory) {
+    struct arranged_places places = {.rows = rows,
+                                     .arrangement = arrangement,
+                                     .out = memory,
+                                     .in = scratch,
+                                     .arrays = arrays_of(arrangement, rows),
+                                     .scratch = scratch_of(rows, arrangement->by_column)};
     places.from = (struct device_chunk){
         .rows = rows->count,
         .values = rows->values,
@@ -306,7 +306,7 @@ static struct places places_of(const struct rows *rows,
     return places;
 }
 
-static int put_rows(struct device_bundle *bundle, const struct places *places) {
+static int put_rows(struct device_bundle *bundle, const struct arranged_places *places) {
     const struct rows *rows = places->rows;
     const uint64_t word = sizeof(uint32_t), values = rows->values;
     const struct {
@@ -326,7 +326,7 @@ static int put_rows(struct device_bundle *bundle, const struct places *places) {
     return code ? code : device_bundle_flush(bundle);
 }
 
-static void describe(const struct places *places, struct device_chunk *chunk) {
+static void describe(const struct arranged_places *places, struct device_chunk *chunk) {
     const struct arrays *arrays = &places->arrays;
     const bool ones = places->rows->type == VALUE_ONES, columns = places->arrangement->by_column;
     char *out = places->out;
@@ -345,7 +345,7 @@ static void describe(const struct places *places, struct device_chunk *chunk) {
 }
 
 static int arrange_columns(struct device *device, enum device_queue queue,
-                           const struct places *places) {
+                           const struct arranged_places *places) {
     char *out = places->out;
     struct arrange_columns_arguments arguments = {places->from,
                                                   places->rows->features,
@@ -359,7 +359,7 @@ static int arrange_columns(struct device *device, enum device_queue queue,
 int device_arrange(struct device_bundle *bundle, const struct rows *rows,
                    const struct device_arrangement *arrangement, void *scratch, void *memory,
                    struct device_chunk *chunk) {
-    const struct places places = places_of(rows, arrangement, scratch, memory);
+    const struct arranged_places places = places_of(rows, arrangement, scratch, memory);
     describe(&places, chunk);
     int code = put_rows(bundle, &places);
     if (!code) {

@@ -25,7 +25,7 @@ struct device_curvature {
 };
 
 /* What lies in `rows` and `chunks`. */
-struct places {
+struct hessian_places {
     double *diagonal, *traced, *weighted, *factor;
     uint32_t *flags, *touched, *sampled;
     struct curvature_sum *sums;
@@ -123,7 +123,7 @@ void device_curvature_free(struct device_curvature *curvature) {
 
 /* Makes room for the rows and chunks of a pass. */
 static int reserve(struct device_curvature *curvature, const struct device_pass *pass,
-                   struct places *places) {
+                   struct hessian_places *places) {
     uint64_t wide = pass->rows * curvature->model.outputs;
     uint64_t rows = (wide + 3 * pass->rows) * sizeof(double) + 3 * pass->rows * sizeof(uint32_t);
     uint64_t chunks =
@@ -152,7 +152,7 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
 
 static int draw(const struct device_curvature *curvature, const struct device_pass *pass,
                 const struct objective_sampling *sampling, int exponent,
-                const struct places *places) {
+                const struct hessian_places *places) {
     const struct curvature_draw_arguments arguments = {
         .chunks = pass->chunks,
         .blocks_each = device_pass_blocks(pass->rows_most, CURVATURE_ROW_THREADS),
@@ -177,7 +177,7 @@ static int draw(const struct device_curvature *curvature, const struct device_pa
 
 /* Also fetches what the chunks add up to. */
 static int add_up(const struct device_curvature *curvature, const struct device_pass *pass,
-                  const struct places *places) {
+                  const struct hessian_places *places) {
     const struct curvature_total_arguments arguments = {
         .chunks = pass->chunks,
         .model = curvature->model,
@@ -198,7 +198,8 @@ static int add_up(const struct device_curvature *curvature, const struct device_
 /* ---- the triangle ---- */
 
 static int fill_slab(const struct device_curvature *curvature, const struct device_pass *pass,
-                     int exponent, uint64_t first, uint32_t rows, const struct places *places) {
+                     int exponent, uint64_t first, uint32_t rows,
+                     const struct hessian_places *places) {
     const struct curvature_fill_arguments arguments = {
         .chunks = pass->chunks,
         .count = pass->count,
@@ -239,7 +240,7 @@ static int add_slab(const struct device_curvature *curvature, const struct devic
 }
 
 static int add_triangle(const struct device_curvature *curvature, const struct device_pass *pass,
-                        int exponent, const struct places *places, int64_t *triangle) {
+                        int exponent, const struct hessian_places *places, int64_t *triangle) {
     const struct curvature_model *model = &curvature->model;
     uint64_t sampled = 0;
     for (uint32_t i = 0; i < pass->count; i++) {
@@ -280,7 +281,7 @@ static bool read_sums(const struct device_curvature *curvature, uint32_t count, 
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
                          const struct objective_sampling *sampling, int exponent, int64_t *triangle,
                          struct objective_hessian *hessian) {
-    struct places places;
+    struct hessian_places places;
     int code = reserve(curvature, pass, &places);
     curvature->model.dense = pass->dense;
     if (!code)

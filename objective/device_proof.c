@@ -12,7 +12,7 @@
 /* Of the data's largest case; nothing of it needs to be copied twice. */
 #define MEMORY_BYTES (UINT64_C(16) << 20)
 
-struct found {
+struct proof_result {
     struct objective_device_result result;
     int64_t sum[PROOF_NETWORK_PARAMETERS];
 };
@@ -41,7 +41,8 @@ static int compute(struct device *device, const struct objective_device_settings
     return code;
 }
 
-static int find_on_device(struct device *device, struct proof_case *data, struct found *found) {
+static int find_on_device(struct device *device, struct proof_case *data,
+                          struct proof_result *found) {
     const struct objective_device_settings settings = {.shape = data->shape,
                                                        .exponent = data->scale.exponent,
                                                        .uniform = data->scale.uniform,
@@ -54,7 +55,7 @@ static int find_on_device(struct device *device, struct proof_case *data, struct
                    objective_parameters(&data->shape));
 }
 
-static void find_here(const struct proof_case *data, struct found *found) {
+static void find_here(const struct proof_case *data, struct proof_result *found) {
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);
     objective_block(&data->shape, &data->scale, &data->rows, data->parameters, found->sum, scratch,
                     &found->result.result);
@@ -62,7 +63,7 @@ static void find_here(const struct proof_case *data, struct found *found) {
 }
 
 /* With bounds that hold: what has exceeded its bound has no sums to compare. */
-static void find_within_bounds(struct proof_case *data, struct found *found) {
+static void find_within_bounds(struct proof_case *data, struct proof_result *found) {
     struct bounds *bounds = &data->scale.bounds;
     find_here(data, found);
     if (!found->result.result.exceeded)
@@ -73,7 +74,7 @@ static void find_within_bounds(struct proof_case *data, struct found *found) {
     find_here(data, found);
 }
 
-static bool is_same(const struct found *a, const struct found *b) {
+static bool is_same(const struct proof_result *a, const struct proof_result *b) {
     const struct objective_result *one = &a->result.result, *other = &b->result.result;
     return memcmp(&one->loss, &other->loss, sizeof one->loss) == 0 && !one->exceeded &&
            !other->exceeded && one->maxima.count == other->maxima.count &&
@@ -92,7 +93,7 @@ static int differs(const struct device *device, const struct proof_case *data, c
 static int prove(struct device *device, struct proof_case *data) {
     if (objective_device_cannot(&data->shape, false))
         return 0;
-    struct found *found = memory_new(2, sizeof *found);
+    struct proof_result *found = memory_new(2, sizeof *found);
     find_within_bounds(data, &found[1]);
     int code = find_on_device(device, data, &found[0]);
     if (!code && !is_same(&found[0], &found[1]))

@@ -49,7 +49,7 @@ uint64_t kronecker_size(const struct layout *layout) {
 }
 
 /* (M + ρ)^−½ = base·(1 + Σ (1/root_i − 1)·u_i·u_iᵀ). */
-struct side {
+struct kronecker_side {
     uint64_t n;
     uint64_t rank;
     double base;
@@ -57,13 +57,14 @@ struct side {
     const double *u;    /* rank × n */
 };
 
-static const double *read_side(struct side *side, uint64_t n, const double *at) {
-    *side = (struct side){.n = n, .rank = kronecker_rank(n), .base = at[0], .root = at + 1};
+static const double *read_side(struct kronecker_side *side, uint64_t n, const double *at) {
+    *side =
+        (struct kronecker_side){.n = n, .rank = kronecker_rank(n), .base = at[0], .root = at + 1};
     side->u = side->root + side->rank;
     return side->u + side->rank * n;
 }
 
-static bool is_sound(const struct side *side) {
+static bool is_sound(const struct kronecker_side *side) {
     bool sound = isfinite(side->base) && side->base > 0;
     for (uint64_t i = 0; i < side->rank; i++)
         sound &= isfinite(side->root[i]) && side->root[i] > 0;
@@ -75,7 +76,7 @@ static bool is_sound(const struct side *side) {
 struct kronecker {
     struct layout layout;
     uint32_t layers;
-    struct side side[NETWORK_LAYERS_MAX + 1][2];
+    struct kronecker_side side[NETWORK_LAYERS_MAX + 1][2];
     double *factors; /* that the sides point into; owned */
 };
 
@@ -141,7 +142,8 @@ void kronecker_work_free(struct kronecker_work *work) {
     free(work);
 }
 
-static void scale_shares(const struct side *side, bool inverse, uint64_t columns, double *shares) {
+static void scale_shares(const struct kronecker_side *side, bool inverse, uint64_t columns,
+                         double *shares) {
     for (uint64_t i = 0; i < side->rank; i++) {
         double factor = (inverse ? side->root[i] : 1 / side->root[i]) - 1;
         for (uint64_t j = 0; j < columns; j++)
@@ -151,7 +153,7 @@ static void scale_shares(const struct side *side, bool inverse, uint64_t columns
 
 static void turn_layer(const struct kronecker *kronecker, uint32_t l, bool inverse,
                        struct kronecker_work *work, double *vector) {
-    const struct side *in = &kronecker->side[l][0], *out = &kronecker->side[l][1];
+    const struct kronecker_side *in = &kronecker->side[l][0], *out = &kronecker->side[l][1];
     double *weight = vector + kronecker->layout.tensor[l].first;
     double *bias = vector + kronecker->layout.tensor[kronecker->layers + l].first;
     uint64_t weights = (in->n - 1) * out->n;

@@ -85,7 +85,7 @@ static struct objective_scratch *linear_scratch_new(const struct objective_shape
     return scratch;
 }
 
-static void weight_margins(const struct batch *batch, const double *parameters,
+static void weight_margins(const struct row_batch *batch, const double *parameters,
                            struct objective_scratch *scratch, double *margins) {
     if (batch->rows->dense)
         dense_margins(&scratch->weights, batch, parameters, scratch, margins);
@@ -93,7 +93,7 @@ static void weight_margins(const struct batch *batch, const double *parameters,
         sparse_margins(&scratch->weights, batch, parameters, margins);
 }
 
-static void batch_margins(const struct objective_shape *shape, const struct batch *batch,
+static void batch_margins(const struct objective_shape *shape, const struct row_batch *batch,
                           const double *parameters, struct objective_scratch *scratch) {
     size_t outputs = shape->outputs;
     double *margins = scratch->margins, *common = scratch->common;
@@ -118,7 +118,7 @@ struct batches batches_over(const struct objective_shape *shape, const struct ro
                             .most = linear_batch_rows(shape, rows->dense)};
 }
 
-bool batches_next(struct batches *batches, struct batch *batch) {
+bool batches_next(struct batches *batches, struct row_batch *batch) {
     const struct objective_shape *shape = batches->shape;
     struct objective_scratch *scratch = batches->scratch;
     if (batches->next >= batches->rows->count)
@@ -131,7 +131,7 @@ bool batches_next(struct batches *batches, struct batch *batch) {
 }
 
 /* Takes the losses and derivatives of a batch into the result. */
-static void note_losses(const struct batch *batch, size_t outputs,
+static void note_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch, struct objective_result *result) {
     if (batch->rows->weight)
         batch_weigh_losses(batch, outputs, scratch);
@@ -145,7 +145,7 @@ static void note_losses(const struct batch *batch, size_t outputs,
 }
 
 void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
-                         const struct batch *batch, const double *derivatives, int64_t *sum) {
+                         const struct row_batch *batch, const double *derivatives, int64_t *sum) {
     size_t outputs = bias->columns;
     double power = scale_of(scale, bias->first_exponent);
     for (size_t k = 0; k < outputs; k++) {
@@ -157,7 +157,7 @@ void batch_bias_gradient(const struct layout_tensor *bias, const struct objectiv
 }
 
 static void batch_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                           const struct batch *batch, int64_t *sum,
+                           const struct row_batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
     double *derivatives = scratch->margins;
     if (scale->bounds.exponent[0] != 0) {
@@ -191,7 +191,7 @@ static int linear_block(const struct objective_shape *shape, const struct object
     *result = (struct objective_result){.maxima = maxima_of_one(0)};
     double bound = scale ? fixed_power(scale->bounds.exponent[0]) : INFINITY;
     struct batches batches = batches_over(shape, rows, parameters, scratch);
-    struct batch batch;
+    struct row_batch batch;
     batches.judges = !sum;
     while (batches_next(&batches, &batch)) {
         note_losses(&batch, shape->outputs, scratch, result);
@@ -211,7 +211,7 @@ static int linear_margins(const struct objective_shape *shape, const struct rows
                           double *margins) {
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     for (uint32_t first = 0; first < rows->count; first += batches.most) {
-        struct batch batch = batch_at(rows, first, batches.most);
+        struct row_batch batch = batch_at(rows, first, batches.most);
         batch_margins(shape, &batch, parameters, scratch);
         memcpy(margins + (size_t)first * shape->outputs, scratch->margins,
                (size_t)batch.count * shape->outputs * sizeof *margins);

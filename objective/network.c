@@ -363,7 +363,8 @@ static void begin(struct network_scratch *scratch, const struct rows *rows,
     take_values(scratch, rows, 0, rows->start[rows->count]);
 }
 
-static void forward(struct network_scratch *scratch, const struct batch *batch, double *margins) {
+static void forward(struct network_scratch *scratch, const struct row_batch *batch,
+                    double *margins) {
     if (scratch->dense)
         take_values(scratch, batch->rows, (size_t)batch->first * batch->rows->features,
                     (size_t)batch->count * batch->rows->features);
@@ -371,7 +372,7 @@ static void forward(struct network_scratch *scratch, const struct batch *batch, 
 }
 
 /* What a row of weight 0 has may be beyond all numbers, and times a derivative of 0 no number. */
-static void clear_row(struct network_scratch *scratch, const struct batch *batch, size_t i) {
+static void clear_row(struct network_scratch *scratch, const struct row_batch *batch, size_t i) {
     size_t size = scratch->kernels->size, from = i * scratch->width[0], values = scratch->width[0];
     if (!scratch->dense) {
         from = batch->rows->start[batch->first + i];
@@ -387,7 +388,8 @@ static void clear_row(struct network_scratch *scratch, const struct batch *batch
     }
 }
 
-static void weigh(struct objective_scratch *scratch, const struct batch *batch, size_t outputs) {
+static void weigh(struct objective_scratch *scratch, const struct row_batch *batch,
+                  size_t outputs) {
     if (!batch->rows->weight)
         return;
     for (size_t i = 0; i < batch->count; i++)
@@ -403,7 +405,7 @@ static void scale_all(size_t n, double *values, double unit) {
 }
 
 /* The losses of a batch, added to the result, and the derivatives in the scratch's margins. */
-static void batch_forward(const struct objective_shape *shape, const struct batch *batch,
+static void batch_forward(const struct objective_shape *shape, const struct row_batch *batch,
                           struct objective_scratch *scratch, bool judges,
                           struct objective_result *result) {
     size_t margins = batch->count * shape->outputs;
@@ -456,7 +458,7 @@ static int network_block(const struct objective_shape *shape, const struct objec
         }
     }
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
-        struct batch batch = batch_at(rows, first, network->batch_rows);
+        struct row_batch batch = batch_at(rows, first, network->batch_rows);
         batch_forward(shape, &batch, scratch, !sum, result);
         if (!scale || !isfinite(result->loss))
             continue;
@@ -475,7 +477,7 @@ static int network_margins(const struct objective_shape *shape, const struct row
     network->point = scratch->point;
     begin(network, rows, parameters);
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
-        struct batch batch = batch_at(rows, first, network->batch_rows);
+        struct row_batch batch = batch_at(rows, first, network->batch_rows);
         forward(network, &batch, margins + (size_t)first * shape->outputs);
     }
     return 0;

@@ -72,11 +72,12 @@ struct network_kernels {
     void (*read)(const struct rows *rows, size_t begin, size_t n, void *to);
 
     /* From the rows to the margins: count × K doubles. */
-    void (*forward)(struct network_scratch *scratch, const struct batch *batch, double *margins);
+    void (*forward)(struct network_scratch *scratch, const struct row_batch *batch,
+                    double *margins);
 
     /* After forward() of the same batch: adds its gradient, from the derivatives by its margins,
      * weighted. What rows of weight 0 have left in `units` and `input` must have been cleared. */
-    void (*backward)(struct network_scratch *scratch, const struct batch *batch,
+    void (*backward)(struct network_scratch *scratch, const struct row_batch *batch,
                      const double *derivatives);
 };
 extern const struct network_kernels network_double, network_float;

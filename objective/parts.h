@@ -69,7 +69,7 @@ struct family_compute {
 #define FIRST_ROOM 16
 
 /* Rows `first` to `first + count` of a block. */
-struct batch {
+struct row_batch {
     const struct rows *rows;
     uint32_t first;
     uint32_t count;
@@ -121,45 +121,45 @@ struct batches {
 };
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch);
-bool batches_next(struct batches *batches, struct batch *batch);
+bool batches_next(struct batches *batches, struct row_batch *batch);
 
 /* What the passes over linear models and networks share. From the scratch's margins the losses and
  * derivatives of a batch; to `correct`, unless it is NULL, it adds the weight of the rows whose
  * margins predict what their labels say. Weighing, of a block with weights: the losses, with
  * derivatives of 0 for rows of weight 0, and later the derivatives. */
 struct objective_scratch *batch_scratch_new(const struct objective_shape *shape, uint32_t rows);
-struct batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
-void batch_losses(const struct objective_shape *shape, const struct batch *batch,
+struct row_batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
+void batch_losses(const struct objective_shape *shape, const struct row_batch *batch,
                   struct objective_scratch *scratch, double *correct);
-double batch_correct(const struct objective_shape *shape, const struct batch *batch,
+double batch_correct(const struct objective_shape *shape, const struct row_batch *batch,
                      const double *margins, const double *label); /* as losses take them */
-void batch_weigh_losses(const struct batch *batch, size_t outputs,
+void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch);
-void batch_weigh_derivatives(const struct batch *batch, size_t outputs, double *derivatives);
+void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 
 /* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
  * before the batches of a block. */
-void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
+void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
                     const double *parameters, double *margins);
 void dense_begin(const struct objective_shape *shape, const double *parameters,
                  struct objective_scratch *scratch);
-void dense_margins(const struct objective_shape *shape, const struct batch *batch,
+void dense_margins(const struct objective_shape *shape, const struct row_batch *batch,
                    const double *parameters, struct objective_scratch *scratch, double *margins);
 
 /* Add the gradient of a batch to `sum`, without that of the bias. The derivatives are scaled by
  * 2^−b; sparse_gradient() changes them. dense_gradient() is for the batch whose margins were
  * computed last; dense_finish(), after the last batch, adds what it has kept. */
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct batch *batch, double *derivatives, int64_t *sum);
+                     const struct row_batch *batch, double *derivatives, int64_t *sum);
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                    const struct batch *batch, const double *derivatives, int64_t *sum,
+                    const struct row_batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch);
 void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
                   int64_t *sum, struct objective_scratch *scratch);
 
 /* The same of the biases, from derivatives by the margins. */
 void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
-                         const struct batch *batch, const double *derivatives, int64_t *sum);
+                         const struct row_batch *batch, const double *derivatives, int64_t *sum);
 
 /* Adds elements of a chunk's gradient to `sum`, each rounded once: times `power`, which is 2^(base
  * exponent), and `inverse`, 2^−bound. Two products, because the power of both may not be a number.

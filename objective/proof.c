@@ -99,7 +99,7 @@ struct proof_case proof_network(struct proof_data *data, enum activation activat
     return network;
 }
 
-struct outcome {
+struct proof_outcome {
     int64_t sum[PROOF_PARAMETERS];
     double loss;
     double derivative_max;
@@ -115,7 +115,7 @@ static struct objective_result compute(const struct proof_case *data, int64_t *s
 }
 
 static uint64_t hash_of(const struct proof_case *linear, uint64_t seed) {
-    struct outcome *outcome = memory_new(1, sizeof *outcome);
+    struct proof_outcome *outcome = memory_new(1, sizeof *outcome);
     struct objective_result result = compute(linear, outcome->sum);
     outcome->loss = result.loss;
     outcome->derivative_max = result.maxima.value[0];

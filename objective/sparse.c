@@ -78,7 +78,7 @@ LANES_INLINE void row_margins(enum value_type type, size_t outputs, bool wide, s
 }
 
 LANES_INLINE void typed_margins(enum value_type type, size_t outputs, bool wide,
-                                const struct batch *batch, const double *x, double *margins) {
+                                const struct row_batch *batch, const double *x, double *margins) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
@@ -90,12 +90,12 @@ LANES_INLINE void typed_margins(enum value_type type, size_t outputs, bool wide,
     }
 }
 
-LANES_INLINE bool is_wide(const struct batch *batch, size_t outputs) {
+LANES_INLINE bool is_wide(const struct row_batch *batch, size_t outputs) {
     return batch->rows->features >= WIDE_PARAMETERS / outputs;
 }
 
 /* Lets the compiler make one copy of the loops for each case. */
-LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct batch *batch,
+LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct row_batch *batch,
                              const double *x, double *margins) {
     if (is_wide(batch, outputs))
         typed_margins(type, outputs, true, batch, x, margins);
@@ -104,7 +104,7 @@ LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct 
 }
 
 VECTOR_CLONES
-void sparse_margins(const struct objective_shape *shape, const struct batch *batch,
+void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
                     const double *parameters, double *margins) {
     switch (batch->rows->type) {
     case VALUE_ONES:
@@ -174,7 +174,7 @@ LANES_INLINE void row_gradients(enum value_type type, size_t outputs, bool wide,
 }
 
 LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide,
-                                 const int16_t *exponent, const struct batch *batch,
+                                 const int16_t *exponent, const struct row_batch *batch,
                                  const double *derivatives, int64_t *sum) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
@@ -190,7 +190,8 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide
 
 /* The same with exponents by column and without. */
 LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
-                              const struct batch *batch, const double *derivatives, int64_t *sum) {
+                              const struct row_batch *batch, const double *derivatives,
+                              int64_t *sum) {
     bool wide = is_wide(batch, outputs);
     if (exponent && wide)
         typed_gradient(type, outputs, true, exponent, batch, derivatives, sum);
@@ -204,7 +205,7 @@ LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_
 
 VECTOR_CLONES
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
-                     const struct batch *batch, double *derivatives, int64_t *sum) {
+                     const struct row_batch *batch, double *derivatives, int64_t *sum) {
     size_t outputs = shape->outputs;
     if (!scale->exponent) {
         double power = fixed_power(scale->uniform);

@@ -27,7 +27,7 @@ static const double steps[] = {1e-3, 1e-5, 1e-7, 1e-9};
 /* A first one that is good enough needs no other. */
 #define GOOD 0.01
 
-struct trial {
+struct gradient_trial {
     struct plugin *plugin;
     const struct plugin_data *data;
     const struct layout *layout;
@@ -39,13 +39,13 @@ struct trial {
     uint64_t wrong;
 };
 
-static int loss_at(struct trial *trial, bool gradient, struct plugin_result *result) {
+static int loss_at(struct gradient_trial *trial, bool gradient, struct plugin_result *result) {
     return plugin_chunk(trial->plugin, trial->data, &trial->rows, trial->point, trial->count,
                         gradient, result);
 }
 
 /* A point around the start, as near as it takes for a loss that is finite. */
-static int find_point(struct trial *trial) {
+static int find_point(struct gradient_trial *trial) {
     struct plugin_result result = {0};
     int code = 0;
     for (double reach = 0.1;; reach = reach > 1e-9 ? reach / 16 : 0) {
@@ -66,7 +66,7 @@ static int find_point(struct trial *trial) {
 }
 
 /* A function of its arguments alone gives the same again, with the gradient and without it. */
-static int check_repeated(struct trial *trial) {
+static int check_repeated(struct gradient_trial *trial) {
     struct plugin_result again, without;
     int code = loss_at(trial, true, &again);
     if (!code && (memcmp(&again.loss, &trial->loss, sizeof again.loss) != 0 ||
@@ -88,7 +88,7 @@ struct comparison {
     bool noisy;   /* it may be rounding alone */
 };
 
-static int compare_step(struct trial *trial, uint64_t element, double step,
+static int compare_step(struct gradient_trial *trial, uint64_t element, double step,
                         struct comparison *found) {
     double at = trial->point[element], given = trial->gradient[element];
     double where[2] = {at + step, at - step}, width = where[0] - where[1];
@@ -109,7 +109,8 @@ static int compare_step(struct trial *trial, uint64_t element, double step,
     return code;
 }
 
-static int compare_element(struct trial *trial, uint64_t element, struct plugin_gradient *found) {
+static int compare_element(struct gradient_trial *trial, uint64_t element,
+                           struct plugin_gradient *found) {
     struct comparison best = {.error = INFINITY}, next;
     int code = 0;
     for (size_t i = 0; i < STEPS && best.error > GOOD && !code; i++) {
@@ -128,7 +129,7 @@ static int compare_element(struct trial *trial, uint64_t element, struct plugin_
 }
 
 /* Some elements of a tensor, drawn evenly, that are 0 or are not. Answers how many. */
-static uint32_t draw(struct trial *trial, const struct layout_tensor *tensor, bool zero,
+static uint32_t draw(struct gradient_trial *trial, const struct layout_tensor *tensor, bool zero,
                      uint32_t most, uint64_t *drawn) {
     uint64_t seen = 0;
     for (uint64_t i = 0; i < tensor->rows * tensor->columns; i++) {
@@ -143,7 +144,7 @@ static uint32_t draw(struct trial *trial, const struct layout_tensor *tensor, bo
     return seen < most ? (uint32_t)seen : most;
 }
 
-static int compare_tensor(struct trial *trial, const struct layout_tensor *tensor,
+static int compare_tensor(struct gradient_trial *trial, const struct layout_tensor *tensor,
                           struct plugin_gradient *found) {
     uint64_t drawn[ELEMENTS_MOST];
     uint32_t most = trial->count < LARGE_MODEL ? ELEMENTS_MOST / 2u : ELEMENTS_OF_LARGE / 2u;
@@ -155,7 +156,7 @@ static int compare_tensor(struct trial *trial, const struct layout_tensor *tenso
     return code;
 }
 
-static int judge(const struct trial *trial, const struct plugin_gradient *found) {
+static int judge(const struct gradient_trial *trial, const struct plugin_gradient *found) {
     if (!trial->wrong)
         return 0;
     struct layout_place place = layout_locate(trial->layout, found->element);
@@ -172,11 +173,11 @@ static int judge(const struct trial *trial, const struct plugin_gradient *found)
 int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
                           const struct rows *rows, const struct layout *layout,
                           struct plugin_gradient *found) {
-    struct trial trial = {.plugin = plugin,
-                          .data = data,
-                          .layout = layout,
-                          .rows = *rows,
-                          .count = layout_parameters(layout)};
+    struct gradient_trial trial = {.plugin = plugin,
+                                   .data = data,
+                                   .layout = layout,
+                                   .rows = *rows,
+                                   .count = layout_parameters(layout)};
     *found = (struct plugin_gradient){0};
     random_init(&trial.random, layout->seed);
     trial.point = memory_new(trial.count, sizeof *trial.point);

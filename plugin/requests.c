@@ -197,13 +197,13 @@ static void copy_rows(char *memory, const struct plugin_request *request, const 
 }
 
 /* An array of what the library reads. */
-struct part {
+struct request_part {
     uint64_t *at, count;
     size_t size;
 };
 
 /* Gives out the memory, and answers how much. Nothing lies at its beginning: 0 is NULL. */
-static uint64_t lay_out(const struct part *part, size_t parts) {
+static uint64_t lay_out(const struct request_part *part, size_t parts) {
     uint64_t used = 64;
     for (size_t i = 0; i < parts; i++) {
         *part[i].at = used;
@@ -214,7 +214,7 @@ static uint64_t lay_out(const struct part *part, size_t parts) {
 
 /* Between arrays there are no numbers: who reads beyond an array gets none, instead of what chance
  * has left there. */
-static void fill_gaps(char *memory, const struct part *part, size_t parts, uint64_t end) {
+static void fill_gaps(char *memory, const struct request_part *part, size_t parts, uint64_t end) {
     memset(memory, 0xff, *part[0].at);
     for (size_t i = 0; i < parts; i++) {
         uint64_t from = *part[i].at + part[i].count * part[i].size;
@@ -229,12 +229,13 @@ static int place(struct plugin *plugin, struct plugin_request *request, const st
                  uint32_t out, bool gradient) {
     uint64_t values;
     request->rows = count_given(rows, weighed, &values);
-    const struct part parts[] = {{&request->start, (uint64_t)request->rows + 1, sizeof(uint64_t)},
-                                 {&request->column, rows->dense ? 0 : values, sizeof(uint32_t)},
-                                 {&request->value, values, sizeof(double)},
-                                 {&request->label, request->rows, sizeof(double)},
-                                 {&request->weight, request->rows, sizeof(double)},
-                                 {&request->parameters, count, sizeof(double)}};
+    const struct request_part parts[] = {
+        {&request->start, (uint64_t)request->rows + 1, sizeof(uint64_t)},
+        {&request->column, rows->dense ? 0 : values, sizeof(uint32_t)},
+        {&request->value, values, sizeof(double)},
+        {&request->label, request->rows, sizeof(double)},
+        {&request->weight, request->rows, sizeof(double)},
+        {&request->parameters, count, sizeof(double)}};
     uint64_t used = lay_out(parts, sizeof parts / sizeof *parts);
     int code = plugin_room(plugin, PLUGIN_INPUT, used);
     if (!code)

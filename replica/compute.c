@@ -6,30 +6,30 @@
 #include "base/error.h"
 
 /* What a kernel finds in a chunk; what its kind does not tell is 0. */
-struct found {
+struct chunk_result {
     struct objective_result result;
     struct objective_hessian hessian;
 };
 
 typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                   int64_t *sums, struct found *found);
+                   int64_t *sums, struct chunk_result *found);
 
 static int gradient(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                    int64_t *sums, struct found *found) {
+                    int64_t *sums, struct chunk_result *found) {
     (void)number;
     return objective_block(place->shape, place->scale, rows, place->parameters, sums,
                            place->scratch, &found->result);
 }
 
 static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                int64_t *sums, struct found *found) {
+                int64_t *sums, struct chunk_result *found) {
     (void)number, (void)sums;
     return objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch,
                            &found->result);
 }
 
 static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                     int64_t *sums, struct found *found) {
+                     int64_t *sums, struct chunk_result *found) {
     objective_curvature(place->shape, place->sample, rows, number, place->parameters, sums,
                         place->scratch, &found->hessian);
     return 0;
@@ -46,7 +46,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     uint32_t part = evaluation_part_at(parts, number);
     if (part == parts->count)
         return kernel_no_part(number);
-    struct found found = {0};
+    struct chunk_result found = {0};
     int code = kernels[parts->items[part].kind](place, number, rows,
                                                 computed->exceeded ? NULL : place->sums, &found);
     if (!code)

@@ -142,7 +142,7 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
-static void encode_slice(struct slice *slice, struct segment *buffer, struct sums_range range,
+static void encode_slice(struct flush_slice *slice, struct segment *buffer, struct sums_range range,
                          bool sparse) {
     const int64_t *elements = (const int64_t *)buffer->start + range.first;
     uint64_t entries = sparse ? count_nonzero(elements, range.count) : range.count;
@@ -193,7 +193,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
 
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
                  struct outbox *out) {
-    const struct slice *slice = &flush->slices[shard];
+    const struct flush_slice *slice = &flush->slices[shard];
     assert(slice->encoding == STAGE_NONE || slice->bulk.data || !slice->bulk.length);
     const struct accrual *accrued = &flush->accrued;
     outbox_add(out, link,

@@ -48,7 +48,7 @@ struct range {
 };
 
 /* What one shard gets of a flush. */
-struct slice {
+struct flush_slice {
     enum stage_encoding encoding;
     uint64_t entries;
     struct bulk bulk;
@@ -59,12 +59,12 @@ struct flush {
     struct flush *next;
     struct flush_id id;
     struct accrual accrued;
-    enum sums_layout sums;  /* SUMS_NONE if it has none */
-    struct bytes totals;    /* encoded */
-    struct segment *buffer; /* NULL if there are no sums or every slice is sparse */
-    struct slice *slices;   /* a shard each */
-    bool *staged;           /* acknowledged; a shard each */
-    uint64_t *incarnations; /* of the shards that acknowledged */
+    enum sums_layout sums;      /* SUMS_NONE if it has none */
+    struct bytes totals;        /* encoded */
+    struct segment *buffer;     /* NULL if there are no sums or every slice is sparse */
+    struct flush_slice *slices; /* a shard each */
+    bool *staged;               /* acknowledged; a shard each */
+    uint64_t *incarnations;     /* of the shards that acknowledged */
     uint64_t *biases; /* int64 each: the sums of the biases, if shards need them all, or NULL */
     uint32_t biases_count;
     uint32_t staged_count;

@@ -182,20 +182,20 @@ static bool pays(const struct set_info *info, const struct objective_shape *shap
     return info->values >= DEVICE_PAYS / (width ? width : 1);
 }
 
-struct start {
+struct workers_start {
     struct workers_settings *settings;
     struct workers **workers;
 };
 
 static int start_on(void *context, struct device *device) {
-    const struct start *start = context;
+    const struct workers_start *start = context;
     start->settings->device = device;
     return workers_new(start->settings, start->workers);
 }
 
 static int start_workers(struct shell *shell, const struct replica_setup *setup,
                          struct workers_settings *settings) {
-    struct start start = {settings, &shell->workers};
+    struct workers_start start = {settings, &shell->workers};
     const struct device_wish wish = {
         .asked = setup->device,
         .own = shell->device_option,

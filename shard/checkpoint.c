@@ -238,7 +238,7 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
 
 /* ---- reading a header ---- */
 
-struct reader {
+struct checkpoint_reader {
     const struct disk *disk;
     char *path; /* owned; NULL: not open */
     void *file;
@@ -246,19 +246,20 @@ struct reader {
     struct checkpoint checkpoint;
 };
 
-static void reader_close(struct reader *reader) {
+static void reader_close(struct checkpoint_reader *reader) {
     if (reader->file)
         reader->disk->close(reader->disk->context, reader->file);
     free(reader->path);
     checkpoint_release(&reader->checkpoint);
-    *reader = (struct reader){0};
+    *reader = (struct checkpoint_reader){0};
 }
 
-static int read_bytes(const struct reader *reader, uint64_t offset, void *into, size_t length) {
+static int read_bytes(const struct checkpoint_reader *reader, uint64_t offset, void *into,
+                      size_t length) {
     return reader->disk->read(reader->disk->context, reader->file, offset, into, length);
 }
 
-static int check_length(const struct reader *reader, uint64_t wanted) {
+static int check_length(const struct checkpoint_reader *reader, uint64_t wanted) {
     if (reader->length < wanted)
         return error_set(ERROR_DATA,
                          "%s is cut short: it has %" PRIu64 " of %" PRIu64 " bytes" PUT_BACK,
@@ -269,7 +270,7 @@ static int check_length(const struct reader *reader, uint64_t wanted) {
 #define HEADER_BYTES_MAX (UINT32_C(1) << 20) /* of any version */
 
 /* The first 32 bytes are the same in all versions. */
-static int check_beginning(const struct reader *reader) {
+static int check_beginning(const struct checkpoint_reader *reader) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     if (memcmp(header->magic, magic, sizeof magic))
         return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
@@ -278,7 +279,7 @@ static int check_beginning(const struct reader *reader) {
     return check_length(reader, header->header_bytes);
 }
 
-static int check_header(const struct reader *reader, const uint8_t *bytes) {
+static int check_header(const struct checkpoint_reader *reader, const uint8_t *bytes) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     bool whole = !memcmp(bytes, header, sizeof *header) &&
                  header_checksum(bytes, header->header_bytes) == header->checksum;
@@ -295,7 +296,7 @@ static int check_header(const struct reader *reader, const uint8_t *bytes) {
 }
 
 /* Reads the whole header and verifies its checksum. */
-static int read_header(struct reader *reader) {
+static int read_header(struct checkpoint_reader *reader) {
     struct checkpoint *checkpoint = &reader->checkpoint;
     struct checkpoint_header *header = &checkpoint->header;
     int code = check_length(reader, sizeof *header);
@@ -319,7 +320,8 @@ static int read_header(struct reader *reader) {
     return code;
 }
 
-static int check_owner(const struct reader *reader, const struct checkpoint_header *expected) {
+static int check_owner(const struct checkpoint_reader *reader,
+                       const struct checkpoint_header *expected) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     const char *path = reader->path;
     if (memcmp(header->run, expected->run, sizeof header->run))
@@ -346,9 +348,10 @@ static int check_owner(const struct reader *reader, const struct checkpoint_head
 }
 
 /* Opens the file of a step and checks all but its sections. */
-static int reader_open(struct reader *reader, const struct disk *disk, const char *folder,
-                       uint64_t step, const struct checkpoint_header *expected) {
-    *reader = (struct reader){.disk = disk, .path = checkpoint_path(folder, step)};
+static int reader_open(struct checkpoint_reader *reader, const struct disk *disk,
+                       const char *folder, uint64_t step,
+                       const struct checkpoint_header *expected) {
+    *reader = (struct checkpoint_reader){.disk = disk, .path = checkpoint_path(folder, step)};
     int code = disk->open(disk->context, reader->path, &reader->file, &reader->length);
     if (code == ERROR_UNAVAILABLE) {
         error_clear();
@@ -374,8 +377,8 @@ static int reader_open(struct reader *reader, const struct disk *disk, const cha
 /* ---- reading sections ---- */
 
 /* The checksum is taken of the memory that is used, not of the file: a second read could differ. */
-static int load_section(const struct reader *reader, uint64_t offset, void *into, size_t length,
-                        uint64_t checksum) {
+static int load_section(const struct checkpoint_reader *reader, uint64_t offset, void *into,
+                        size_t length, uint64_t checksum) {
     int code = read_bytes(reader, offset, into, length);
     if (!code && hash64(into, length) != checksum)
         code = error_set(ERROR_DATA, "%s: bytes %" PRIu64 " to %" PRIu64 " are damaged" PUT_BACK,
@@ -383,7 +386,7 @@ static int load_section(const struct reader *reader, uint64_t offset, void *into
     return code;
 }
 
-static int load_points(const struct reader *reader, const struct registers *registers) {
+static int load_points(const struct checkpoint_reader *reader, const struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = register_bytes(header);
     int code = 0;
@@ -403,7 +406,7 @@ static int load_points(const struct reader *reader, const struct registers *regi
 
 /* What the registers had is dropped, also if the file has none: the directions of a step need the
  * preconditioner of that step. */
-static int load_factor(const struct reader *reader, struct registers *registers) {
+static int load_factor(const struct checkpoint_reader *reader, struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = bytes_of_factor(header);
     if (header->factor && !registers->precondition)
@@ -424,7 +427,7 @@ static int load_factor(const struct reader *reader, struct registers *registers)
 }
 
 /* Finds the place of a pair in the list of the file that holds it. */
-static int find_pair(const struct reader *reader, const struct checkpoint_pair *wanted,
+static int find_pair(const struct checkpoint_reader *reader, const struct checkpoint_pair *wanted,
                      uint32_t *place) {
     const struct checkpoint *checkpoint = &reader->checkpoint;
     for (uint32_t i = 0; i < checkpoint->header.pairs; i++) {
@@ -440,7 +443,7 @@ static int find_pair(const struct reader *reader, const struct checkpoint_pair *
                      reader->path, wanted->serial);
 }
 
-static int load_pair(const struct reader *holder, const struct checkpoint_pair *pair,
+static int load_pair(const struct checkpoint_reader *holder, const struct checkpoint_pair *pair,
                      const struct registers *registers) {
     uint32_t place = 0;
     int code = find_pair(holder, pair, &place);
@@ -457,10 +460,10 @@ static int load_pair(const struct reader *holder, const struct checkpoint_pair *
 
 /* Pairs are listed oldest first, so the pairs of one earlier file are neighbours: one open file at
  * a time is enough. */
-static int load_pairs(const struct reader *reader, const char *folder,
+static int load_pairs(const struct checkpoint_reader *reader, const char *folder,
                       const struct checkpoint_header *expected, const struct registers *registers) {
     const struct checkpoint *checkpoint = &reader->checkpoint;
-    struct reader earlier = {0};
+    struct checkpoint_reader earlier = {0};
     int code = 0;
     for (uint32_t i = 0; i < checkpoint->header.pairs && !code; i++) {
         const struct checkpoint_pair *pair = &checkpoint->pairs[i];
@@ -484,7 +487,7 @@ static int load_pairs(const struct reader *reader, const char *folder,
 int checkpoint_load(const struct disk *disk, const char *folder,
                     const struct checkpoint_header *expected, uint64_t digest,
                     struct registers *registers, struct checkpoint *loaded) {
-    struct reader reader;
+    struct checkpoint_reader reader;
     int code = reader_open(&reader, disk, folder, expected->step, expected);
     if (!code && reader.checkpoint.digest != digest)
         code =

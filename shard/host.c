@@ -13,7 +13,7 @@
 enum { BLOCKS_A_BEAT = 64, ROOMS = 4 };
 
 /* One block of a pass. */
-struct block {
+struct pass_block {
     const struct registers *registers;
     const struct pass_plan *pass;
     size_t offset, count;           /* elements */
@@ -23,25 +23,25 @@ struct block {
 };
 
 /* The elements of a step that lie in a block. */
-struct part {
+struct block_part {
     size_t first, count; /* of the range */
 };
 
-static void add_to(const struct block *block, const struct pass_step *step, uint32_t result,
+static void add_to(const struct pass_block *block, const struct pass_step *step, uint32_t result,
                    double sum) {
     assert(result < step->results);
     exact_add(&block->yields[step->yield + result * step->yield_step].sum, sum);
 }
 
-static void *stored(const struct block *block, void *vector, size_t first) {
+static void *stored(const struct pass_block *block, void *vector, size_t first) {
     return (uint8_t *)vector + first * history_size(block->registers->history_type);
 }
 
 /* ---- steps that make elements ---- */
 
 /* Elements of a gradient from their sums, all under one bound. */
-static void run_gradient(const struct pass_step *step, const struct block *block,
-                         struct part part) {
+static void run_gradient(const struct pass_step *step, const struct pass_block *block,
+                         struct block_part part) {
     const struct registers *registers = block->registers;
     const int64_t *sum = registers->sum + part.first;
     double *a = step->a + part.first;
@@ -53,8 +53,8 @@ static void run_gradient(const struct pass_step *step, const struct block *block
 }
 
 /* Operand b, weighed if the step says so; the answer may be room of the block. */
-static const double *weighed_b(const struct pass_step *step, const struct block *block,
-                               struct part part) {
+static const double *weighed_b(const struct pass_step *step, const struct pass_block *block,
+                               struct block_part part) {
     const double *b = step->b + part.first;
     if (!step->weight)
         return b;
@@ -62,7 +62,8 @@ static const double *weighed_b(const struct pass_step *step, const struct block 
     return block->room[0];
 }
 
-static void run_vector(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_vector(const struct pass_step *step, const struct pass_block *block,
+                       struct block_part part) {
     double *a = step->a + part.first;
     const double *b = step->b + part.first, *c = step->c + part.first;
     switch (step->code) {
@@ -91,7 +92,8 @@ static void run_vector(const struct pass_step *step, const struct block *block, 
     }
 }
 
-static void run_history(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_history(const struct pass_step *step, const struct pass_block *block,
+                        struct block_part part) {
     enum history_type type = block->registers->history_type;
     size_t n = part.count;
     const double *a = step->a ? step->a + part.first : NULL, *b = step->b + part.first;
@@ -128,8 +130,8 @@ static void run_history(const struct pass_step *step, const struct block *block,
 /* With scaled columns l1 is that of the weights, √penalty·|z|: as if with each point multiplied by
  * √penalty, and each gradient divided by it. Answers elements of an operand like that, in room
  * `room` of the block unless they are what they are. */
-static const double *weighed(const struct block *block, struct part part, const double *operand,
-                             unsigned room, bool gradient) {
+static const double *weighed(const struct pass_block *block, struct block_part part,
+                             const double *operand, unsigned room, bool gradient) {
     if (!block->registers->scaling.used)
         return operand + part.first;
     scaling_weigh(&block->registers->scaling, part.first, part.count, block->room[room],
@@ -137,8 +139,8 @@ static const double *weighed(const struct block *block, struct part part, const 
     return block->room[room];
 }
 
-static void run_pseudo_gradient(const struct pass_step *step, const struct block *block,
-                                struct part part) {
+static void run_pseudo_gradient(const struct pass_step *step, const struct pass_block *block,
+                                struct block_part part) {
     const struct scaling *scaling = &block->registers->scaling;
     double *q = step->a + part.first;
     orthant_pseudo_gradient(part.count, q, step->b + part.first,
@@ -147,7 +149,8 @@ static void run_pseudo_gradient(const struct pass_step *step, const struct block
         scaling_weigh(scaling, part.first, part.count, q, q, false);
 }
 
-static void run_shrink(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_shrink(const struct pass_step *step, const struct pass_block *block,
+                       struct block_part part) {
     double *l1 = block->room[0];
     for (size_t i = 0; i < part.count; i++)
         l1[i] = step->l1;
@@ -156,7 +159,8 @@ static void run_shrink(const struct pass_step *step, const struct block *block, 
     adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha);
 }
 
-static void run_l1(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_l1(const struct pass_step *step, const struct pass_block *block,
+                   struct block_part part) {
     double *a = step->a + part.first;
     const double *b = step->b + part.first, *c = step->c + part.first;
     switch (step->code) {
@@ -188,7 +192,8 @@ static void run_l1(const struct pass_step *step, const struct block *block, stru
 
 /* ---- steps that add up ---- */
 
-static void run_descent(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_descent(const struct pass_step *step, const struct pass_block *block,
+                        struct block_part part) {
     double sums[3];
     orthant_descent(part.count, weighed(block, part, step->a, 0, false),
                     weighed(block, part, step->b, 1, false), weighed(block, part, step->c, 2, true),
@@ -197,7 +202,8 @@ static void run_descent(const struct pass_step *step, const struct block *block,
         add_to(block, step, k, sums[k]);
 }
 
-static void run_sum(const struct pass_step *step, const struct block *block, struct part part) {
+static void run_sum(const struct pass_step *step, const struct pass_block *block,
+                    struct block_part part) {
     const double *a = step->a + part.first, *b = step->b + part.first;
     size_t n = part.count;
     switch (step->code) {
@@ -233,7 +239,7 @@ static void run_sum(const struct pass_step *step, const struct block *block, str
 /* One call for all neighbouring steps that read the history beside one vector: stored vectors are
  * read side by side. Answers how many steps these are. */
 static size_t run_history_sums(const struct pass_step *step, const struct pass_step *end,
-                               const struct block *block) {
+                               const struct pass_block *block) {
     const void *vectors[2 * SLOTS_MAX]; /* s or q */
     double dots[2 * SLOTS_MAX][2];      /* with a and with the new y */
     size_t count = 0;
@@ -251,9 +257,9 @@ static size_t run_history_sums(const struct pass_step *step, const struct pass_s
 
 /* ---- a pass ---- */
 
-static void run_step(const struct pass_step *step, const struct block *block) {
+static void run_step(const struct pass_step *step, const struct pass_block *block) {
     size_t end = block->offset + block->count;
-    struct part part = {.first = step->first > block->offset ? step->first : block->offset};
+    struct block_part part = {.first = step->first > block->offset ? step->first : block->offset};
     end = step->end < end ? step->end : end;
     if (end <= part.first)
         return;
@@ -270,7 +276,7 @@ static void run_step(const struct pass_step *step, const struct block *block) {
 
 static int run_pass(struct registers *registers, struct pass_plan *pass, struct yield *yields) {
     _Alignas(64) double y[BLOCK_ELEMENTS], room[ROOMS][BLOCK_ELEMENTS];
-    struct block block = {
+    struct pass_block block = {
         .registers = registers, .pass = pass, .y = y, .room = room, .yields = yields};
     const struct pass_step *end = pass->steps + pass->step_count;
     for (; block.offset < registers->count; block.offset += BLOCK_ELEMENTS) {

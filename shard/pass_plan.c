@@ -297,7 +297,7 @@ static void plan_descent(const struct planner *planner) {
 enum extent { NOTHING, WHOLE, REGULARIZED };
 
 /* How an operation becomes steps: by its own function, or as one step. */
-struct rule {
+struct plan_rule {
     void (*plan)(const struct planner *planner);
     enum pass_code code;
     enum extent extent;
@@ -305,7 +305,7 @@ struct rule {
     uint32_t results; /* of sums */
 };
 
-static const struct rule rules[OPERATIONS] = {
+static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_ZERO] = {NULL, PASS_ZERO, WHOLE, false, 0},
     [OPERATION_ADD] = {NULL, PASS_ADD, WHOLE, false, 0},
     [OPERATION_GRADIENT] = {.plan = plan_gradient},
@@ -328,7 +328,7 @@ static const struct rule rules[OPERATIONS] = {
     [OPERATION_DIAGONAL] = {NULL, PASS_DIAGONAL, WHOLE, false, 0},
 };
 
-static void plan_step(const struct planner *planner, const struct rule *rule) {
+static void plan_step(const struct planner *planner, const struct plan_rule *rule) {
     struct pass_step step = sums_of(planner, rule->code, rule->results);
     step.weight = rule->weighted ? penalty_of(planner) : NULL;
     if (rule->extent == WHOLE)
@@ -340,7 +340,7 @@ static void plan_step(const struct planner *planner, const struct rule *rule) {
 void pass_plan_add(struct pass_plan *plan, const struct registers *registers,
                    const struct bounds *bounds, const struct operation *operation, uint32_t yield) {
     const struct planner planner = {plan, registers, bounds, operation, yield};
-    const struct rule *rule = &rules[operation->code];
+    const struct plan_rule *rule = &rules[operation->code];
     if (rule->plan)
         rule->plan(&planner);
     else if (rule->extent != NOTHING)

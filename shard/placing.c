@@ -17,7 +17,7 @@
 enum { ELEMENTS = BLOCK_ELEMENTS + 1003, SLOTS = 2, BIASES = 51 };
 
 /* The same registers on the CPU or on the device, and what a program yields there. */
-struct side {
+struct proof_side {
     struct registers registers;
     struct bytes scalars;
 };
@@ -59,7 +59,7 @@ static int fill(struct registers *registers) {
     return code;
 }
 
-static int begin(struct side *side, struct device *device) {
+static int begin(struct proof_side *side, struct device *device) {
     struct layout layout = layout_linear(ELEMENTS - BIASES, 1, false);
     const struct layout_tensor bias = {.name = TENSOR_BIAS, .rows = 1, .columns = BIASES};
     layout_add(&layout, &bias);
@@ -80,7 +80,7 @@ static int begin(struct side *side, struct device *device) {
     return code ? code : fill(&side->registers);
 }
 
-static void end(struct side *side) {
+static void end(struct proof_side *side) {
     bytes_release(&side->scalars);
     registers_release(&side->registers);
 }
@@ -168,7 +168,7 @@ static const struct operation operations[] = {
      .scaled = true},
 };
 
-static int run(struct side *side) {
+static int run(struct proof_side *side) {
     struct operation items[sizeof operations / sizeof *operations];
     memcpy(items, operations, sizeof items);
     const struct operation_list list = {.items = items, .count = sizeof items / sizeof *items};
@@ -183,7 +183,7 @@ static int run(struct side *side) {
     return code;
 }
 
-static bool agree(const struct side *one, const struct side *other) {
+static bool agree(const struct proof_side *one, const struct proof_side *other) {
     bool same = one->scalars.length == other->scalars.length &&
                 !memcmp(one->scalars.data, other->scalars.data, one->scalars.length);
     size_t stored = ELEMENTS * history_size(HISTORY_FLOAT);
@@ -200,7 +200,7 @@ static bool agree(const struct side *one, const struct side *other) {
 }
 
 int shard_proof_of_device(struct device *device) {
-    struct side *sides = memory_new(2, sizeof *sides); /* the CPU, the device */
+    struct proof_side *sides = memory_new(2, sizeof *sides); /* the CPU, the device */
     int code = begin(&sides[0], NULL);
     if (!code)
         code = run(&sides[0]);

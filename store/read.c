@@ -262,7 +262,7 @@ int store_model_of(struct store *store, int64_t run, const char **folder, const 
 
 /* Reading what a run resumes from, and proving that it is what was written. */
 
-struct reading {
+struct resume_read {
     struct store *store;
     int64_t run;
     uint64_t chain; /* checksum of the journal entry before */
@@ -270,7 +270,7 @@ struct reading {
 };
 
 static int take_attempt(void *context, sqlite3_stmt *row) {
-    struct reading *reading = context;
+    struct resume_read *reading = context;
     uint32_t attempt = (uint32_t)sqlite3_column_int64(row, 0);
     if (store_attempt_checksum(reading->run, attempt) != (uint64_t)sqlite3_column_int64(row, 1))
         return store_damaged(reading->store, "the checksum of an attempt is wrong");
@@ -290,7 +290,7 @@ static struct store_blob copied(const struct value *value) {
 }
 
 static int take_durable(void *context, sqlite3_stmt *row) {
-    struct reading *reading = context;
+    struct resume_read *reading = context;
     struct store_saved *saved = reading->saved;
     uint64_t step = (uint64_t)sqlite3_column_int64(row, 0);
     uint32_t attempt = (uint32_t)sqlite3_column_int64(row, 1);
@@ -310,7 +310,7 @@ static int take_durable(void *context, sqlite3_stmt *row) {
 }
 
 static int take_entry(void *context, sqlite3_stmt *row) {
-    struct reading *reading = context;
+    struct resume_read *reading = context;
     struct store_saved *saved = reading->saved;
     struct value data = column_blob(row, 0);
     reading->chain = store_journal_checksum(reading->run, reading->chain, data.blob, data.length);
@@ -325,7 +325,7 @@ static int take_entry(void *context, sqlite3_stmt *row) {
 }
 
 int store_saved_read(struct store *store, int64_t run, struct store_saved *saved) {
-    struct reading reading = {.store = store, .run = run, .saved = saved};
+    struct resume_read reading = {.store = store, .run = run, .saved = saved};
     *saved = (struct store_saved){0};
     int code = store_run_statement(store, STATEMENT_ATTEMPT_LAST, VALUES(integer(run)),
                                    take_attempt, &reading);

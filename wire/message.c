@@ -41,7 +41,7 @@ struct flush_id flush_id_decode(struct cursor *in) {
 
 /* ---- writing ---- */
 
-struct writer {
+struct message_writer {
     struct bytes *out;
     size_t start; /* of the body in `out` */
     size_t limit; /* bytes of a body of this type */
@@ -49,7 +49,7 @@ struct writer {
 
 /* A text that is too long for its message is cut. Reasons are for people, and a long one must not
  * keep its message from being sent. Paths are limited where they come from. */
-static void write_text(struct writer *writer, const char *text) {
+static void write_text(struct message_writer *writer, const char *text) {
     enum { KEPT_FREE = 64 }; /* for the fields behind it */
     size_t written = writer->out->length - writer->start + KEPT_FREE;
     size_t room = writer->limit > written ? writer->limit - written : 0;
@@ -59,7 +59,8 @@ static void write_text(struct writer *writer, const char *text) {
     bytes_put_u8(writer->out, 0);
 }
 
-static void write_list(struct writer *writer, const void *items, uint32_t length, size_t size) {
+static void write_list(struct message_writer *writer, const void *items, uint32_t length,
+                       size_t size) {
     bytes_put_u32(writer->out, length);
     /* List items are pointed to in place when they are decoded, so they begin on a multiple of 8.
      */
@@ -85,7 +86,7 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
 #define BOUNDS(field) bounds_encode(&body->field, writer->out);
 #define MAXIMA(field) maxima_encode(&body->field, writer->out);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    static void write_##name(struct writer *writer, const struct message *message) {               \
+    static void write_##name(struct message_writer *writer, const struct message *message) {       \
         const struct message_##name *body = &message->name;                                        \
         fields                                                                                     \
     }
@@ -93,18 +94,18 @@ static void write_list(struct writer *writer, const void *items, uint32_t length
 
 /* ---- reading ---- */
 
-struct reader {
+struct message_reader {
     struct cursor cursor;
     const uint8_t *start;
     const char *why; /* the first fault, or NULL */
 };
 
-static void reader_fault(struct reader *reader, const char *why) {
+static void reader_fault(struct message_reader *reader, const char *why) {
     if (!reader->why)
         reader->why = why;
 }
 
-static const char *read_text(struct reader *reader) {
+static const char *read_text(struct message_reader *reader) {
     size_t length = cursor_u32(&reader->cursor);
     const char *text = cursor_take(&reader->cursor, length + 1);
     if (!text)
@@ -114,13 +115,13 @@ static const char *read_text(struct reader *reader) {
     return text;
 }
 
-static struct blob read_blob(struct reader *reader) {
+static struct blob read_blob(struct message_reader *reader) {
     uint32_t length = cursor_u32(&reader->cursor);
     const void *data = cursor_take(&reader->cursor, length);
     return (struct blob){.data = data, .length = data ? length : 0};
 }
 
-static const void *read_list(struct reader *reader, size_t size, uint32_t *length) {
+static const void *read_list(struct message_reader *reader, size_t size, uint32_t *length) {
     uint32_t count = cursor_u32(&reader->cursor);
     *length = 0;
     while (!reader->cursor.failed && (reader->cursor.at - reader->start) % 8)
@@ -132,19 +133,19 @@ static const void *read_list(struct reader *reader, size_t size, uint32_t *lengt
     return items;
 }
 
-static struct chunk_ranges read_chunk_ranges(struct reader *reader) {
+static struct chunk_ranges read_chunk_ranges(struct message_reader *reader) {
     struct chunk_ranges list;
     list.items = read_list(reader, sizeof *list.items, &list.length);
     return list;
 }
 
-static struct u64_list read_u64s(struct reader *reader) {
+static struct u64_list read_u64s(struct message_reader *reader) {
     struct u64_list list;
     list.items = read_list(reader, sizeof *list.items, &list.length);
     return list;
 }
 
-static struct part_list read_parts(struct reader *reader) {
+static struct part_list read_parts(struct message_reader *reader) {
     struct part_list list;
     list.items = read_list(reader, sizeof *list.items, &list.length);
     return list;
@@ -164,7 +165,7 @@ static struct part_list read_parts(struct reader *reader) {
 #define BOUNDS(field) body->field = bounds_decode(&reader->cursor);
 #define MAXIMA(field) body->field = maxima_decode(&reader->cursor);
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    static void read_##name(struct reader *reader, struct message *message) {                      \
+    static void read_##name(struct message_reader *reader, struct message *message) {              \
         struct message_##name *body = &message->name;                                              \
         fields                                                                                     \
     }
@@ -176,8 +177,8 @@ struct message_kind {
     const char *name;
     size_t body_max;
     bool bulk;
-    void (*write)(struct writer *writer, const struct message *message);
-    void (*read)(struct reader *reader, struct message *message);
+    void (*write)(struct message_writer *writer, const struct message *message);
+    void (*read)(struct message_reader *reader, struct message *message);
 };
 
 static const struct message_kind kinds[] = {
@@ -218,7 +219,7 @@ const uint16_t *message_types(size_t *count) {
 void message_encode(const struct message *message, struct bytes *body) {
     const struct message_kind *kind = kind_of(message->type);
     assert(kind);
-    struct writer writer = {.out = body, .start = body->length, .limit = kind->body_max};
+    struct message_writer writer = {.out = body, .start = body->length, .limit = kind->body_max};
     kind->write(&writer, message);
     assert(body->length - writer.start <= kind->body_max);
 }
@@ -226,7 +227,7 @@ void message_encode(const struct message *message, struct bytes *body) {
 int message_decode(unsigned type, const void *body, size_t length, struct message *message,
                    const char **why) {
     const struct message_kind *kind = kind_of(type);
-    struct reader reader = {.cursor = cursor_over(body, length), .start = body};
+    struct message_reader reader = {.cursor = cursor_over(body, length), .start = body};
     *message = (struct message){.type = type};
     if (!kind)
         reader_fault(&reader, "unknown message type");

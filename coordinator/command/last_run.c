@@ -15,13 +15,13 @@ static bool has_model(const struct store_run *run) {
 
 /* ---- the last run ---- */
 
-struct search {
+struct last_run_search {
     const char *identity;
     struct last_run *last;
 };
 
 static int take_run(void *context, const struct store_run *run) {
-    const struct search *search = context;
+    const struct last_run_search *search = context;
     if (run->sweep || strcmp(run->identity, search->identity) != 0)
         return 0;
     last_run_release(search->last);
@@ -49,7 +49,8 @@ static int read_decision(struct store *store, const char *state, struct last_run
 int last_run_read(struct store *store, const char *state, const char *identity,
                   struct last_run *last) {
     last_run_release(last);
-    int code = store_runs(store, take_run, &(struct search){.identity = identity, .last = last});
+    int code =
+        store_runs(store, take_run, &(struct last_run_search){.identity = identity, .last = last});
     return code || !last->run ? code : read_decision(store, state, last);
 }
 

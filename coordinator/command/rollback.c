@@ -117,12 +117,12 @@ static int choose(struct rollback *r) {
 /* ---- the command ---- */
 
 /* For reading the model beside the loop. */
-struct reading {
+struct model_check {
     const char *folder, *sha256; /* as the store has it; "" if its record of the run was lost */
 };
 
 static int work_on_model(void *context) {
-    const struct reading *reading = context;
+    const struct model_check *reading = context;
     struct model *model = NULL;
     int code = model_open(reading->folder, &model);
     if (!code && *reading->sha256 && strcmp(model->sha256, reading->sha256))
@@ -139,7 +139,7 @@ static int read_back(struct rollback *r) {
     if (code)
         return code;
     char *folder = publish_folder(r->state, r->to), *sha256 = memory_copy_string(hash);
-    struct reading reading = {.folder = folder, .sha256 = sha256};
+    struct model_check reading = {.folder = folder, .sha256 = sha256};
     code = loop_beside(&r->loop, STAGE_CHECKING, work_on_model, &reading);
     free(sha256);
     free(folder);

@@ -15,7 +15,7 @@
 
 /* ---- the text ---- */
 
-struct reader {
+struct job_reader {
     char *at;
     int line;
     int depth;     /* of braces */
@@ -23,18 +23,18 @@ struct reader {
     const char *file;
 };
 
-static void step(struct reader *reader) {
+static void step(struct job_reader *reader) {
     if (*reader->at == '\n')
         reader->line++;
     reader->at++;
 }
 
-static int unclosed(const struct reader *reader, int line, const char *what) {
+static int unclosed(const struct job_reader *reader, int line, const char *what) {
     return error_set(ERROR_CONFIG, "%s:%d: the %s that begins here is not closed", reader->file,
                      line, what);
 }
 
-static int skip_quoted(struct reader *reader) {
+static int skip_quoted(struct job_reader *reader) {
     char quote = *reader->at;
     int line = reader->line;
     step(reader);
@@ -49,7 +49,7 @@ static int skip_quoted(struct reader *reader) {
     return 0;
 }
 
-static int blank_block(struct reader *reader) {
+static int blank_block(struct job_reader *reader) {
     int line = reader->line;
     char *end = strstr(reader->at + 2, "*/");
     if (!end)
@@ -94,7 +94,7 @@ static int check_utf8(const char *text, const char *file) {
 }
 
 int job_text_prepare(char *text, const char *file) {
-    struct reader reader = {.at = text, .line = 1, .file = file};
+    struct job_reader reader = {.at = text, .line = 1, .file = file};
     int code = 0;
     while (!code && *reader.at) {
         const char *at = reader.at;
@@ -242,20 +242,21 @@ static int take_value(cfg_t *cfg, cfg_opt_t *option, const char *text, void *res
 }
 
 /* A section of the job file, and its keys. */
-struct section {
+struct job_section {
     char name[32];
     cfg_opt_t options[KEYS_MAX];
     size_t count;
 };
 
 /* The section of a key: one of `count`, or a new one. */
-static struct section *section_for(const struct key *key, struct section *sections, size_t *count) {
+static struct job_section *section_for(const struct key *key, struct job_section *sections,
+                                       size_t *count) {
     for (size_t i = 0; i < *count; i++)
         if (is_of_section(key, sections[i].name))
             return &sections[i];
     if (*count == SECTIONS_MAX)
         abort();
-    struct section *section = &sections[(*count)++];
+    struct job_section *section = &sections[(*count)++];
     snprintf(section->name, sizeof section->name, "%.*s", (int)key_section(key), key->name);
     return section;
 }
@@ -263,13 +264,13 @@ static struct section *section_for(const struct key *key, struct section *sectio
 /* The parser of job files. To libconfuse every key is a list: then take_value() gets a list in the
  * wrong place, too, and can name the key. */
 static cfg_t *parser_new(void) {
-    struct section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
+    struct job_section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
     cfg_opt_t outer[KEYS_MAX] = {0};
     size_t outers = 0, count = 0;
     if (keys_count + SECTIONS_MAX >= KEYS_MAX)
         abort();
     for (size_t i = 0; i < keys_count; i++) {
-        struct section *section =
+        struct job_section *section =
             key_section(&keys[i]) ? section_for(&keys[i], sections, &count) : NULL;
         *(section ? &section->options[section->count++] : &outer[outers++]) =
             (cfg_opt_t){.name = key_own_name(&keys[i]),

@@ -12,7 +12,7 @@
 
 /* ---- both models on the holdout ---- */
 
-struct trial {
+struct gate_trial {
     const struct job *job;
     const struct holdout *holdout;       /* or NULL */
     char *new_folder, *live_folder;      /* of the models; the second is NULL if none is live */
@@ -24,7 +24,7 @@ struct trial {
     json_t *of_new, *of_live; /* figures; NULL: there are none */
 };
 
-static int score_new(const struct trial *trial, struct score_figures *figures) {
+static int score_new(const struct gate_trial *trial, struct score_figures *figures) {
     struct model *model = NULL;
     int code = model_open(trial->new_folder, &model);
     if (!code)
@@ -35,7 +35,7 @@ static int score_new(const struct trial *trial, struct score_figures *figures) {
 
 /* A live model with another objective is not scored: losses of different objectives cannot be
  * compared. Those of one objective can, with the same parameters: the new model's. */
-static int score_live(const struct trial *trial, struct score_figures *figures) {
+static int score_live(const struct gate_trial *trial, struct score_figures *figures) {
     struct model *live = NULL, *new = NULL;
     int code = model_open(trial->live_folder, &live);
     if (!code)
@@ -53,7 +53,7 @@ static int score_live(const struct trial *trial, struct score_figures *figures) 
 }
 
 /* All conditions must hold. If some do not, `why` names only those. */
-static void apply_conditions(struct trial *trial, const struct score_figures *new,
+static void apply_conditions(struct gate_trial *trial, const struct score_figures *new,
                              const struct score_figures *live) {
     char *why[2] = {NULL, NULL}; /* of those that do not hold, and of those that do */
     trial->holds = true;
@@ -75,7 +75,7 @@ static void apply_conditions(struct trial *trial, const struct score_figures *ne
 
 /* Takes long. */
 static int work_on_trial(void *context) {
-    struct trial *trial = context;
+    struct gate_trial *trial = context;
     struct score_figures computed = score_no_figures(), of_live = score_no_figures();
     const struct score_figures *of_new = &computed;
     if (trial->holdout && trial->figures)
@@ -117,7 +117,7 @@ void outcome_release(struct outcome *outcome) {
 
 /* That on_publish failed does not undo the publication, and the command goes on with its other
  * work. */
-static int settle(const struct publisher *publisher, int64_t run, const struct trial *trial,
+static int settle(const struct publisher *publisher, int64_t run, const struct gate_trial *trial,
                   struct outcome *outcome) {
     enum decision decision = trial->holds ? DECISION_PUBLISHED : DECISION_REFUSED;
     int code = publish_decide(publisher, decision, run, trial->why);
@@ -144,12 +144,12 @@ static int settle(const struct publisher *publisher, int64_t run, const struct t
 int gate_decide(const struct publisher *publisher, const struct job *job,
                 const struct holdout *holdout, const struct score_figures *figures, int64_t run,
                 struct outcome *outcome) {
-    struct trial trial = {.job = job,
-                          .holdout = holdout,
-                          .new_folder = publish_folder(publisher->state, run),
-                          .live_folder = publish_live_folder(publisher->state),
-                          .figures = figures,
-                          .conditions = json_array()};
+    struct gate_trial trial = {.job = job,
+                               .holdout = holdout,
+                               .new_folder = publish_folder(publisher->state, run),
+                               .live_folder = publish_live_folder(publisher->state),
+                               .figures = figures,
+                               .conditions = json_array()};
     int code = loop_beside(publisher->loop, STAGE_JUDGING, work_on_trial, &trial);
     progress_close();
     if (!code) {

@@ -277,14 +277,14 @@ int versions_superfluous(struct store *store, const char *state, uint32_t keep, 
 /* A large folder takes long to remove, so the files are removed beside the loop. The store belongs
  * to the loop's thread and is told afterwards. If this process is killed in between, the store
  * still lists versions that are gone, and the next retrain selects and notes them again. */
-struct removal {
+struct version_removal {
     const char *state;
     int64_t *runs;
     size_t count;
 };
 
 static int work_on_removal(void *context) {
-    const struct removal *removal = context;
+    const struct version_removal *removal = context;
     for (size_t i = 0; i < removal->count; i++) {
         failpoint(FAILPOINT_version_remove);
         char *folder = publish_folder(removal->state, removal->runs[i]);
@@ -296,7 +296,7 @@ static int work_on_removal(void *context) {
 }
 
 int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
-    struct removal removal = {.state = state};
+    struct version_removal removal = {.state = state};
     int code = versions_superfluous(store, state, keep, &removal.runs, &removal.count);
     if (!code && removal.count)
         code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);

@@ -82,13 +82,13 @@ static int open_model(struct training *run, struct model **model) {
     return 0;
 }
 
-struct search {
+struct model_search {
     const char *sha256;
     int64_t run;
 };
 
 static int take_model(void *context, const struct store_model_row *row) {
-    struct search *search = context;
+    struct model_search *search = context;
     if (strcmp(row->sha256, search->sha256) == 0)
         search->run = row->run;
     return 0;
@@ -96,7 +96,7 @@ static int take_model(void *context, const struct store_model_row *row) {
 
 /* The newest run here that had this model. */
 static int find_run_of(struct store *store, const char *sha256, int64_t *number) {
-    struct search search = {.sha256 = sha256};
+    struct model_search search = {.sha256 = sha256};
     int code = store_models(store, take_model, &search);
     *number = search.run;
     return code;

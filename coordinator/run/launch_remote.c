@@ -61,13 +61,13 @@ static char *quoted(const char *word) {
     return text;
 }
 
-struct command {
+struct remote_command {
     char **words; /* NULL at the end */
     size_t count;
     bool shell; /* words are read by a shell on the host */
 };
 
-static void add_word(struct command *command, const char *word) {
+static void add_word(struct remote_command *command, const char *word) {
     command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
     command->words[command->count++] =
         command->shell &&
@@ -78,8 +78,9 @@ static void add_word(struct command *command, const char *word) {
     command->words[command->count] = NULL;
 }
 
-static struct command command_for(const struct launch *launch, const struct launched *worker) {
-    struct command command = {
+static struct remote_command command_for(const struct launch *launch,
+                                         const struct launched *worker) {
+    struct remote_command command = {
         .words = launch_words(launch->remote.prefix, worker->host->name, worker->host->threads)};
     while (command.words[command.count])
         command.count++;
@@ -110,7 +111,7 @@ int launch_remote_start(const struct launch *launch, struct launched *worker, in
     int code = open_log(launch, worker, &errors);
     if (code)
         return code;
-    struct command command = command_for(launch, worker);
+    struct remote_command command = command_for(launch, worker);
     worker->status = 0;
     errno = launch_spawn(launch, command.words, output, errors, true, &worker->pid);
     if (errno)

@@ -60,7 +60,7 @@ int training_open(struct training *run) {
     return code;
 }
 
-struct reading {
+struct dataset_read {
     const struct job *job;
     const char *model;
     struct dataset *data;
@@ -68,7 +68,7 @@ struct reading {
 
 /* A model that cannot be opened is told of when it is needed. */
 static int work_on_data(void *context) {
-    struct reading *reading = context;
+    struct dataset_read *reading = context;
     struct model *model = NULL;
     if (reading->model && model_open(reading->model, &model))
         error_clear();
@@ -78,7 +78,7 @@ static int work_on_data(void *context) {
 }
 
 int training_read(struct training *run, const char *model, struct dataset *data) {
-    struct reading reading = {.job = run->job, .model = model, .data = data};
+    struct dataset_read reading = {.job = run->job, .model = model, .data = data};
     return loop_beside(&run->loop, STAGE_PACKING, work_on_data, &reading);
 }
 

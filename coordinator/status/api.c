@@ -50,7 +50,7 @@ static void answer_store_error(struct http_answer *answer) {
 /* ---- lists ---- */
 
 /* A part of a numbered list: at most `most` entries from number `since` on. */
-struct part {
+struct list_page {
     json_t *list;
     size_t most;
     int64_t next;
@@ -59,13 +59,13 @@ struct part {
 };
 
 /* True once the list is full. */
-static bool is_full(struct part *part) {
+static bool is_full(struct list_page *part) {
     part->more = json_array_size(part->list) == part->most;
     return part->more;
 }
 
 static int api_take_step(void *context, const struct store_step *step) {
-    struct part *part = context;
+    struct list_page *part = context;
     if (is_full(part))
         return 1;
     struct figure_source source = {.step = step, .started_ms = part->started_ms};
@@ -75,7 +75,7 @@ static int api_take_step(void *context, const struct store_step *step) {
 }
 
 static int api_take_epoch(void *context, const struct store_epoch *epoch) {
-    struct part *part = context;
+    struct list_page *part = context;
     if (is_full(part))
         return 1;
     struct figure_source source = {.epoch = epoch, .started_ms = part->started_ms};
@@ -85,7 +85,7 @@ static int api_take_epoch(void *context, const struct store_epoch *epoch) {
 }
 
 static int api_take_event(void *context, const struct store_event_row *event) {
-    struct part *part = context;
+    struct list_page *part = context;
     if (is_full(part))
         return 1;
     json_array_append_new(part->list,
@@ -121,7 +121,7 @@ static void answer_list(const struct api *api, const struct request *request,
     const char *name = strrchr(request->path, '/') + 1;
     bool steps = !strcmp(name, "steps"), epochs = !strcmp(name, "epochs");
     struct wanted_run wanted = {0};
-    struct part part = {.most = steps || epochs ? STEPS_AT_ONCE : EVENTS_AT_ONCE};
+    struct list_page part = {.most = steps || epochs ? STEPS_AT_ONCE : EVENTS_AT_ONCE};
     int64_t since;
     if (!request_has_only(request, parameters) || !request_number(request, "since", 0, &since) ||
         !request_number(request, "run", api->live.run, &wanted.run)) {

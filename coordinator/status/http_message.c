@@ -102,14 +102,14 @@ struct span {
     size_t length;
 };
 
-struct reading {
+struct request_parse {
     struct request *request;
     unsigned hosts, lengths;
     bool close, keep_alive;
     const char *why;
 };
 
-static int request_refuse(struct reading *reading, int status, const char *why) {
+static int request_refuse(struct request_parse *reading, int status, const char *why) {
     reading->why = why;
     return status;
 }
@@ -158,7 +158,7 @@ size_t request_end(const char *text, size_t length) {
 /* ---- the request line ---- */
 
 /* Takes the host that the request is for. If Host and target both name it, they must agree. */
-static int read_host(struct reading *reading, struct span authority) {
+static int read_host(struct request_parse *reading, struct span authority) {
     char host[HOST_CHECK_BYTES], *known = reading->request->host;
     if (!host_check_parse(authority.at, authority.length, host))
         return request_refuse(reading, 400, "a malformed Host");
@@ -169,7 +169,7 @@ static int read_host(struct reading *reading, struct span authority) {
 }
 
 /* Takes "http://HOST:PORT" off a target, if it has the absolute form. */
-static int take_authority(struct reading *reading, struct span *target) {
+static int take_authority(struct request_parse *reading, struct span *target) {
     static const char scheme[] = "http://";
     size_t skipped = sizeof scheme - 1, length = 0;
     if (target->length < skipped || strncasecmp(target->at, scheme, skipped))
@@ -182,7 +182,7 @@ static int take_authority(struct reading *reading, struct span *target) {
     return status;
 }
 
-static int read_target(struct reading *reading, struct span target) {
+static int read_target(struct request_parse *reading, struct span target) {
     struct request *request = reading->request;
     if (target.length >= sizeof request->target - 1)
         return request_refuse(reading, 414, "a long target");
@@ -206,7 +206,7 @@ static int read_target(struct reading *reading, struct span target) {
     return 200;
 }
 
-static int read_line(struct reading *reading, struct span line) {
+static int read_line(struct request_parse *reading, struct span line) {
     struct request *request = reading->request;
     struct span method, target, version;
     if (!split(line, ' ', &method, &line) || !split(line, ' ', &target, &version) ||
@@ -227,7 +227,7 @@ static int read_line(struct reading *reading, struct span line) {
 
 /* ---- the fields ---- */
 
-static void read_connection(struct reading *reading, struct span value) {
+static void read_connection(struct request_parse *reading, struct span value) {
     struct span option;
     bool more = true;
     while (more) {
@@ -248,7 +248,7 @@ static bool is_text(struct span value) {
     return true;
 }
 
-static int read_field(struct reading *reading, struct span line) {
+static int read_field(struct request_parse *reading, struct span line) {
     struct span name, value;
     if (!split(line, ':', &name, &value) || !is_token(name) || !is_text(value))
         return request_refuse(reading, 400, "a malformed field");
@@ -266,7 +266,7 @@ static int read_field(struct reading *reading, struct span line) {
 }
 
 /* Takes the next line, without its end, off the text. */
-static int next_line(struct reading *reading, struct span *text, struct span *line) {
+static int next_line(struct request_parse *reading, struct span *text, struct span *line) {
     if (!split(*text, '\n', line, text) || !line->length || line->at[line->length - 1] != '\r')
         return request_refuse(reading, 400, "a line that does not end with CR LF");
     line->length--;
@@ -274,7 +274,7 @@ static int next_line(struct reading *reading, struct span *text, struct span *li
 }
 
 int request_read(const char *text, size_t length, struct request *request, const char **why) {
-    struct reading reading = {.request = request};
+    struct request_parse reading = {.request = request};
     struct span rest = {text, length}, line;
     *request = (struct request){.path = "", .query = ""};
     int status = next_line(&reading, &rest, &line);

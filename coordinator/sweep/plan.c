@@ -88,7 +88,7 @@ uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member
 
 /* ---- the sweep ---- */
 
-struct search {
+struct sweep_search {
     const char *identity;
     struct sweep_record *record;
 };
@@ -98,7 +98,7 @@ static char *copy(const char *text) {
 }
 
 static int take_sweep(void *context, const struct store_sweep *sweep) {
-    const struct search *search = context;
+    const struct sweep_search *search = context;
     if (strcmp(sweep->identity, search->identity) != 0)
         return 0;
     sweep_record_release(search->record);
@@ -116,7 +116,7 @@ static int take_sweep(void *context, const struct store_sweep *sweep) {
 
 int sweep_record_read(struct store *store, const char *identity, struct sweep_record *record) {
     sweep_record_release(record);
-    return store_sweeps(store, take_sweep, &(struct search){identity, record});
+    return store_sweeps(store, take_sweep, &(struct sweep_search){identity, record});
 }
 
 void sweep_record_release(struct sweep_record *record) {
@@ -131,7 +131,7 @@ void sweep_record_release(struct sweep_record *record) {
 
 /* ---- its members ---- */
 
-struct reading {
+struct member_read {
     int64_t sweep;
     uint32_t values;                   /* the full fits */
     const struct sweep_limits *limits; /* NULL: none was raised */
@@ -165,7 +165,7 @@ static bool has_checkpoints(const char *state, int64_t run) {
     return has;
 }
 
-static enum member_state state_of(const struct reading *reading, const struct store_run *run,
+static enum member_state state_of(const struct member_read *reading, const struct store_run *run,
                                   const json_t *settings) {
     enum reason reason = reason_of(run->reason);
     if (!reason_has_model(reason))
@@ -178,7 +178,7 @@ static enum member_state state_of(const struct reading *reading, const struct st
 
 /* Runs come oldest first, so the newest run of a member counts. */
 static int take_run(void *context, const struct store_run *run) {
-    const struct reading *reading = context;
+    const struct member_read *reading = context;
     struct sweep_runs *runs = reading->runs;
     if (run->sweep != reading->sweep || run->member >= runs->count)
         return 0;
@@ -197,7 +197,7 @@ static int take_run(void *context, const struct store_run *run) {
 /* Others cannot start from a full fit that was removed. Models come oldest first; a run that went
  * on has another one. */
 static int take_model(void *context, const struct store_model_row *model) {
-    const struct reading *reading = context;
+    const struct member_read *reading = context;
     struct sweep_runs *runs = reading->runs;
     for (uint32_t i = 0; i < runs->count; i++) {
         if (runs->members[i].run != model->run)
@@ -219,7 +219,7 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                                 .removed = memory_new(count, sizeof(bool))};
     for (uint32_t i = 0; i < count; i++)
         runs->members[i].loss = NAN;
-    struct reading reading = {
+    struct member_read reading = {
         .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
     int code = sweep ? store_runs(store, take_run, &reading) : 0;
     if (!code && sweep)

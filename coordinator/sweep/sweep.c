@@ -371,14 +371,14 @@ static int train_member(struct sweep *sweep, uint32_t member) {
 
 /* ---- what is left behind ---- */
 
-struct removal {
+struct member_removal {
     const char *state;
     int64_t *runs;
     uint32_t count;
 };
 
 static int work_on_removal(void *context) {
-    const struct removal *removal = context;
+    const struct member_removal *removal = context;
     for (uint32_t i = 0; i < removal->count; i++) {
         char *folder = memory_format("%s/models/%lld", removal->state, (long long)removal->runs[i]);
         folder_retire(folder);
@@ -390,8 +390,8 @@ static int work_on_removal(void *context) {
 /* The models of folds are of no use once they were judged. */
 static int remove_models_of_folds(struct sweep *sweep) {
     const struct sweep_runs *runs = &sweep->runs;
-    struct removal removal = {.state = sweep->training->job->state,
-                              .runs = memory_new(runs->count, sizeof(int64_t))};
+    struct member_removal removal = {.state = sweep->training->job->state,
+                                     .runs = memory_new(runs->count, sizeof(int64_t))};
     for (uint32_t i = sweep->shape.values; i < runs->count; i++)
         if (runs->members[i].state == MEMBER_DONE && !runs->removed[i])
             removal.runs[removal.count++] = runs->members[i].run;

@@ -144,7 +144,7 @@ void linear_margins(const struct linear_problem *problem, double *margins) {
         const struct rows *rows = &problem->chunk[c].rows;
         struct batches batches = batches_over(&problem->shape, rows, problem->point, scratch);
         for (uint32_t first = 0; first < rows->count; first += batches.most) {
-            struct batch batch = batch_at(rows, first, batches.most);
+            struct row_batch batch = batch_at(rows, first, batches.most);
             if (rows->dense)
                 dense_margins(&scratch->weights, &batch, problem->point, scratch, margins);
             else
@@ -156,8 +156,9 @@ void linear_margins(const struct linear_problem *problem, double *margins) {
 }
 
 /* The derivatives that the weights of a batch see; the scratch has room for them. */
-static double *batch_derivatives(const struct linear_problem *problem, const struct batch *batch,
-                                 const double *derivatives, struct objective_scratch *scratch) {
+static double *batch_derivatives(const struct linear_problem *problem,
+                                 const struct row_batch *batch, const double *derivatives,
+                                 struct objective_scratch *scratch) {
     const uint32_t outputs = problem->shape.outputs;
     double *seen = scratch->common ? scratch->common : scratch->margins;
     if (!scratch->common) {
@@ -179,7 +180,7 @@ static void chunk_gradient(const struct linear_problem *problem, const struct ro
                                           .uniform = problem->uniform};
     struct batches batches = batches_over(&problem->shape, rows, problem->point, scratch);
     for (uint32_t first = 0; first < rows->count; first += batches.most) {
-        struct batch batch = batch_at(rows, first, batches.most);
+        struct row_batch batch = batch_at(rows, first, batches.most);
         if (problem->shape.intercept)
             batch_bias_gradient(&scratch->bias, &scale, &batch, derivatives, sum);
         if (rows->dense) /* leaves the rows as doubles for the gradient */
