@@ -1,6 +1,6 @@
 /* Flushes and the commit decisions on them: one for each, FOLD or DROP to the shards, and VERDICT
- * to the replica when all shards have folded. doc/PROTOCOL.md shows why this counts each chunk
- * once. */
+ * to the replica: at once if it is dropped, else when all shards have folded it. doc/PROTOCOL.md
+ * shows why this counts each chunk once. */
 #include <assert.h>
 #include <stdlib.h>
 
