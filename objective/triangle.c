@@ -172,6 +172,16 @@ LANES_INLINE void add_columns(size_t steps, size_t count, const double *left, co
 
 /* All rows (j, k) of the triangle for one k, at the columns of a tile. */
 VECTOR_CLONES
+static void add_tile(const struct hessian_workspace *workspace, size_t steps, size_t k,
+                     size_t first, int64_t *triangle) {
+    const double *right = workspace->right + first * TRIANGLE_ROWS;
+    for (size_t j = first / workspace->outputs; j < workspace->columns; j++) {
+        size_t r = j * workspace->outputs + k;
+        size_t count = r < first ? 0 : r - first + 1;
+        add_columns(steps, count < TILE ? count : TILE, workspace->left + j * TRIANGLE_ROWS, right,
+                    triangle + triangle_row(r) + first);
+    }
+}
 
 /* right[(l, k')][w] = factor·S_kk'·left[l][w] */
 VECTOR_CLONES
@@ -210,15 +220,8 @@ void triangle_finish(const struct objective *objective, struct hessian_workspace
             workspace->left[j * TRIANGLE_ROWS + w] = 0;
     for (size_t k = 0; k < outputs && steps; k++) {
         fill_right(objective, workspace, steps, k);
-        for (size_t first = 0; first < workspace->columns * outputs; first += TILE) {
-            const double *right = workspace->right + first * TRIANGLE_ROWS;
-            for (size_t j = first / workspace->outputs; j < workspace->columns; j++) {
-                size_t r = j * workspace->outputs + k;
-                size_t count = r < first ? 0 : r - first + 1;
-                add_columns(steps, count < TILE ? count : TILE, workspace->left + j * TRIANGLE_ROWS,
-                            right, triangle + triangle_row(r) + first);
-            }
-        }
+        for (size_t first = 0; first < workspace->columns * outputs; first += TILE)
+            add_tile(workspace, steps, k, first, triangle);
     }
     workspace->waiting = 0;
 }
