@@ -285,6 +285,15 @@ void coordinates_end(struct coordinates_walk *walk) {
     *walk = (struct coordinates_walk){0};
 }
 
+/* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
+static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
+    uint64_t outputs = walk->layout->tensor[0].columns;
+    double sum = 0;
+    for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
+        sum += walk->shift[lane * outputs + k];
+    return sum;
+}
+
 /* Elements begin… of the weights, `count` of them. */
 static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t count, bool leave,
                          const double *in, double *out) {
@@ -319,12 +328,7 @@ static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t c
         return;
     part = layout_part(bias, first, count);
     for (uint64_t i = part.first; i < part.first + part.count; i++) {
-        /* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
-        uint64_t outputs = walk->layout->tensor[0].columns;
-        double sum = 0;
-        for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
-            sum += walk->shift[lane * outputs + ((first + i - bias->first) % weights->columns)];
-        double shift = sum;
+        double shift = shift_of(walk, (first + i - bias->first) % weights->columns);
         out[i] += leave ? -shift : shift;
     }
 }

@@ -143,6 +143,17 @@ static void order_columns(struct columns *columns, const struct column_builder *
     free(column);
 }
 
+static int reject_name(const struct pack *pack, uint32_t feature, const char *before) {
+    if (pack->id[feature] < FEATURE_HASHED)
+        return error_set(
+            ERROR_DATA, "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
+            pack_source(pack), (unsigned long long)pack->id[feature], pack->name[feature], before);
+    return error_set(ERROR_DATA,
+                     "%s: \"%s\" has the same hash as \"%s\" in a file before; leave the column of "
+                     "one of them out with csv.skip",
+                     pack_source(pack), pack->name[feature], before);
+}
+
 /* Takes the names from the packs, which must agree. */
 static int take_names(struct columns *columns, const struct split *split) {
     for (uint32_t p = 0; p < columns->packs; p++) {
@@ -156,19 +167,8 @@ static int take_names(struct columns *columns, const struct split *split) {
             if (column == DICTIONARY_NONE || columns->id[column] != pack->id[i])
                 continue; /* or it is among the rare ones */
             const char **name = &columns->name[column];
-            if (*name && strcmp(*name, pack->name[i])) {
-                const char *before = *name;
-                if (pack->id[i] < FEATURE_HASHED)
-                    return error_set(
-                        ERROR_DATA,
-                        "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
-                        pack_source(pack), (unsigned long long)pack->id[i], pack->name[i], before);
-                return error_set(
-                    ERROR_DATA,
-                    "%s: \"%s\" has the same hash as \"%s\" in a file before; leave the column of "
-                    "one of them out with csv.skip",
-                    pack_source(pack), pack->name[i], before);
-            }
+            if (*name && strcmp(*name, pack->name[i]))
+                return reject_name(pack, i, *name);
             *name = pack->name[i];
         }
     }

@@ -149,11 +149,6 @@ uint32_t text_dictionary_find(const struct text_dictionary *dictionary, const ch
 
 /* ---- origins ---- */
 
-void origins_init(struct origins *origins) {
-    *origins = (struct origins){0};
-    bytes_init(&origins->texts);
-}
-
 void origins_release(struct origins *origins) {
     free(origins->origin);
     bytes_release(&origins->texts);

@@ -76,7 +76,6 @@ struct origins {
     struct bytes texts; /* each with a 0 behind it */
 };
 
-void origins_init(struct origins *origins);
 void origins_release(struct origins *origins);
 
 /* Notes where the value of feature `number` comes from: `number` is `count` if it is new. False if

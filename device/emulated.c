@@ -233,7 +233,7 @@ static int add_task(struct emulated *device, enum device_queue number, const str
     struct queue *queue = &device->queues[number];
     MEMORY_ROOM(queue->tasks, queue->count, queue->capacity);
     queue->tasks[queue->count++] = *task;
-    if (number == QUEUE_COPY && (device->seed && device->seed % 2 == 0))
+    if (number == QUEUE_COPY && device->seed && device->seed % 2 == 0)
         run_queue(device, number, end_of(device, number));
     return 0;
 }

@@ -24,7 +24,7 @@ void weight_sum_add(struct weight_sum *sum, double weight) {
         exact_add(rest_of(sum), weight);
 }
 
-void weight_sum_merge(struct weight_sum *sum, const struct weight_sum *other) {
+static void weight_sum_merge(struct weight_sum *sum, const struct weight_sum *other) {
     sum->ones += other->ones;
     if (other->rest)
         exact_merge(rest_of(sum), other->rest);

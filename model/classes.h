@@ -17,7 +17,6 @@ struct weight_sum {
 };
 
 void weight_sum_add(struct weight_sum *sum, double weight);
-void weight_sum_merge(struct weight_sum *sum, const struct weight_sum *other);
 double weight_sum_value(const struct weight_sum *sum); /* the double nearest to the sum */
 
 /* The same, and what it leaves out, as a double too. */

@@ -341,12 +341,12 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
 
 static void finish_classes(const struct figures *figures, struct score_figures *result) {
     const struct model_layout *layout = figures->layout;
-    json_t *list = json_array();
+    json_t *classes = json_array();
     for (uint32_t k = 0; k < layout->classes && layout->classes <= SCORE_LISTED_CLASSES; k++)
-        json_array_append_new(list, figures->listed ? listed_class_json(figures->listed, k)
-                                                    : confusion_class_json(figures->confusion, k,
-                                                                           layout->class_names[k]));
-    json_t *classes = list;
+        json_array_append_new(
+            classes, figures->listed
+                         ? listed_class_json(figures->listed, k)
+                         : confusion_class_json(figures->confusion, k, layout->class_names[k]));
     if (figures->listed)
         listed_finish(figures->listed, result);
     else

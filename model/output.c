@@ -196,7 +196,7 @@ static void write_prediction(struct lines *lines, const double *margins, size_t 
          * its digits where it is small. */
         double margin = margins[0];
         double chances[] = {-margin, margin};
-        lines->objective->predict(1, &chances[0]);
+        lines->objective->predict(1, chances);
         lines->objective->predict(1, &chances[1]);
         write_list(lines, "probabilities", chances, 2, class);
         return;

@@ -91,7 +91,7 @@ void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, 
     if (ranking->outputs == 1) {
         MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
         ranking->entry[ranking->count++] =
-            (struct ranked_score){(scores[0]), (class ? weight : -weight)};
+            (struct ranked_score){scores[0], class ? weight : -weight};
     } else {
         MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
         ranking->class[ranking->count] = class;

@@ -237,15 +237,13 @@ static int compare_row(const struct model_layout *model, uint64_t row,
 
 static int check_sample_row(const struct readback *readback, const struct model *model,
                             uint32_t row, const struct terms *terms) {
-    size_t in_set, in_file;
     uint64_t first = readback->sample->stored_start[row];
-    in_set = readback->sample->stored_start[row + 1] - first;
-    struct stored_part *parts = memory_new(in_set, sizeof *parts);
+    size_t in_set = readback->sample->stored_start[row + 1] - first, in_file;
+    struct stored_part *set = memory_new(in_set, sizeof *set);
     for (size_t i = 0; i < in_set; i++)
-        parts[i] = (struct stored_part){readback->sample->column_id[first + i],
-                                        readback->sample->stored[first + i]};
-    qsort(parts, in_set, sizeof *parts, compare_parts);
-    struct stored_part *set = parts;
+        set[i] = (struct stored_part){readback->sample->column_id[first + i],
+                                      readback->sample->stored[first + i]};
+    qsort(set, in_set, sizeof *set, compare_parts);
     struct stored_part *file = parts_of_terms(&model->layout, terms, &in_file);
     int code = compare_row(&model->layout, readback->sample->row[row], set, in_set, file, in_file);
     free(set);

@@ -10,7 +10,7 @@
 
 #define ROOM_FIRST 256
 
-void terms_add(struct terms *terms, uint64_t feature, double value) {
+static void terms_add(struct terms *terms, uint64_t feature, double value) {
     if (terms->count == terms->room) {
         terms->room = terms->room ? 2 * terms->room : ROOM_FIRST;
         terms->feature = memory_resize(terms->feature, terms->room, sizeof *terms->feature);

@@ -17,7 +17,6 @@ struct terms {
     double *value;
 };
 
-void terms_add(struct terms *terms, uint64_t feature, double value);
 void terms_append(struct terms *terms, const struct terms *others);
 void terms_release(struct terms *terms);
 

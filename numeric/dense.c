@@ -276,7 +276,9 @@ static void sort_falling(size_t n, double *values, double *vectors) {
     }
 }
 
-void eigen_symmetric(size_t n, double *matrix, double *values, double *vectors) {
+/* The eigenvalues, falling, and vectors (columns) of a symmetric matrix, n ≤ EIGEN_MAX, by Jacobi's
+ * rotations. The matrix is overwritten. */
+static void eigen_symmetric(size_t n, double *matrix, double *values, double *vectors) {
     double trace = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++)

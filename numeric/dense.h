@@ -54,8 +54,4 @@ void cholesky_solve(size_t n, const double *c, double *b);
 void eigen_largest(struct matrix_scratch *scratch, size_t m, size_t n, const double *a,
                    size_t count, double *values, double *vectors);
 
-/* The eigenvalues, falling, and vectors (columns) of a symmetric matrix, n ≤ EIGEN_MAX, by Jacobi's
- * rotations. The matrix is overwritten. */
-void eigen_symmetric(size_t n, double *matrix, double *values, double *vectors);
-
 #endif

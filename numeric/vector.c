@@ -422,12 +422,15 @@ static void add_two_float(size_t n, double *out, double p, const void *s, double
 }
 
 VECTOR_CLONES
+static void add_two_double(size_t n, double *out, double p, const void *s, double q,
+                           const void *y) {
+    add_two(HISTORY_DOUBLE, n, out, p, s, q, y);
+}
 
 void history_add(enum history_type type, size_t n, double *out, double p, const void *s, double q,
                  const void *y) {
     if (type == HISTORY_FLOAT)
         add_two_float(n, out, p, s, q, y);
-    else {
-        add_two(HISTORY_DOUBLE, n, out, p, s, q, y);
-    }
+    else
+        add_two_double(n, out, p, s, q, y);
 }

@@ -226,10 +226,10 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     if (!scratch->workspace)
         scratch->workspace = hessian_workspace_new(shape);
-    for (size_t j = 0; j < scratch->workspace->columns; j++)
-        scratch->workspace->power[j] =
-            half_power(sample->exponent[j < shape->features ? j : shape->features]);
     struct hessian_workspace *workspace = scratch->workspace;
+    for (size_t j = 0; j < workspace->columns; j++)
+        workspace->power[j] =
+            half_power(sample->exponent[j < shape->features ? j : shape->features]);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {

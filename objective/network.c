@@ -305,9 +305,9 @@ static void take_parameters(struct network_scratch *scratch, const double *param
     const struct layout *layout = &scratch->layout;
     size_t n = layout_parameters(layout);
     uint64_t skipped = scratch->dense ? 0 : layout->tensor[1].first;
-    /* Whether the parameters of this point are there as floats, from element `first` on. */
-    if (kernels == &network_float && !(scratch->point && scratch->rounded_point == scratch->point &&
-                                       scratch->rounded_from <= skipped)) {
+    bool is_rounded = scratch->point && scratch->rounded_point == scratch->point &&
+                      scratch->rounded_from <= skipped; /* as floats, at this point */
+    if (kernels == &network_float && !is_rounded) {
         if (!scratch->rounded)
             scratch->rounded = memory_new(n, sizeof(float));
         kernels->convert(n - skipped, parameters + skipped, (float *)scratch->rounded + skipped);

@@ -66,8 +66,8 @@ struct proof_case proof_linear(const struct proof_data *data, enum objective_kin
     return (struct proof_case){
         .shape = shape_of(kind, PROOF_FEATURES),
         .scale = {.uniform = 54, .bounds = bounds_of_one(6)},
-        .rows = (dense ? dense_rows(data, PROOF_FEATURES)
-                       : sparse_rows(data, PROOF_FEATURES, data->start, data->feature)),
+        .rows = dense ? dense_rows(data, PROOF_FEATURES)
+                      : sparse_rows(data, PROOF_FEATURES, data->start, data->feature),
         .parameters = data->parameters};
 }
 

@@ -202,12 +202,16 @@ static bool interval_exhausted(const struct linesearch *search, double step) {
            search->upper - search->lower <= INTERVAL_LEAST * search->upper;
 }
 
+/* Whether the best trial is worth going back to when nothing better can be found. */
+static bool best_decreases(const struct linesearch *search) {
+    return search->best.step > 0 && !search->best.rounded &&
+           search->best.value <=
+               search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0;
+}
+
 static enum linesearch_answer give_up(struct linesearch *search, double trial_step) {
     assert(search->trials > 0 && search->best.step >= 0);
-    /* Whether the best trial is worth going back to when nothing better can be found. */
-    if (!(search->best.step > 0 && !search->best.rounded &&
-          search->best.value <=
-              search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0))
+    if (!best_decreases(search))
         return LINESEARCH_FAIL;
     if (search->best.step == trial_step)
         return LINESEARCH_ACCEPT;

@@ -30,7 +30,8 @@ extern char **environ;
 
 /* ---- errors ---- */
 
-int plugin_remember(struct plugin *plugin, int code) {
+/* Keeps the error that was just set as the first of the plug-in. Answers `code`. */
+static int plugin_remember(struct plugin *plugin, int code) {
     if (code && !plugin->code) {
         plugin->code = code;
         plugin->text = memory_copy_string(error_text());
@@ -61,7 +62,7 @@ static int reap(struct plugin *plugin, long patience_ms) {
         ended.si_pid = 0;
         if (waitid(P_PID, (id_t)plugin->pid, &ended, WEXITED | WNOWAIT | WNOHANG) || ended.si_pid)
             break;
-        const struct timespec pause = {1 / 1000, 1 % 1000 * 1000000};
+        const struct timespec pause = {.tv_nsec = NS_PER_MS};
         nanosleep(&pause, NULL);
     }
     kill(-plugin->pid, SIGKILL);

@@ -31,9 +31,6 @@ struct plugin {
 int plugin_ask(struct plugin *plugin, struct plugin_request *request, const char *doing,
                struct plugin_answer *answer);
 
-/* Keeps the error that was just set as the first of the plug-in. Answers `code`. */
-int plugin_remember(struct plugin *plugin, int code);
-
 /* Records an error of the library: "plug-in PATH (NAME): " comes before. */
 int plugin_refuse(struct plugin *plugin, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -169,15 +169,17 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
            count * sizeof *flush->biases);
 }
 
+/* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
+ * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
+ * triangle as it has pairs of values: that is not known here, so they are counted. */
+static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
+    return flush->sums != SUMS_PARAMETERS ||
+           (flush->accrued.values + 1) * outputs < pool->parameters / 4;
+}
+
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs) {
-    /* Whether most of the sums may be zero, because few values were seen. Each value touches
-     * `outputs` elements of a gradient, and a bias adds `outputs` more. A row touches as many
-     * elements of a triangle as it has pairs of values: that is not known here, so they are
-     * counted. */
-    bool sparse = (flush->sums != SUMS_PARAMETERS ||
-                   (flush->accrued.values + 1) * outputs < pool->parameters / 4),
-         dense = false;
+    bool sparse = is_sparse(pool, flush, outputs), dense = false;
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
         struct sums_range range =

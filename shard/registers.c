@@ -111,6 +111,17 @@ void registers_release(struct registers *registers) {
     *registers = (struct registers){0};
 }
 
+static bool same_shape(const struct registers *registers, const struct message_shard_setup *setup,
+                       const struct layout *layout) {
+    return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
+           registers->history_type == setup->history_type &&
+           registers->keeps_best == (bool)setup->keeps_best &&
+           registers->precondition == (bool)setup->precondition &&
+           registers->orthants == (bool)setup->orthants &&
+           registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
+           layout_equal(&registers->layout, layout);
+}
+
 /* A uniform exponent is one for the gradient. The sums of second derivatives always have one a
  * column. */
 static bool has_exponents(const struct registers *registers) {
@@ -135,13 +146,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         return error_set(ERROR_INTERNAL, "set-up: %s", fault);
     if (!registers->backend)
         registers_use(registers, &shard_on_host, NULL);
-    if (registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
-        registers->history_type == setup->history_type &&
-        registers->keeps_best == (bool)setup->keeps_best &&
-        registers->precondition == (bool)setup->precondition &&
-        registers->orthants == (bool)setup->orthants &&
-        registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
-        layout_equal(&registers->layout, &layout)) {
+    if (same_shape(registers, setup, &layout)) {
         clear_vectors(registers);
     } else {
         drop_vectors(registers);

@@ -112,12 +112,6 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
     }
 }
 
-void scaling_penalise(const struct scaling *scaling, size_t offset, size_t count, double *out,
-                      const double *in) {
-    for (size_t i = 0; i < count; i++)
-        out[i] = scaling->penalty[offset + i] * in[i];
-}
-
 void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
                    const double *in, bool inverse) {
     assert(scaling->used && offset + count <= scaling->count);

@@ -47,10 +47,6 @@ void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, d
 void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
                                 double *gradient);
 
-/* out = penalty·in; elements offset… of the range. */
-void scaling_penalise(const struct scaling *scaling, size_t offset, size_t count, double *out,
-                      const double *in);
-
 /* out = √penalty·in, or in/√penalty; `out` may be `in`. Elements offset… of the range. */
 void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
                    const double *in, bool inverse);

@@ -27,7 +27,6 @@
 
 #include "wire/message.h"
 
-struct event_base;
 struct host; /* opaque */
 
 struct host_options {

@@ -273,13 +273,16 @@ FAULT_IN_BODY(result) {
 
 /* evaluations */
 
+/* Not a number is refused as well. */
+static const char *fault_of_sampling(const struct message_evaluate *body) {
+    return FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
+                    unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance"));
+}
+
 FAULT_IN_BODY(evaluate) {
-    /* Not a number is refused as well. */
-    return FIRST_OF(
-        fault_of_evaluation(body->attempt, body->evaluation), bounds_fault(&body->bounds),
-        evaluation_fault(&body->parts),
-        FIRST_OF(unless(body->rate >= 0 && body->rate < INFINITY, "a rate that is no rate"),
-                 unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance")));
+    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    bounds_fault(&body->bounds), evaluation_fault(&body->parts),
+                    fault_of_sampling(body));
 }
 
 FAULT_IN_BODY(portion) {

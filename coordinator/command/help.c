@@ -186,12 +186,16 @@ static void offer_argument(const struct option_row *option, const char *last, co
         puts("@files");
 }
 
+static bool is_taken(const struct option_row *option, const struct command *command) {
+    return !option->taken || (command && option->taken & command->takes);
+}
+
 static void offer_options(const struct line *line, const char *last) {
     for (int i = 0; i < option_rows_count; i++) {
         const struct option_row *option = &option_rows[i];
         char start[64];
         int length = snprintf(start, sizeof start, "--%s=", option->name);
-        if (!(!option->taken || (line->command && option->taken & line->command->takes)))
+        if (!is_taken(option, line->command))
             continue;
         if (option->argument && strncmp(start, last, (size_t)length) == 0)
             offer_argument(option, last, start);

@@ -285,6 +285,16 @@ static int conclude(struct retrain *r, int code) {
     return code;
 }
 
+static void retrain_release(struct retrain *r) {
+    score_figures_release(&r->figures);
+    last_run_release(&r->last);
+    outcome_release(&r->outcome);
+    dataset_release(&r->earlier);
+    dataset_release(&r->now);
+    training_close(&r->training);
+    free(r->identity);
+}
+
 int command_retrain(const struct options *options) {
     struct options quiet = *options;
     struct retrain r = {.training = {.options = &quiet,
@@ -305,12 +315,6 @@ int command_retrain(const struct options *options) {
     code = work(&r);
     progress_close();
     code = conclude(&r, code);
-    score_figures_release(&r.figures);
-    last_run_release(&r.last);
-    outcome_release(&r.outcome);
-    dataset_release(&r.earlier);
-    dataset_release(&r.now);
-    training_close(&r.training);
-    free(r.identity);
+    retrain_release(&r);
     return code;
 }

@@ -129,9 +129,6 @@ static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit
     return data && commit_decode(data, length, entry);
 }
 
-/* Flushes: one decision for each, FOLD or DROP to the shards, and VERDICT to the replica when all
- * shards have folded. doc/PROTOCOL.md shows why this counts each chunk once. */
-
 /* ---- messages about a flush ---- */
 
 static void send_flush(const struct dispatch *d, enum message_type type, const struct flush_id *id,

@@ -64,6 +64,10 @@ static int blank_block(struct job_reader *reader) {
 }
 
 /* Whether a slash at `at` begins a comment in the middle of a word, such as a path. */
+static bool is_inside_word(const char *text, const char *at) {
+    return at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
+           !strchr(" \t\r\n{}=,", at[-1]);
+}
 
 /* Whether a plus at `at` is that of a number such as 1e+6: to the parser it ends the word. */
 static bool is_exponent_sign(const char *text, const char *at) {
@@ -100,8 +104,7 @@ int job_text_prepare(char *text, const char *file) {
         const char *at = reader.at;
         if (*at == '"' || *at == '\'')
             code = skip_quoted(&reader);
-        else if (*at == '*' || (at[0] == '/' && (at[1] == '/' || at[1] == '*') && at > text &&
-                                !strchr(" \t\r\n{}=,", at[-1])))
+        else if (*at == '*' || is_inside_word(text, at))
             code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
                              reader.line);
         else if (*at == '#' || (at[0] == '/' && at[1] == '/'))

@@ -361,7 +361,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
     return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-json_t *key_default(const struct key *key) {
+/* The key's default, as key_value() says it. A new reference. */
+static json_t *key_default(const struct key *key) {
     struct job job = {0};
     key_reset(key, &job);
     json_t *value = key_value(key, &job);

@@ -92,9 +92,6 @@ void key_reset(const struct key *key, struct job *job);
 /* Frees what the job holds for the key. */
 void key_release(const struct key *key, struct job *job);
 
-/* The key's default, as key_value() says it. A new reference. */
-json_t *key_default(const struct key *key);
-
 /* Writes what the key allows, such as "auto, or a whole number from 1 to 200". */
 void key_allowed(const struct key *key, char *text, size_t size);
 

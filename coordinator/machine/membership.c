@@ -99,6 +99,13 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
     snprintf(record->note, sizeof record->note, "%s", why);
 }
 
+/* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts the
+ * failures of the host count instead, and for those that others start the I/O shell limits the
+ * time. */
+static bool counts_unmet(const struct coordinator *c, const struct member *worker) {
+    return !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
+}
+
 /* A replica that others start may come and go as it likes: the run goes on with another one, or
  * waits. */
 static bool is_lost_too_often(const struct coordinator *c, const struct member *worker) {
@@ -112,12 +119,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     struct member *worker = &c->roster.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
-    /* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts
-     * the failures of the host count instead, and for those that others start the I/O shell limits
-     * the time. */
-    bool met = worker->welcomed,
-         counts =
-             met || (!c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA]);
+    bool met = worker->welcomed, counts = met || counts_unmet(c, worker);
     forget_worker(c, link);
     if (counts)
         output_worker(out, link, "lost");
@@ -167,6 +169,12 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
         .reconnect_seconds = c->settings.reconnect_seconds,
     };
     roster_send(&c->roster, link, message, out);
+}
+
+/* Whether the process was given its incarnation in the term that issued it. Another process must
+ * not go on under it: it would give the same ids to other flushes. */
+static bool is_same_process(const struct member *worker, const struct message_welcome *welcome) {
+    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
 }
 
 /* Another process answered than the one expected: greets it again, under a new incarnation. */
@@ -233,9 +241,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
         c->stale++;
         return 0;
     }
-    /* Whether the process was given its incarnation in the epoch that issued it. Another process
-     * must not go on under it: it would give the same ids to other flushes. */
-    if (!(welcome->since == worker->incarnation >> EPOCH_SHIFT)) {
+    if (!is_same_process(worker, welcome)) {
         replace_worker(c, link, now_ns, out);
         return 0;
     }

@@ -104,6 +104,12 @@ static void environment_init(struct environment *environment, const struct publi
     environment->all[kept] = NULL;
 }
 
+static void environment_release(struct environment *environment) {
+    for (unsigned i = 0; i < VARIABLES; i++)
+        free(environment->own[i]);
+    free(environment->all);
+}
+
 /* The command's standard output is our standard error: only the result is printed on our standard
  * output. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
@@ -126,9 +132,7 @@ static int run_command(const struct publisher *publisher, const struct history_i
     pid_t child;
     environment_init(&environment, publisher, item, sha256);
     int code = spawn(publisher->on_publish, environment.all, &child);
-    for (unsigned i = 0; i < VARIABLES; i++)
-        free(environment.own[i]);
-    free(environment.all);
+    environment_release(&environment);
     return code ? code : loop_wait(publisher->loop, STAGE_ANNOUNCING, child, status);
 }
 

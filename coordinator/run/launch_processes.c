@@ -88,12 +88,11 @@ static int start_again(struct launch *launch, struct launched *worker) {
                             : launch_local_start(launch, worker, ends[1]);
     close(ends[1]);
     if (!code) {
-        int output = ends[0];
         struct timeval timeout = {.tv_sec = START_TIMEOUT_MS / 1000};
         worker->starting = true;
         worker->said_length = worker->said_bytes = 0;
-        worker->output = output;
-        worker->line = event_new(launch->base, output, EV_READ | EV_PERSIST, on_line, worker);
+        worker->output = ends[0];
+        worker->line = event_new(launch->base, ends[0], EV_READ | EV_PERSIST, on_line, worker);
         worker->deadline = evtimer_new(launch->base, on_deadline, worker);
         event_add(worker->line, NULL);
         event_add(worker->deadline, &timeout);

@@ -51,6 +51,11 @@ static int open_log(const struct launch *launch, struct launched *worker, int *d
 
 /* ---- the command ---- */
 
+static bool is_plain(const char *word) {
+    return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "0123456789_@%+=:,./-")];
+}
+
 /* The word such that a shell reads it as it is. */
 static char *quoted(const char *word) {
     char *text = memory_new(4 * strlen(word) + 3, 1), *to = text;
@@ -70,11 +75,7 @@ struct remote_command {
 static void add_word(struct remote_command *command, const char *word) {
     command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
     command->words[command->count++] =
-        command->shell &&
-                !(*word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                              "0123456789_@%+=:,./-")])
-            ? quoted(word)
-            : memory_copy_string(word);
+        command->shell && !is_plain(word) ? quoted(word) : memory_copy_string(word);
     command->words[command->count] = NULL;
 }
 
@@ -214,7 +215,7 @@ char *launch_remote_why(const struct launch *launch, const struct launched *work
     char **command = launch_words(launch->remote.prefix, worker->host->name, 0);
     last_logged(launch, worker, line);
     if (!*line) {
-        /* The same of its standard output. */
+        /* Its standard output may say more than the log. */
         size_t length =
             worker->said_length < LAST_LINE_BYTES ? worker->said_length : LAST_LINE_BYTES - 1;
         memcpy(line, worker->said + worker->said_length - length, length);

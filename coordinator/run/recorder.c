@@ -13,14 +13,18 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/live.h"
 
+/* Not every step is logged: there may be a thousand a second, all night long. */
+static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
+    return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
+           now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns);
+}
+
 /* Logs the line in recorder->step_unlogged, unless the last one is too new. */
 static void log_line_if_due(struct recorder *recorder) {
     int64_t now_ns = clock_monotonic_ns();
     if (!recorder->first_step_ns)
         recorder->first_step_ns = now_ns;
-    /* Not every step is logged: there may be a thousand a second, all night long. */
-    if (!(!recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
-          now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns)))
+    if (!is_step_due(recorder, now_ns))
         return;
     log_info("%s", recorder->step_unlogged);
     recorder->step_logged_ns = now_ns;

@@ -169,6 +169,10 @@ int training_shape(struct training *run) {
 
 /* ---- Downpour ---- */
 
+static bool is_left_out(const struct training *run) {
+    return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;
+}
+
 /* Larger ones than there are rows are no error: tomorrow there may be more. */
 static void warn_of_size(const struct job *job, uint64_t rows) {
     uint64_t first = (uint64_t)job->downpour.batch * job->downpour.schedule.value[0];
@@ -182,7 +186,7 @@ struct downpour_settings training_downpour(const struct training *run) {
     const struct job *job = run->job;
     if (!job_has_minibatches(job))
         return (struct downpour_settings){0};
-    if (run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model) {
+    if (is_left_out(run)) {
         log_info("starts from a model: there is no Downpour before L-BFGS");
         return (struct downpour_settings){0};
     }

@@ -139,6 +139,12 @@ static void list_workers(struct training *run) {
 
 /* ---- when they served another member of the sweep ---- */
 
+static bool serve_again(const struct training *run) {
+    return run->rests &&
+           launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
+                      run->job->replica_addresses[0] ? 0 : run->sizing.replicas);
+}
+
 /* What is known of the hosts holds for this run, too. A worker that does not run is started by the
  * cluster, when that is due. */
 static void begin_again(struct training *run) {
@@ -181,9 +187,7 @@ static int begin_anew(struct training *run) {
 int workers_start(struct training *run) {
     int code = 0;
     progress_stage("starting shards and replicas");
-    if (run->rests &&
-        launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
-                   run->job->replica_addresses[0] ? 0 : run->sizing.replicas))
+    if (serve_again(run))
         begin_again(run);
     else
         code = begin_anew(run);

@@ -56,8 +56,9 @@ struct sweep_spread sweep_spread(const double *numbers, uint32_t count) {
     return (struct sweep_spread){mean, count > 1 ? sqrt(squares / (count - 1)) : 0};
 }
 
-void sweep_fold_losses(const struct sweep_shape *shape, const struct sweep_member *members,
-                       uint32_t value, double *losses) {
+/* The losses of a value's members over the folds, [folds]. */
+static void sweep_fold_losses(const struct sweep_shape *shape, const struct sweep_member *members,
+                              uint32_t value, double *losses) {
     for (uint32_t fold = 1; fold <= shape->folds; fold++)
         losses[fold - 1] = members[sweep_member_at(shape, value, fold)].loss;
 }

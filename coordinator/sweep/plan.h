@@ -64,10 +64,6 @@ struct sweep_spread {
 };
 struct sweep_spread sweep_spread(const double *numbers, uint32_t count);
 
-/* The losses of a value's members over the folds, [folds]. */
-void sweep_fold_losses(const struct sweep_shape *shape, const struct sweep_member *members,
-                       uint32_t value, double *losses);
-
 /* The value whose model is chosen: that of the least loss, of the least mean over the folds if
  * there are any; among equals the strongest. A loss that is not a number is never the least. */
 uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member *members);

@@ -39,7 +39,8 @@ static enum dataset_use use_of(const char *text) {
     return use;
 }
 
-char *sweep_sources(const struct dataset *data) {
+/* The files of the data, as struct store_sweep has them; free it. */
+static char *sweep_sources(const struct dataset *data) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < data->sources.count; i++) {
         const struct dataset_source *source = &data->sources.items[i];
