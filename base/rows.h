@@ -77,6 +77,15 @@ struct rows {
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
 };
 
+/* How rows are sampled, for evaluations that do not take all: a row counts with the chance
+ * min(1, floor + rate · (its share)), and weighs 1/chance. objective/objective.h says what the
+ * share is. */
+struct row_sampling {
+    double rate;   /* ≥ 0 */
+    double floor;  /* in (0, 1]; 1: all rows, with weight 1 */
+    uint64_t dice; /* makes another sample */
+};
+
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.
  * The quantiles are those of some rows, evenly spread, whatever their weights: [k] is about as
  * large as k/128 of the targets. */

@@ -65,7 +65,8 @@ uint32_t text_dictionary_find(const struct text_dictionary *dictionary, const ch
 /* Valid until the next text is added. */
 const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32_t number);
 
-/* Where the features of a pack come from: the column, the role and the text of each. */
+/* Where the features of a pack come from: the column, the role and the text of each. All
+ * zero: none. */
 struct origins {
     struct origin {
         size_t text; /* in `texts` */

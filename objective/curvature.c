@@ -193,7 +193,7 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
                          const struct row_batch *batch, uint32_t number, const double *derivatives,
                          struct hessian_workspace *workspace, int64_t *triangle,
                          struct objective_hessian *hessian) {
-    const struct objective_sampling *sampling = &sample->sampling;
+    const struct row_sampling *sampling = &sample->sampling;
     double bound = ldexp(sampling->floor, sample->derivative_exponent);
     size_t outputs = shape->outputs;
     for (uint32_t i = 0; i < batch->count; i++) {

@@ -151,7 +151,7 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
 /* ---- sampling ---- */
 
 static int draw(const struct device_curvature *curvature, const struct device_pass *pass,
-                const struct objective_sampling *sampling, int exponent,
+                const struct row_sampling *sampling, int exponent,
                 const struct hessian_places *places) {
     const struct curvature_draw_arguments arguments = {
         .chunks = pass->chunks,
@@ -279,7 +279,7 @@ static bool read_sums(const struct device_curvature *curvature, uint32_t count, 
 }
 
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
-                         const struct objective_sampling *sampling, int exponent, int64_t *triangle,
+                         const struct row_sampling *sampling, int exponent, int64_t *triangle,
                          struct objective_hessian *hessian) {
     struct hessian_places places;
     int code = reserve(curvature, pass, &places);

@@ -125,7 +125,7 @@ void device_curvature_free(struct device_curvature *curvature); /* NULL is fine 
  * adds the terms of the rows that are sampled to `triangle`, in the device's memory; NULL: only the
  * results are wanted. `exponent` is b. Returns when all is done. */
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
-                         const struct objective_sampling *sampling, int exponent, int64_t *triangle,
+                         const struct row_sampling *sampling, int exponent, int64_t *triangle,
                          struct objective_hessian *hessian);
 
 #endif

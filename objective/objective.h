@@ -348,8 +348,8 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
 
 /* ---- curvature ---- */
 
-/* How an evaluation samples rows. Row i of chunk c counts if u(dice, c, i) < chance, with the
- * weight 1/chance, so that the weighted sum is on average that over all rows:
+/* How second derivatives sample rows: by `sampling` row i of chunk c counts if u(dice, c, i) <
+ * chance, with the weight 1/chance, so that the weighted sum is on average that over all rows:
  *
  *   chance = min(1, floor + rate · trace · leverage)
  *
@@ -357,18 +357,12 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
  * derivatives, and leverage is examples·w·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
  * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
  * A row of weight 0 is not sampled. */
-struct objective_sampling {
-    double rate;  /* ≥ 0 */
-    double floor; /* in (0, 1]; 1: all rows, with weight 1 */
-    uint64_t dice;
-};
-
 struct objective_sample {
     const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
     int derivative_exponent; /* b: no second derivative is beyond floor·2^b */
-    struct objective_sampling sampling;
+    struct row_sampling sampling;
 };
 
 struct objective_hessian {

@@ -62,10 +62,10 @@ enum objective_device_kind {
 struct objective_device_work {
     enum objective_device_kind kind;
     uint32_t first, count;
-    bool sums;                          /* of gradient and curvature: whether the sums are wanted */
-    struct bounds bounds;               /* of the evaluation */
-    struct objective_sampling sampling; /* of curvature */
-    const atomic_bool *stop;            /* asked between groups; NULL: never */
+    bool sums;                    /* of gradient and curvature: whether the sums are wanted */
+    struct bounds bounds;         /* of the evaluation */
+    struct row_sampling sampling; /* of curvature */
+    const atomic_bool *stop;      /* asked between groups; NULL: never */
 };
 
 /* Of a chunk. What its kind does not tell is 0. */

@@ -18,7 +18,7 @@ struct computation {
     const double *parameters;              /* the point; does not change before the answer */
     const struct objective_change *change; /* nor does this; or NULL */
     struct bounds bounds;                  /* of the evaluation */
-    struct objective_sampling sampling;    /* of the curvature */
+    struct row_sampling sampling;          /* of the curvature */
     bool sums;                             /* false: only totals and maxima, no integer sums */
     bool clear;                            /* zero the sums first: they hold something useless */
 };

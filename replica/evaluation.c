@@ -63,8 +63,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->number = message->evaluation;
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
-    evaluation->sampling =
-        (struct objective_sampling){message->rate, message->floor, message->dice};
+    evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
 }

@@ -35,7 +35,7 @@ struct evaluation {
     uint32_t attempt, number;
     struct evaluation_parts parts;
     struct bounds bounds;
-    struct objective_sampling sampling;
+    struct row_sampling sampling;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */
     bool resting;             /* REST came, and no portion since */

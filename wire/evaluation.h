@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rows.h"
 #include "wire/message.h"
 
 /* Which numbers the shards add up. */
@@ -34,14 +35,6 @@ enum precondition {
     PRECONDITION_NONE,
     PRECONDITION_FULL, /* by the inverse of a dense matrix over all parameters */
     PRECONDITIONS,
-};
-
-/* How rows are sampled, for kinds that do not take all: row i counts with the chance
- * min(1, floor + rate · (its share)), and weighs 1/chance (objective/objective.h). */
-struct row_sampling {
-    double rate;   /* ≥ 0 */
-    double floor;  /* in (0, 1]; 1: all rows, with weight 1 */
-    uint64_t dice; /* makes another sample */
 };
 
 #define EVALUATION_PARTS_MAX 4

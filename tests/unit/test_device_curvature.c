@@ -149,7 +149,7 @@ static void the_same_rows_are_drawn_as_on_the_processor(void **state) {
     for (size_t s = 0; s < SHAPES; s++) {
         struct bench bench;
         begin(&bench, &shapes[s], s % 2, (enum value_type)(s % 4));
-        bench.sample.sampling = (struct objective_sampling){half_rate(&bench), 0x1p-10, 99};
+        bench.sample.sampling = (struct row_sampling){half_rate(&bench), 0x1p-10, 99};
         assert_computes(&bench, true);
         assert_true(bench.hessian[0].sampled > 0);
         assert_true(bench.hessian[0].sampled < CANNED_ROWS);

@@ -53,7 +53,7 @@ static struct lottery *lottery_new(enum objective_kind kind) {
 }
 
 static struct objective_hessian draw(struct lottery *lottery, uint32_t number,
-                                     struct objective_sampling sampling) {
+                                     struct row_sampling sampling) {
     struct objective_sample sample = {.exponent = lottery->exponent,
                                       .examples = 10,
                                       .derivative_exponent = 20,
@@ -81,7 +81,7 @@ static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
     (void)state;
     struct lottery *lottery = lottery_new(OBJECTIVE_SQUARED);
     double before[LOTS];
-    struct objective_sampling sampling = {.floor = 0.25, .dice = 9};
+    struct row_sampling sampling = {.floor = 0.25, .dice = 9};
     struct objective_hessian hessian = draw(lottery, 5, sampling);
     memcpy(before, lottery->weight, sizeof before);
     uint32_t drawn = 0;
@@ -117,7 +117,7 @@ static void chances_rise_with_leverage_and_weights_undo_them(void **state) {
     for (size_t i = 0; i < LOTS; i++)
         lottery->value[i] = i % 3 == 0 ? 0.25 : i % 3 == 1 ? 1 : 1.9375;
     struct objective_hessian hessian =
-        draw(lottery, 1, (struct objective_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
+        draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
     const double chance[] = {0.225, 0.6, 1};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;
@@ -141,7 +141,7 @@ static void assert_unbiased(struct canned *canned) {
     double *sum = memory_new(elements, sizeof *sum), *squares = memory_new(elements, sizeof *sum);
     sample.derivative_exponent = 4;
     curve(canned, &sample, 1, all);
-    sample.sampling = (struct objective_sampling){.rate = 0.04, .floor = 0.05};
+    sample.sampling = (struct row_sampling){.rate = 0.04, .floor = 0.05};
     for (sample.sampling.dice = 0; sample.sampling.dice < DICE; sample.sampling.dice++) {
         memset(some, 0, elements * sizeof *some);
         curve(canned, &sample, 1, some);
@@ -182,7 +182,7 @@ static void chances_rise_with_weights(void **state) {
     for (size_t i = 0; i < LOTS; i++)
         weight[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 0.25 : 1;
     lottery->rows.weight = weight;
-    draw(lottery, 1, (struct objective_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
+    draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
     const double chance[] = {0, 0.225, 0.6};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;

@@ -60,7 +60,7 @@ static uint64_t sums(const struct world *world) {
                                  parameters(world));
 }
 
-static const struct objective_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
+static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
 enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
