@@ -171,10 +171,11 @@ static int check_downpour(const struct job *job) {
     if (!job_has_minibatches(job))
         return 0;
     if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_KRONECKER)
-        return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, "precondition",
-                         "`block` and `kronecker` do not go together with "
+        return error_set(ERROR_CONFIG,
+                         "%s: key `precondition`: `block` and `kronecker` do not go together with "
                          "training on minibatches, whose own scales precondition L-BFGS; allowed "
-                         "here: auto, none, diagonal");
+                         "here: auto, none, diagonal",
+                         job->file);
     int code = check_length(job, "downpour.schedule", job->downpour.schedule.count);
     return code ? code : check_length(job, "downpour.rate", job->downpour.rate.count);
 }
