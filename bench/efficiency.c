@@ -115,7 +115,7 @@ static void answer_ping(struct virtual_process *process, uint32_t from,
                         const struct message *ping) {
     outbox_add(
         &process->out, from,
-        &(struct message){.type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
+        &(struct message){.type = MESSAGE_PONG, .term = ping->term, .pong = {ping->ping.number}});
 }
 
 /* ---- shards ---- */
@@ -343,7 +343,7 @@ static void after_step(struct virtual_process *process, int code) {
         if (message_decode(envelope->type, outbox_body(messages, envelope), envelope->body_length,
                            &copy, &why))
             exit(70);
-        copy.epoch = envelope->epoch;
+        copy.term = envelope->term;
         copy.bulk = envelope->bulk;
         outbox_add(&process->out, envelope->to + 1, &copy);
         virtual_spend(process,
@@ -379,7 +379,7 @@ static void start_coordinator(void) {
         .data = &tiny.info,
         .set_path = "/set",
         .run = "run",
-        .epoch = 1,
+        .term = 1,
         .shards = model.shards,
         .replicas = model.replicas,
         .threads = 1,

@@ -110,7 +110,7 @@ static void note_ping(struct speaker *speaker) {
 static void answer_ping(struct peer *peer, const struct message *ping) {
     all.sent++;
     peer_send(peer, &(struct message){
-                        .type = MESSAGE_PONG, .epoch = ping->epoch, .pong = {ping->ping.number}});
+                        .type = MESSAGE_PONG, .term = ping->term, .pong = {ping->ping.number}});
 }
 
 static void on_message(void *context, struct peer *peer, const struct message *message) {

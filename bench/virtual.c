@@ -19,7 +19,7 @@ struct virtual_item {
     uint32_t from, to;
     uint64_t alarm;
     enum message_type type; /* 0: an alarm */
-    uint64_t epoch;
+    uint64_t term;
     double bytes;
     size_t length;
     struct bulk bulk;
@@ -91,7 +91,7 @@ static struct virtual_item *pack(const struct virtual_process *from,
     *item = (struct virtual_item){.from = from->number,
                                   .to = envelope->to,
                                   .type = envelope->type,
-                                  .epoch = envelope->epoch,
+                                  .term = envelope->term,
                                   .length = envelope->body_length};
     item->bytes = HEADER_BYTES + (double)envelope->body_length + network.bulk_bytes(envelope);
     memcpy(item->data, outbox_body(&from->out, envelope), envelope->body_length);
@@ -147,7 +147,7 @@ static struct message message_of(const struct virtual_item *item) {
         fprintf(stderr, "efficiency: %s cannot be read: %s\n", message_name(item->type), why);
         exit(70);
     }
-    message.epoch = item->epoch;
+    message.term = item->term;
     message.bulk = item->bulk;
     return message;
 }

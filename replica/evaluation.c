@@ -298,7 +298,7 @@ static void stage(struct replica *replica, struct flush *flush, struct outbox *o
     for (uint32_t i = 0; i < replica->shard_count; i++)
         if (replica->shards[i]
                 .greeted) /* others get it by replica_resume_shard() once they greet */
-            flush_stage(flush, i, replica->shards[i].link, replica->epoch, out);
+            flush_stage(flush, i, replica->shards[i].link, replica->term, out);
     replica->counters.flushes++;
 }
 
@@ -362,7 +362,7 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
     }
     bool everywhere = flush_staged(&replica->flushes, flush, shard, message->incarnation);
     if (everywhere && replica->coordinator && !replica->returning)
-        flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
+        flush_report(&replica->flushes, flush, replica->coordinator, replica->term, out);
 }
 
 /* Only the verdict ends a flush: until then a shard on this host may read its slice in our buffer.
@@ -392,7 +392,7 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
         if (flush != replica->gathering && !flush->staged[shard] &&
             flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
-            flush_stage(flush, shard, link->link, replica->epoch, out);
+            flush_stage(flush, shard, link->link, replica->term, out);
 }
 
 void replica_lose_portions(struct replica *replica) {
@@ -410,7 +410,7 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
         if (flush->staged_count == replica->shard_count &&
             flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
-            flush_report(&replica->flushes, flush, replica->coordinator, replica->epoch, out);
+            flush_report(&replica->flushes, flush, replica->coordinator, replica->term, out);
     if (replica->activity == ACTIVITY_NONE && !evaluation->portion_count && !evaluation->resting)
         want(replica, out);
 }

@@ -193,7 +193,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
         give_buffer(pool, flush);
 }
 
-void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
+void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t term,
                  struct outbox *out) {
     const struct flush_slice *slice = &flush->slices[shard];
     assert(slice->encoding == STAGE_NONE || slice->bulk.data || !slice->bulk.length);
@@ -201,7 +201,7 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
     outbox_add(out, link,
                &(struct message){
                    .type = MESSAGE_STAGE,
-                   .epoch = epoch,
+                   .term = term,
                    .stage = {.flush = flush->id,
                              .portions = {accrued->portions, accrued->count},
                              .encoding = (uint8_t)slice->encoding,
@@ -229,12 +229,12 @@ bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
 }
 
 void flush_report(const struct flush_pool *pool, const struct flush *flush, uint32_t link,
-                  uint64_t epoch, struct outbox *out) {
+                  uint64_t term, struct outbox *out) {
     const struct accrual *accrued = &flush->accrued;
     outbox_add(out, link,
                &(struct message){
                    .type = MESSAGE_FLUSHED,
-                   .epoch = epoch,
+                   .term = term,
                    .flushed = {.flush = flush->id,
                                .portions = {accrued->portions, accrued->count},
                                .totals = {flush->totals.data, (uint32_t)flush->totals.length},

@@ -99,7 +99,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count);
 
 /* Sends a shard its slice. */
-void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t epoch,
+void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t term,
                  struct outbox *out);
 
 /* Notes that a shard keeps its slice. True if now all shards do. */
@@ -108,7 +108,7 @@ bool flush_staged(struct flush_pool *pool, struct flush *flush, uint32_t shard,
 
 /* Tells the coordinator that every shard keeps the flush. */
 void flush_report(const struct flush_pool *pool, const struct flush *flush, uint32_t link,
-                  uint64_t epoch, struct outbox *out);
+                  uint64_t term, struct outbox *out);
 
 struct flush *flush_find(const struct flush_pool *pool, const struct flush_id *id);
 

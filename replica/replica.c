@@ -32,7 +32,7 @@ bool replica_next_action(struct replica *replica, struct action *action) {
 
 void replica_send(struct replica *replica, uint32_t to, struct message *message,
                   struct outbox *out) {
-    message->epoch = replica->epoch;
+    message->term = replica->term;
     if (to)
         outbox_add(out, to, message);
 }
@@ -188,7 +188,7 @@ void replica_step(struct replica *replica, uint32_t from, const struct message *
     else if (shard >= 0)
         step_shard(replica, (uint32_t)shard, message, now_ns, out);
     else if (from == replica->coordinator &&
-             (message->epoch == replica->epoch || mutant(NO_EPOCH_CHECK)))
+             (message->term == replica->term || mutant(NO_EPOCH_CHECK)))
         step_coordinator(replica, message, now_ns, out);
     else
         replica->counters.stale++;

@@ -66,7 +66,7 @@ struct replica_identity {
 /* Counts for the log. */
 struct replica_counters {
     uint64_t portions, flushes, accepted, dropped;
-    uint64_t stale; /* messages of another epoch, attempt, evaluation or incarnation: ignored */
+    uint64_t stale; /* messages of another term, attempt, evaluation or incarnation: ignored */
 };
 
 struct replica; /* opaque */

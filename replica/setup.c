@@ -76,13 +76,13 @@ void replica_release_setup(struct replica *replica) {
 /* ---- handshake ---- */
 
 /* Why a HELLO cannot be accepted; NULL if it can. */
-static const char *objection(const struct replica *replica, uint64_t epoch,
+static const char *objection(const struct replica *replica, uint64_t term,
                              const struct message_hello *hello) {
     if (hello->protocol != PROTOCOL_VERSION)
         return "this replica speaks another version of the protocol; use one build everywhere";
     if (hello->role != ROLE_REPLICA)
         return "this is a replica; the coordinator was told otherwise";
-    if (epoch < replica->epoch && !mutant(NO_EPOCH_CHECK))
+    if (term < replica->term && !mutant(NO_EPOCH_CHECK))
         return "this replica works for a later coordinator of the run";
     if (replica->run && strcmp(replica->run, hello->run))
         return "this replica works for another run";
@@ -128,7 +128,7 @@ static void become_another(struct replica *replica, struct outbox *out) {
 /* The same or a new coordinator greets this incarnation again, so what it computed still counts. It
  * is reported only after the set-up: before, the coordinator may not know where the run is, ignores
  * the report, and waits for another one. So no shard counts as placed: else a link that breaks and
- * comes back before the set-up would make the replica ready. Shards that already know the new epoch
+ * comes back before the set-up would make the replica ready. Shards that already know the new term
  * ignored what was sent with the old one: they get it again now. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
@@ -148,20 +148,20 @@ static void take_up(struct replica *replica, struct outbox *out) {
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
                       struct outbox *out) {
     const struct message_hello *hello = &message->hello;
-    const char *why_not = objection(replica, message->epoch, hello);
+    const char *why_not = objection(replica, message->term, hello);
     if (why_not) {
         outbox_add(out, from,
                    &(struct message){.type = MESSAGE_REFUSED,
-                                     .epoch = message->epoch, /* else it would be ignored */
+                                     .term = message->term, /* else it would be ignored */
                                      .refused = {.reason = why_not}});
         return;
     }
     bool another = replica->run && hello->incarnation != replica->incarnation;
     if (another || !replica->run)
-        replica->since = message->epoch;
+        replica->since = message->term;
     if (!replica->run)
         replica->run = memory_copy_string(hello->run);
-    replica->epoch = message->epoch;
+    replica->term = message->term;
     replica->coordinator = from;
     replica->incarnation = hello->incarnation;
     welcome(replica, out);

@@ -65,9 +65,9 @@ struct replica {
 
     /* the coordinator */
     uint32_t coordinator; /* its link; 0: none */
-    uint64_t epoch;       /* the highest seen */
+    uint64_t term;       /* the highest seen */
     uint64_t incarnation;
-    uint64_t since; /* the epoch in which it became this incarnation */
+    uint64_t since; /* the term in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
     bool returning; /* a new coordinator has come and has not set this replica up yet */
 

@@ -1,6 +1,6 @@
 /* The disk as the code that writes and reads checkpoints sees it: a table of functions. There is
  * the real one, and one that is confined to a folder; tests and the simulator bring their own.
- * Beside checkpoints (shard/checkpoint.h) a shard's folder holds an epoch that keeps older
+ * Beside checkpoints (shard/checkpoint.h) a shard's folder holds a term that keeps older
  * coordinators out.
  *
  * Every function of the table answers 0 or an error code, with a text that names the path. */

@@ -66,7 +66,7 @@ static void wake(void *context) {
 
 static void report(const struct shard_counters *counters) {
     log_debug("not acted on: %llu of an older epoch, %llu stale, %llu of strangers, %llu malformed",
-              (unsigned long long)counters->old_epoch, (unsigned long long)counters->stale,
+              (unsigned long long)counters->old_term, (unsigned long long)counters->stale,
               (unsigned long long)counters->stranger, (unsigned long long)counters->stages_refused);
 }
 

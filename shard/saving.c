@@ -15,27 +15,27 @@
 #include "shard/disk.h"
 #include "shard/state.h"
 
-/* ---- the folder: the epoch that keeps older coordinators out ---- */
+/* ---- the folder: the term that keeps older coordinators out ---- */
 
-/* The file FOLDER/epoch, byte for byte. */
-struct epoch_file {
+/* The file FOLDER/term, byte for byte. */
+struct term_file {
     char magic[8];
-    uint64_t epoch;
+    uint64_t term;
     uint64_t checksum; /* of the fields before it */
 };
 
-static const char epoch_magic[8] = "DMLEPOC\n";
+static const char term_magic[8] = "DMLEPOC\n";
 
-static uint64_t checksum_of(const struct epoch_file *content) {
-    return hash64(content, offsetof(struct epoch_file, checksum));
+static uint64_t checksum_of(const struct term_file *content) {
+    return hash64(content, offsetof(struct term_file, checksum));
 }
 
 /* 0 if there is no file. */
-static int read_epoch(const struct disk *disk, const char *path, uint64_t *epoch) {
-    struct epoch_file content;
+static int read_term(const struct disk *disk, const char *path, uint64_t *term) {
+    struct term_file content;
     void *file;
     uint64_t length;
-    *epoch = 0;
+    *term = 0;
     int code = disk->open(disk->context, path, &file, &length);
     if (code == ERROR_UNAVAILABLE) {
         error_clear();
@@ -46,18 +46,18 @@ static int read_epoch(const struct disk *disk, const char *path, uint64_t *epoch
     if (length == sizeof content)
         code = disk->read(disk->context, file, 0, &content, sizeof content);
     if (!code &&
-        (length != sizeof content || memcmp(content.magic, epoch_magic, sizeof epoch_magic) ||
+        (length != sizeof content || memcmp(content.magic, term_magic, sizeof term_magic) ||
          content.checksum != checksum_of(&content)))
         code = error_set(ERROR_DATA,
                          "%s is damaged: remove it once no coordinator of this run is left", path);
     disk->close(disk->context, file);
-    *epoch = code ? 0 : content.epoch;
+    *term = code ? 0 : content.term;
     return code;
 }
 
-static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch) {
-    struct epoch_file content = {.epoch = epoch};
-    memcpy(content.magic, epoch_magic, sizeof epoch_magic);
+static int write_term(const struct disk *disk, const char *path, uint64_t term) {
+    struct term_file content = {.term = term};
+    memcpy(content.magic, term_magic, sizeof term_magic);
     content.checksum = checksum_of(&content);
     const struct disk_piece piece = {&content, sizeof content};
     if (failpoint_write(FAILPOINT_fence_write))
@@ -68,19 +68,19 @@ static int write_epoch(const struct disk *disk, const char *path, uint64_t epoch
     return code;
 }
 
-/* Writes the epoch into the folder, unless the folder holds it already. ERROR_AGAIN if the folder
+/* Writes the term into the folder, unless the folder holds it already. ERROR_AGAIN if the folder
  * holds a higher one: a newer coordinator works with it. ERROR_DATA if the file is damaged. */
-static int folder_fence(const struct disk *disk, const char *folder, uint64_t epoch) {
+static int folder_fence(const struct disk *disk, const char *folder, uint64_t term) {
     char *path = memory_format("%s/epoch", folder);
     uint64_t there;
-    int code = read_epoch(disk, path, &there);
-    if (!code && there > epoch && !mutant(NO_EPOCH_CHECK))
+    int code = read_term(disk, path, &there);
+    if (!code && there > term && !mutant(NO_EPOCH_CHECK))
         code = error_set(ERROR_AGAIN,
                          "a newer coordinator, of epoch %" PRIu64 ", works with %s; this one has "
                          "epoch %" PRIu64 " and must end",
-                         there, folder, epoch);
-    else if (!code && there < epoch)
-        code = write_epoch(disk, path, epoch);
+                         there, folder, term);
+    else if (!code && there < term)
+        code = write_term(disk, path, term);
     free(path);
     return code;
 }
@@ -141,7 +141,7 @@ static int folder_keep(const struct disk *disk, const char *folder, const uint64
 /* ---- actions ---- */
 
 /* At most one action of a kind is queued. A second one replaces the first, which it includes: a
- * FENCE of a higher epoch, or a KEEP of a later step. */
+ * FENCE of a higher term, or a KEEP of a later step. */
 static void add_action(struct saving *saving, struct shard_action action) {
     size_t place = 0;
     while (place < saving->action_count && saving->actions[place].kind != action.kind)
@@ -186,7 +186,7 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
             log_warning("%s", error_text());
         break;
     case SHARD_FENCE:
-        code = folder_fence(disk, action->folder, action->epoch);
+        code = folder_fence(disk, action->folder, action->term);
         shard_fenced(shard, code, error_text(), out);
         break;
     }
@@ -243,33 +243,33 @@ void saving_release(struct saving *saving) {
 
 /* ---- fencing ---- */
 
-/* The epoch must be on disk before this coordinator is welcomed, or before READY: a process that is
+/* The term must be on disk before this coordinator is welcomed, or before READY: a process that is
  * started in place of this shard knows only what the folder says, and must refuse an older
  * coordinator too. */
 bool fence_folder(struct shard *shard) {
     struct saving *saving = &shard->saving;
-    if (!saving->folder || saving->fenced >= shard->epoch)
+    if (!saving->folder || saving->fenced >= shard->term)
         return false;
-    add_action(saving, (struct shard_action){.kind = SHARD_FENCE, .epoch = shard->epoch});
+    add_action(saving, (struct shard_action){.kind = SHARD_FENCE, .term = shard->term});
     return true;
 }
 
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     bool welcoming = saving->welcoming;
-    assert(saving->unanswered && saving->fenced < shard->epoch);
+    assert(saving->unanswered && saving->fenced < shard->term);
     saving->welcoming = false;
     saving->unanswered--;
     if (!code) {
-        saving->fenced = shard->epoch;
+        saving->fenced = shard->term;
         if (welcoming)
             welcome_coordinator(shard, out);
         else
             tell_if_ready(shard, out);
     } else if (welcoming) {
-        refuse(shard->epoch, shard->coordinator, reason, out);
+        refuse(shard->term, shard->coordinator, reason, out);
         if (saving->former) /* the coordinator before is not obeyed any more: tell it */
-            refuse(saving->former_epoch, saving->former, "a newer coordinator was here", out);
+            refuse(saving->former_term, saving->former, "a newer coordinator was here", out);
         shard->coordinator = 0;
     } else {
         shard_answer(

@@ -9,17 +9,17 @@
 #include "base/mutant.h"
 #include "shard/state.h"
 
-void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out) {
+void refuse(uint64_t term, uint32_t to, const char *reason, struct outbox *out) {
     outbox_add(
         out, to,
-        &(struct message){.type = MESSAGE_REFUSED, .epoch = epoch, .refused = {.reason = reason}});
+        &(struct message){.type = MESSAGE_REFUSED, .term = term, .refused = {.reason = reason}});
 }
 
 static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
     const struct message_hello *hello = &message->hello;
     if (hello->protocol != PROTOCOL_VERSION)
         return "the coordinator speaks another protocol version";
-    if (message->epoch < shard->epoch && !mutant(NO_EPOCH_CHECK))
+    if (message->term < shard->term && !mutant(NO_EPOCH_CHECK))
         return "a newer coordinator was here";
     if (hello->role != ROLE_SHARD)
         return "this is a shard";
@@ -32,17 +32,17 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const char *fault = fault_of_hello(shard, message);
     if (fault) {
-        refuse(message->epoch, from, fault, out);
+        refuse(message->term, from, fault, out);
         return;
     }
     if (!shard->run)
         shard->run = memory_copy_string(message->hello.run);
     shard->saving.former = shard->coordinator;
-    shard->saving.former_epoch = shard->epoch;
-    shard->epoch = message->epoch;
+    shard->saving.former_term = shard->term;
+    shard->term = message->term;
     shard->index = message->hello.index;
     if (shard->incarnation != message->hello.incarnation)
-        shard->since = message->epoch;
+        shard->since = message->term;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
     forget_waiting(shard);
@@ -99,11 +99,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
     if (greet->protocol != PROTOCOL_VERSION) {
-        refuse(message->epoch, from, "the replica speaks another protocol version", out);
+        refuse(message->term, from, "the replica speaks another protocol version", out);
         return;
     }
     if (!shard->run || strcmp(shard->run, greet->run)) {
-        refuse(message->epoch, from, "this shard works for another run, or for none", out);
+        refuse(message->term, from, "this shard works for another run, or for none", out);
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
@@ -123,7 +123,7 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
 
 void tell_if_ready(struct shard *shard, struct outbox *out) {
     const struct saving *saving = &shard->saving;
-    bool fenced = !saving->folder || saving->fenced >= shard->epoch;
+    bool fenced = !saving->folder || saving->fenced >= shard->term;
     if (shard->ready || !shard->set_up || !fenced || !registers_complete(&shard->registers))
         return;
     int code = shard->registers.backend->load(&shard->registers);

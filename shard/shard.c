@@ -35,7 +35,7 @@ const struct shard_counters *shard_counters(const struct shard *shard) {
 
 void shard_answer(const struct shard *shard, uint32_t to, struct message message,
                   struct outbox *out) {
-    message.epoch = shard->epoch;
+    message.term = shard->term;
     outbox_add(out, to, &message);
 }
 
@@ -101,7 +101,7 @@ static void keep_waiting(struct shard *shard, const struct message *message) {
     struct waiting *waiting = &shard->waiting;
     MEMORY_ROOM(waiting->messages, waiting->count, waiting->capacity);
     struct waiting_message *kept = &waiting->messages[waiting->count++];
-    *kept = (struct waiting_message){.type = message->type, .epoch = message->epoch};
+    *kept = (struct waiting_message){.type = message->type, .term = message->term};
     message_encode(message, &kept->body);
     bulk_keep(&message->bulk, &kept->bulk);
 }
@@ -111,7 +111,7 @@ static struct message decode_kept(const struct waiting_message *kept) {
     const char *why;
     if (message_decode(kept->type, kept->body.data, kept->body.length, &message, &why))
         abort(); /* it was encoded here */
-    message.epoch = kept->epoch;
+    message.term = kept->term;
     message.bulk = (struct bulk){.data = kept->bulk.data, .length = kept->bulk.length};
     return message;
 }
@@ -170,8 +170,8 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     bool may_say = handler->sender == ANYBODY ||
                    (handler->sender == COORDINATOR ? from == shard->coordinator
                                                    : shard_replica(shard, from) != NULL);
-    if (message->epoch < shard->epoch && message->type != MESSAGE_HELLO && !mutant(NO_EPOCH_CHECK))
-        shard->counters.old_epoch++;
+    if (message->term < shard->term && message->type != MESSAGE_HELLO && !mutant(NO_EPOCH_CHECK))
+        shard->counters.old_term++;
     else if (!may_say)
         shard->counters.stranger++;
     else if (shard->device_failed && !begins_anew(message->type))

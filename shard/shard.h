@@ -40,7 +40,7 @@ struct shard_self {
 
 /* Messages that were not acted on, by reason. */
 struct shard_counters {
-    uint64_t old_epoch;      /* of an older coordinator */
+    uint64_t old_term;      /* of an older coordinator */
     uint64_t stale;          /* of another attempt or evaluation */
     uint64_t stranger;       /* from a link that may not say this */
     uint64_t stages_refused; /* malformed slices */
@@ -50,7 +50,7 @@ enum shard_action_kind {
     SHARD_WRITE, /* checkpoint_write(job), in its own time; answer shard_written() */
     SHARD_LOAD,  /* checkpoint_load(); answer shard_loaded() */
     SHARD_KEEP,  /* remove older files but these; a failure is worth a warning */
-    SHARD_FENCE, /* put the epoch into the folder; answer shard_fenced() */
+    SHARD_FENCE, /* put the term into the folder; answer shard_fenced() */
 };
 
 /* The pointers belong to the shard. They are valid until the action is answered; for KEEP, which
@@ -66,7 +66,7 @@ struct shard_action {
     const uint64_t *steps;       /* KEEP: [count] steps whose files are needed */
     size_t count;
     uint64_t before; /* KEEP: later steps stay as well */
-    uint64_t epoch;  /* FENCE */
+    uint64_t term;  /* FENCE */
 };
 
 struct shard *shard_new(const struct shard_self *self);

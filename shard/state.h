@@ -52,7 +52,7 @@ struct last_program {
 /* A message of the coordinator that waits for something on disk. */
 struct waiting_message {
     enum message_type type;
-    uint64_t epoch;
+    uint64_t term;
     struct bytes body;
     struct kept_bulk bulk;
 };
@@ -65,10 +65,10 @@ struct waiting {
 /* What lies on disk, and what is on its way there or from there. */
 struct saving {
     char *folder;                   /* owned; NULL: no checkpoints */
-    uint64_t fenced;                /* the epoch that the folder holds; 0: not known */
-    bool welcoming;                 /* WELCOME waits until the folder holds the epoch */
+    uint64_t fenced;                /* the term that the folder holds; 0: not known */
+    bool welcoming;                 /* WELCOME waits until the folder holds the term */
     uint32_t former;                /* the coordinator before: its link, 0 for none */
-    uint64_t former_epoch;          /* and its epoch */
+    uint64_t former_term;          /* and its term */
     unsigned unanswered;            /* actions FENCE and LOAD */
     struct shard_action actions[4]; /* one of a kind at most */
     size_t action_count;
@@ -87,11 +87,11 @@ struct shard {
     struct shard_counters counters;
 
     /* identity and peers: from HELLO and GREET */
-    uint64_t epoch; /* the highest seen */
+    uint64_t term; /* the highest seen */
     char *run;      /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
-    uint64_t since;       /* the epoch in which it became this incarnation */
+    uint64_t since;       /* the term in which it became this incarnation */
     uint32_t coordinator; /* its link; 0 for none */
     struct replica_link *replicas;
     size_t replica_count, replica_capacity;
@@ -118,7 +118,7 @@ struct shard {
     struct waiting waiting;
 };
 
-/* Answers: the epoch is filled in. */
+/* Answers: the term is filled in. */
 void shard_answer(const struct shard *shard, uint32_t to, struct message message,
                   struct outbox *out);
 /* Tells the coordinator that the shard cannot go on, and why (the recorded error, then cleared). */
@@ -161,16 +161,16 @@ void go_on(struct shard *shard, struct outbox *out);
 /* Drops the waiting messages: their coordinator is gone or replaced. */
 void forget_waiting(struct shard *shard);
 
-/* Queues the action that makes the folder hold the epoch; false if there is nothing to do. */
+/* Queues the action that makes the folder hold the term; false if there is nothing to do. */
 bool fence_folder(struct shard *shard);
 /* A new attempt, with this folder: "" for no checkpoints. */
 void saving_begin(struct saving *saving, const char *folder);
 void saving_release(struct saving *saving);
 
-/* Sends WELCOME and HOLDING, once the folder holds the epoch. */
+/* Sends WELCOME and HOLDING, once the folder holds the term. */
 void welcome_coordinator(struct shard *shard, struct outbox *out);
-/* Sends REFUSED. `epoch` is that of the refused message: a coordinator ignores other epochs. */
-void refuse(uint64_t epoch, uint32_t to, const char *reason, struct outbox *out);
+/* Sends REFUSED. `term` is that of the refused message: a coordinator ignores other terms. */
+void refuse(uint64_t term, uint32_t to, const char *reason, struct outbox *out);
 void tell_if_ready(struct shard *shard, struct outbox *out);
 
 /* Answers the questions for the trial point that came before the evaluation began. */

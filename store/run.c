@@ -11,7 +11,7 @@ static int take_number(void *context, sqlite3_stmt *row) {
     return 0;
 }
 
-int store_epoch_next(struct store *store, uint64_t *epoch) {
+int store_term_next(struct store *store, uint64_t *term) {
     int64_t last = 0;
     if (failpoint_write(FAILPOINT_epoch_write))
         return error_set_errno(ERROR_IO, "cannot write %s", store->path);
@@ -24,7 +24,7 @@ int store_epoch_next(struct store *store, uint64_t *epoch) {
             VALUES(integer(last + 1), integer(clock_wall_ms()), integer(getpid())), NULL, NULL);
     code = store_end_durably(store, code);
     if (!code)
-        *epoch = (uint64_t)last + 1;
+        *term = (uint64_t)last + 1;
     return code;
 }
 

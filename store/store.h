@@ -1,10 +1,10 @@
 /* The store: one SQLite database a state folder, STATE/dml.db, through one connection.
  *
  * It holds the runs, every step and evaluation, what was counted when, processes, events and
- * models, and the coordinator's epochs. WAL and exclusive locking; `PRAGMA user_version` is the
+ * models, and the coordinator's terms. WAL and exclusive locking; `PRAGMA user_version` is the
  * schema's version, and a database of a newer version is refused by name.
  *
- * Durability. store_epoch_next(), store_run_begin(), store_run_resume(), store_run_end(),
+ * Durability. store_term_next(), store_run_begin(), store_run_resume(), store_run_end(),
  * store_attempt(), store_durable_step(), store_sweep_begin(), store_sweep_end() and store_publish()
  * return after the disk has them, and all that was collected before. Everything else is collected
  * in an open transaction that store_flush() commits (synchronous = NORMAL): the caller does that
@@ -45,8 +45,8 @@ int store_close(struct store *store);
 
 int store_flush(struct store *store);
 
-/* The next epoch of this state folder, durable before it returns; from 1. */
-int store_epoch_next(struct store *store, uint64_t *epoch);
+/* The next term of this state folder, durable before it returns; from 1. */
+int store_term_next(struct store *store, uint64_t *term);
 
 struct store_run {
     int64_t run;                  /* from 1 */

@@ -30,7 +30,7 @@ struct raw_header {
     uint32_t magic;
     uint16_t version, type;
     uint32_t flags, body_length;
-    uint64_t epoch, bulk_length, body_hash, bulk_place;
+    uint64_t term, bulk_length, body_hash, bulk_place;
     uint32_t segment, zero;
     uint64_t hash;
 };
@@ -47,7 +47,7 @@ void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HE
                              .type = header->type,
                              .flags = header->flags,
                              .body_length = header->body_length,
-                             .epoch = header->epoch,
+                             .term = header->term,
                              .bulk_length = header->bulk_length,
                              .body_hash = header->body_hash,
                              .bulk_place = header->bulk_place,
@@ -63,7 +63,7 @@ enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
     *header = (struct frame_header){.type = raw.type,
                                     .flags = raw.flags,
                                     .body_length = raw.body_length,
-                                    .epoch = raw.epoch,
+                                    .term = raw.term,
                                     .bulk_length = raw.bulk_length,
                                     .body_hash = raw.body_hash,
                                     .bulk_place = raw.bulk_place,

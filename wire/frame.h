@@ -6,7 +6,7 @@
  *        6      2  message type
  *        8      4  flags
  *       12      4  body length
- *       16      8  epoch
+ *       16      8  term
  *       24      8  bulk length
  *       32      8  hash64 of the body
  *       40      8  hash64 of the bulk, or its offset in the segment
@@ -78,7 +78,7 @@ struct frame_header {
     uint16_t type;
     uint32_t flags;
     uint32_t body_length;
-    uint64_t epoch;
+    uint64_t term;
     uint64_t bulk_length;
     uint64_t body_hash;
     uint64_t bulk_place; /* the bulk's hash; FRAME_SHARED: its offset in the segment */

@@ -113,7 +113,7 @@ static void beat(void *context) {
     if (!link || now_ns - host->beat_ns < QUIET_MS * NS_PER_MS)
         return;
     host->beat_ns = now_ns;
-    peer_send(link->peer, &(struct message){.type = MESSAGE_PONG, .epoch = host->epoch});
+    peer_send(link->peer, &(struct message){.type = MESSAGE_PONG, .term = host->term});
 }
 
 static void drain(struct host *host) {
@@ -123,7 +123,7 @@ static void drain(struct host *host) {
         if (!link)
             continue;
         if (envelope->type == MESSAGE_WELCOME)
-            host_coordinator_found(host, link, envelope->epoch);
+            host_coordinator_found(host, link, envelope->term);
         if (envelope->type == MESSAGE_WELCOME || envelope->type == MESSAGE_GREETED) {
             link->stranger = false;
             peer_trust(link->peer);
@@ -170,7 +170,7 @@ static void on_message(void *context, struct peer *peer, const struct message *m
         if (from == host->coordinator)
             host->beat_ns = now_ns;
         peer_send(link->peer, &(struct message){.type = MESSAGE_PONG,
-                                                .epoch = message->epoch,
+                                                .term = message->term,
                                                 .pong = {message->ping.number}});
         return;
     }

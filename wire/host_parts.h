@@ -97,7 +97,7 @@ struct host {
     char *bound;
     struct links links;
     uint32_t coordinator; /* link, 0 for none */
-    uint64_t epoch;       /* the last coordinator's, as is */
+    uint64_t term;       /* the last coordinator's, as is */
     uint32_t reconnect_seconds;
     struct tenancy tenancy;
     int64_t beat_ns; /* when the coordinator was last sent WELCOME or PONG */
@@ -117,7 +117,7 @@ void host_start_timer(struct host *host, enum host_event event, int64_t delay_ns
 void host_await_coordinator(struct host *host, uint32_t otherwise_seconds);
 
 /* The role welcomed the coordinator on this link. */
-void host_coordinator_found(struct host *host, const struct link *link, uint64_t epoch);
+void host_coordinator_found(struct host *host, const struct link *link, uint64_t term);
 
 /* The connection to the coordinator ended: the worker waits for the next one, or ends. */
 void host_coordinator_lost(struct host *host, uint32_t reconnect_seconds, const char *reason);

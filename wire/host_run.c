@@ -26,19 +26,19 @@ void host_await_coordinator(struct host *host, uint32_t otherwise_seconds) {
         event_add(host->events[ON_PARENT], &(struct timeval){.tv_sec = PARENT_CHECK_MS / 1000});
 }
 
-void host_coordinator_found(struct host *host, const struct link *link, uint64_t epoch) {
+void host_coordinator_found(struct host *host, const struct link *link, uint64_t term) {
     const struct link *former = links_find(&host->links, host->coordinator);
-    if (former && epoch > host->epoch) {
-        /* Tells a coordinator at once that a later one has taken over. The epoch of the later one
+    if (former && term > host->term) {
+        /* Tells a coordinator at once that a later one has taken over. The term of the later one
          * is in the message, by which the former sees that it is fenced out. */
         log_warning("a later coordinator takes over");
         struct message refused = {
             .type = MESSAGE_REFUSED,
-            .epoch = epoch,
+            .term = term,
             .refused = {.reason = "a later coordinator of the run took over"}};
         peer_send(former->peer, &refused);
     }
-    host->epoch = epoch;
+    host->term = term;
     host->coordinator = link->number;
     host->beat_ns = clock_monotonic_ns();
     host->reconnect_seconds = link->reconnect_seconds;
@@ -86,7 +86,7 @@ void host_rest(struct host *host) {
     event_del(host->events[ON_LOST]);
     outbox_clear(&host->outbox);
     host->coordinator = 0;
-    host->epoch = 0;
+    host->term = 0;
     tenancy_end(&host->tenancy);
     host->role.forget(host->role.state);
     malloc_trim(0);
@@ -103,7 +103,7 @@ bool host_refuses(struct host *host, const struct link *link, const struct messa
     if (!reason)
         return false;
     peer_send(link->peer, &(struct message){.type = MESSAGE_REFUSED,
-                                            .epoch = hello->epoch,
+                                            .term = hello->term,
                                             .refused = {.reason = reason, .busy = true}});
     free(reason);
     return true;

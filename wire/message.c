@@ -266,7 +266,7 @@ void outbox_add(struct outbox *outbox, uint32_t to, const struct message *messag
     struct envelope *envelope = &outbox->envelopes[outbox->count++];
     *envelope = (struct envelope){.to = to,
                                   .type = message->type,
-                                  .epoch = message->epoch,
+                                  .term = message->term,
                                   .body_offset = outbox->bodies.length,
                                   .bulk = message->bulk};
     message_encode(message, &outbox->bodies);

@@ -127,7 +127,7 @@ struct bulk {
 
 struct message {
     enum message_type type;
-    uint64_t epoch;
+    uint64_t term;
     union {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) struct message_##name name;
 #include "wire/messages.def"
@@ -153,7 +153,7 @@ void message_encode(const struct message *message, struct bytes *body);
 const char *message_fault(const struct message *message);
 
 /* Decodes a body of `length` bytes, 8-byte aligned; 0, or a negative number with a reason in *why
- * (a constant). The message's type and body only: epoch and bulk are the frame's. */
+ * (a constant). The message's type and body only: term and bulk are the frame's. */
 int message_decode(unsigned type, const void *body, size_t length, struct message *message,
                    const char **why);
 
@@ -166,7 +166,7 @@ int message_decode(unsigned type, const void *body, size_t length, struct messag
 struct envelope {
     uint32_t to; /* a link number; each role says what its numbers mean */
     enum message_type type;
-    uint64_t epoch;
+    uint64_t term;
     size_t body_offset; /* in outbox.bodies; a multiple of 8 */
     size_t body_length;
     struct bulk bulk;

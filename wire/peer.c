@@ -210,7 +210,7 @@ void peer_send(struct peer *peer, const struct message *message) {
     failpoint_send(message->type);
     bytes_clear(&peer->scratch);
     message_encode(message, &peer->scratch);
-    outlet_send(&peer->outlet, message->type, message->epoch, peer->scratch.data,
+    outlet_send(&peer->outlet, message->type, message->term, peer->scratch.data,
                 peer->scratch.length, &message->bulk);
     after_sending(peer);
 }
@@ -218,7 +218,7 @@ void peer_send(struct peer *peer, const struct message *message) {
 void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
                         const struct envelope *envelope) {
     failpoint_send(envelope->type);
-    outlet_send(&peer->outlet, envelope->type, envelope->epoch, outbox_body(outbox, envelope),
+    outlet_send(&peer->outlet, envelope->type, envelope->term, outbox_body(outbox, envelope),
                 envelope->body_length, &envelope->bulk);
     after_sending(peer);
 }

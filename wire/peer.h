@@ -1,6 +1,6 @@
 /* One connection that carries framed messages, on libevent.
  *
- * A frame is a 64-byte header (magic, version, type, epoch, lengths, checksums: see wire/frame.h),
+ * A frame is a 64-byte header (magic, version, type, term, lengths, checksums: see wire/frame.h),
  * the body, and the bulk. A peer that sends a bad frame is dropped, and the reason is counted. Bulk
  * is received directly into its place, without a copy. */
 #ifndef DML_WIRE_PEER_H

@@ -200,7 +200,7 @@ static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *messa
         return bad(inlet, FRAME_BAD_BULK, NULL);
     if (message_decode(header->type, inlet->body, header->body_length, message, &why))
         return bad_message(inlet, why);
-    message->epoch = header->epoch;
+    message->term = header->term;
     message->bulk = inlet->current;
     message->bulk.from = &inlet->holder;
     why = message_fault(message);
@@ -431,12 +431,12 @@ static int describe_bulk(struct outlet *outlet, const struct bulk *bulk,
     return segment->descriptor;
 }
 
-void outlet_send(struct outlet *outlet, enum message_type type, uint64_t epoch, const void *body,
+void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, const void *body,
                  size_t body_length, const struct bulk *bulk) {
     if (outlet->error)
         return;
     struct frame_header header = {.type = (uint16_t)type,
-                                  .epoch = epoch,
+                                  .term = term,
                                   .body_length = (uint32_t)body_length,
                                   .body_hash = hash64(body, body_length)};
     int descriptor = describe_bulk(outlet, bulk, &header);

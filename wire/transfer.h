@@ -85,7 +85,7 @@ void outlet_release(struct outlet *outlet);
 
 /* Sends or queues a frame. Bulk that must wait is copied, unless it is in a segment that the other
  * end can map. */
-void outlet_send(struct outlet *outlet, enum message_type type, uint64_t epoch, const void *body,
+void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, const void *body,
                  size_t body_length, const struct bulk *bulk);
 
 /* Whether something waits until the socket takes more: then outlet_flush() is to be called. */

@@ -44,7 +44,7 @@ struct member {
 struct roster {
     struct member *members; /* [shards + replicas] */
     uint32_t shards, replicas;
-    uint64_t epoch;   /* of this coordinator */
+    uint64_t term;   /* of this coordinator */
     uint32_t attempt; /* what belongs to another one is ignored */
 };
 
@@ -52,7 +52,7 @@ static inline uint32_t roster_links(const struct roster *roster) {
     return roster->shards + roster->replicas;
 }
 
-/* Sends to one link, with the epoch filled in. */
+/* Sends to one link, with the term filled in. */
 void roster_send(const struct roster *roster, uint32_t link, struct message message,
                  struct output *out);
 /* To all of a role that are connected. What the others miss, they learn when they are set up. */

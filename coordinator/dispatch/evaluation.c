@@ -12,7 +12,7 @@
 void roster_send(const struct roster *roster, uint32_t link, struct message message,
                  struct output *out) {
     assert(link < roster_links(roster));
-    message.epoch = roster->epoch;
+    message.term = roster->term;
     outbox_add(&out->messages, link, &message);
 }
 

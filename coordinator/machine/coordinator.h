@@ -57,7 +57,7 @@ struct coordinator_settings {
                                  NULL: those of the data's columns */
     const char *set_path;
     const char *run; /* names the run to its workers */
-    uint64_t epoch;
+    uint64_t term;
     uint32_t shards, replicas;
     uint32_t threads;        /* per replica; 0: the replica decides */
     uint32_t portion_chunks; /* 0: adapts */

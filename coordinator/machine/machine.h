@@ -20,11 +20,11 @@ struct driver; /* coordinator/driver.h */
 
 /* The workers of a run by link: their incarnations, and whether they are there.
  *
- * An incarnation is issued once, to one process, and says in which epoch that was. A member that is
+ * An incarnation is issued once, to one process, and says in which term that was. A member that is
  * lost gets another at once, so that nothing the former process says counts any more. */
 
 struct membership {
-    uint64_t incarnations; /* issued in this epoch */
+    uint64_t incarnations; /* issued in this term */
     uint64_t proof[3];     /* by role: the proof that all must match; 0: none yet */
     int64_t pinged_ns;
     uint64_t pings;

@@ -13,19 +13,19 @@
 
 #define PING_NS INT64_C(1000000000)
 
-/* An incarnation holds the epoch in which it was issued, so that no two coordinators issue the
+/* An incarnation holds the term in which it was issued, so that no two coordinators issue the
  * same. */
 #define EPOCH_SHIFT 32
 
 static uint64_t issue_incarnation(struct coordinator *c) {
     assert(c->membership.incarnations < (UINT64_C(1) << EPOCH_SHIFT) - 1);
-    return c->settings.epoch << EPOCH_SHIFT | ++c->membership.incarnations;
+    return c->settings.term << EPOCH_SHIFT | ++c->membership.incarnations;
 }
 
 void membership_init(struct coordinator *c) {
     c->roster.shards = c->settings.shards;
     c->roster.replicas = c->settings.replicas;
-    c->roster.epoch = c->settings.epoch;
+    c->roster.term = c->settings.term;
     c->roster.members = memory_new(coordinator_links(c), sizeof *c->roster.members);
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         bool shard = i < c->settings.shards;

@@ -32,7 +32,7 @@ static void serialize_machine(struct codec *codec, struct coordinator *c) {
 }
 
 void state_encode(const struct coordinator *c, struct bytes *out) {
-    assert(c->roster.shards == c->settings.shards && c->roster.epoch == c->settings.epoch);
+    assert(c->roster.shards == c->settings.shards && c->roster.term == c->settings.term);
     struct codec codec = {.out = out};
     size_t start = out->length;
     bytes_put_u32(out, STATE_MAGIC);

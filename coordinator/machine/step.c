@@ -277,16 +277,16 @@ static handler *handler_of(enum role role, enum message_type type) {
     return NULL;
 }
 
-/* A worker that answers in a later epoch obeys another coordinator, which has taken this run over.
+/* A worker that answers in a later term obeys another coordinator, which has taken this run over.
  * This one must not write or send anything more: both would record the same run. */
-static int fenced(struct coordinator *c, uint64_t epoch) {
-    assert(epoch > c->settings.epoch);
+static int fenced(struct coordinator *c, uint64_t term) {
+    assert(term > c->settings.term);
     c->phase = PHASE_FAILED;
     c->fenced = true;
     return error_set(ERROR_AGAIN,
                      "another coordinator, of epoch %llu, took this run over from this one, of "
                      "epoch %llu: nothing to do here",
-                     (unsigned long long)epoch, (unsigned long long)c->settings.epoch);
+                     (unsigned long long)term, (unsigned long long)c->settings.term);
 }
 
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
@@ -295,9 +295,9 @@ int coordinator_step(struct coordinator *c, uint32_t link, const struct message 
     struct member *worker = &c->roster.members[link];
     handler *handle = handler_of(worker->role, message->type);
     assert(link < coordinator_links(c));
-    if (message->epoch > c->settings.epoch && c->phase < PHASE_STOPPED)
-        return fenced(c, message->epoch);
-    if (!handle || message->epoch != c->settings.epoch || !worker->connected ||
+    if (message->term > c->settings.term && c->phase < PHASE_STOPPED)
+        return fenced(c, message->term);
+    if (!handle || message->term != c->settings.term || !worker->connected ||
         c->phase >= PHASE_STOPPED) {
         c->stale++;
         return 0;

@@ -237,7 +237,7 @@ static int make_coordinator(struct training *run) {
         .reads_gradient = gap_is_known(&run->shape),
         .saved = run->resumed ? &run->saved : NULL,
     };
-    int code = store_epoch_next(run->store, &settings.epoch);
+    int code = store_term_next(run->store, &settings.term);
     if (!code && !(run->coordinator = coordinator_new(&settings)))
         code = ERROR_DATA;
     return code;

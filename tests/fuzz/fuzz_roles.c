@@ -55,7 +55,7 @@ static struct message message_of(const struct packet *packet) {
         fprintf(stderr, "%s cannot be read: %s\n", message_name(packet->type), why);
         abort();
     }
-    message.epoch = packet->epoch;
+    message.term = packet->term;
     message.bulk = (struct bulk){.data = packet->bulk, .length = packet->bulk_length};
     return message;
 }
@@ -102,7 +102,7 @@ static void repeat(struct small_cluster *cluster, const struct memory *memory, s
         packet.from = (uint8_t)draw_below(draw, NODES);
         packet.to = (uint8_t)draw_below(draw, NODES);
     }
-    packet.epoch += draw_below(draw, 8) == 1;
+    packet.term += draw_below(draw, 8) == 1;
     if (packet.to != COORDINATOR || packet.from != COORDINATOR)
         hand_over(cluster, &packet, draw_below(draw, 2), draw);
     packet_release(&packet);

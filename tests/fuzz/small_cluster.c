@@ -227,7 +227,7 @@ static int keep_record(struct small_cluster *cluster, const struct record *recor
 static void after_coordinator(struct small_cluster *cluster, int code) {
     bool starts[COORDINATOR] = {false};
     struct output *output = &cluster->output;
-    uint64_t epoch = cluster->store.epoch;
+    uint64_t term = cluster->store.term;
     for (uint32_t i = 0; i < output->record_count && !code; i++) {
         if (output->records[i].kind == RECORD_START)
             starts[output->records[i].start.link] = true;
@@ -245,7 +245,7 @@ static void after_coordinator(struct small_cluster *cluster, int code) {
         small_cluster_next_coordinator(cluster);
         return;
     }
-    for (uint8_t node = 0; node < COORDINATOR && cluster->store.epoch == epoch; node++) {
+    for (uint8_t node = 0; node < COORDINATOR && cluster->store.term == term; node++) {
         if (!starts[node])
             continue;
         start_worker(cluster, node);
@@ -299,7 +299,7 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
         .exponents = options->network ? cluster->exponents : NULL,
         .set_path = "the set",
         .run = "run",
-        .epoch = virtual_store_epoch(&cluster->store),
+        .term = virtual_store_term(&cluster->store),
         .shards = SHARDS,
         .replicas = REPLICAS,
         .portion_chunks = 2,

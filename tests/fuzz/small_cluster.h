@@ -16,7 +16,7 @@ enum { SHARDS = 2, REPLICAS = 2, COORDINATOR = SHARDS + REPLICAS, NODES };
 struct packet {
     uint8_t from, to; /* nodes */
     enum message_type type;
-    uint64_t epoch;
+    uint64_t term;
     uint8_t *body, *bulk; /* owned, each of its exact size, so that reading beyond it is seen */
     size_t body_length, bulk_length;
 };

@@ -26,7 +26,7 @@ struct worker_link {
 };
 
 struct coordinator_process {
-    uint64_t epoch;
+    uint64_t term;
     struct coordinator *machine;
     struct output out;
     struct hosts hosts; /* none: workers are started on its own */
@@ -47,7 +47,7 @@ static void start_soon(struct process *process, uint32_t number, int64_t delay_n
 /* A coordinator whose lock was lost cannot commit to what has become another's database. */
 static bool owns_store(const struct process *process) {
     const struct coordinator_process *self = process->state;
-    return self->epoch == cluster_of(process)->store.epoch;
+    return self->term == cluster_of(process)->store.term;
 }
 
 /* Records that a later coordinator goes on from. */
@@ -175,14 +175,14 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
         return;
     }
     if (message.type == MESSAGE_FOLD) {
-        ledger_fold(ledger, envelope->epoch, envelope->to, &message.fold.flush);
+        ledger_fold(ledger, envelope->term, envelope->to, &message.fold.flush);
         return;
     }
     struct cursor cursor =
         cursor_over(message.program.operations.data, message.program.operations.length);
     if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK &&
         is_journalled(&self->out))
-        ledger_round(ledger, envelope->epoch, message.program.attempt);
+        ledger_round(ledger, envelope->term, message.program.attempt);
 }
 
 static void send_messages(struct process *process) {
@@ -368,7 +368,7 @@ static struct coordinator *new_machine(struct process *process) {
     struct store_blob *journal;
     virtual_store_read(&cluster->store, &saved, &journal);
     bool resumed = cluster->runs++ > 0;
-    self->epoch = virtual_store_epoch(&cluster->store);
+    self->term = virtual_store_term(&cluster->store);
     struct coordinator *machine = coordinator_new(&(struct coordinator_settings){
         .downpour = job->downpour,
         .optimizer = job->optimizer,
@@ -380,7 +380,7 @@ static struct coordinator *new_machine(struct process *process) {
         .exponents = job->own_exponents,
         .set_path = "the set",
         .run = "run",
-        .epoch = self->epoch,
+        .term = self->term,
         .shards = cluster->shape.shards,
         .replicas = cluster->shape.replicas,
         .threads = 1,
@@ -451,7 +451,7 @@ static void message(struct process *process, uint32_t link, const struct message
     struct coordinator_process *self = process->state;
     uint32_t worker = worker_of(self, link);
     if (taken->type == MESSAGE_FOLDED)
-        ledger_folded(&cluster_of(process)->ledger, taken->epoch, worker, &taken->folded.flush);
+        ledger_folded(&cluster_of(process)->ledger, taken->term, worker, &taken->folded.flush);
     if (worker != UINT32_MAX)
         finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
                                               &self->out));

@@ -23,17 +23,17 @@ static void say(struct process *process, uint32_t link, const struct message *me
 /* A coordinator that was fenced out is told so at once. None that was fenced out may be obeyed
  * again: that is checked here, even if the rest of the run would not show it. */
 static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
-                             uint64_t epoch) {
-    if (epoch < host->epoch)
+                             uint64_t term) {
+    if (term < host->term)
         world_fail(process->world,
                    "%s obeys the coordinator of epoch %llu after that of epoch %llu", process->name,
-                   (unsigned long long)epoch, (unsigned long long)host->epoch);
-    if (host->coordinator && host->coordinator != link && epoch > host->epoch)
+                   (unsigned long long)term, (unsigned long long)host->term);
+    if (host->coordinator && host->coordinator != link && term > host->term)
         say(process, host->coordinator,
             &(struct message){.type = MESSAGE_REFUSED,
-                              .epoch = epoch,
+                              .term = term,
                               .refused = {.reason = "a later coordinator of the run took over"}});
-    host->epoch = epoch;
+    host->term = term;
     host->coordinator = link;
     host->waits++;
     process->greeted = true;
@@ -46,7 +46,7 @@ bool worker_host_takes(struct process *process, struct worker_host *host, uint32
     if (link == host->coordinator)
         say(process, link,
             &(struct message){
-                .type = MESSAGE_PONG, .epoch = message->epoch, .pong = {message->ping.number}});
+                .type = MESSAGE_PONG, .term = message->term, .pong = {message->ping.number}});
     return true;
 }
 
@@ -56,7 +56,7 @@ void worker_host_drain(struct process *process, struct worker_host *host) {
         if (!process_acts(process))
             break;
         if (envelope->type == MESSAGE_WELCOME)
-            find_coordinator(process, host, envelope->to, envelope->epoch);
+            find_coordinator(process, host, envelope->to, envelope->term);
         network_send(process, envelope->to, &host->out, envelope);
     }
     outbox_clear(&host->out);

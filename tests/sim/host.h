@@ -12,7 +12,7 @@
 struct worker_host {
     struct outbox out;
     uint32_t coordinator; /* link, 0 for none */
-    uint64_t epoch;       /* the last coordinator's */
+    uint64_t term;       /* the last coordinator's */
     uint32_t reconnect_seconds;
     uint64_t waits; /* times that a coordinator was lost or found */
 };

@@ -122,33 +122,33 @@ void ledger_learn(struct ledger *ledger) {
 
 /* ---- folds ---- */
 
-static struct ledger_fold *find_fold(const struct ledger *ledger, uint64_t epoch, uint32_t shard,
+static struct ledger_fold *find_fold(const struct ledger *ledger, uint64_t term, uint32_t shard,
                                      const struct flush_id *id) {
     for (uint32_t i = 0; i < ledger->fold_count; i++) {
         struct ledger_fold *fold = &ledger->folds[i];
-        if (fold->epoch == epoch && fold->shard == shard && flush_id_equal(&fold->id, id))
+        if (fold->term == term && fold->shard == shard && flush_id_equal(&fold->id, id))
             return fold;
     }
     return NULL;
 }
 
-void ledger_fold(struct ledger *ledger, uint64_t epoch, uint32_t shard, const struct flush_id *id) {
-    if (find_fold(ledger, epoch, shard, id))
+void ledger_fold(struct ledger *ledger, uint64_t term, uint32_t shard, const struct flush_id *id) {
+    if (find_fold(ledger, term, shard, id))
         return;
     MEMORY_ROOM(ledger->folds, ledger->fold_count, ledger->fold_capacity);
-    ledger->folds[ledger->fold_count++] = (struct ledger_fold){epoch, shard, *id};
+    ledger->folds[ledger->fold_count++] = (struct ledger_fold){term, shard, *id};
 }
 
-void ledger_folded(struct ledger *ledger, uint64_t epoch, uint32_t shard,
+void ledger_folded(struct ledger *ledger, uint64_t term, uint32_t shard,
                    const struct flush_id *id) {
-    struct ledger_fold *fold = find_fold(ledger, epoch, shard, id);
+    struct ledger_fold *fold = find_fold(ledger, term, shard, id);
     if (fold)
         *fold = ledger->folds[--ledger->fold_count];
 }
 
-void ledger_round(struct ledger *ledger, uint64_t epoch, uint32_t attempt) {
+void ledger_round(struct ledger *ledger, uint64_t term, uint32_t attempt) {
     for (uint32_t i = 0; i < ledger->fold_count; i++)
-        if (ledger->folds[i].epoch == epoch && ledger->folds[i].id.attempt == attempt)
+        if (ledger->folds[i].term == term && ledger->folds[i].id.attempt == attempt)
             world_fail(ledger->world, "an evaluation is used before shard %u confirmed a fold",
                        ledger->folds[i].shard);
 }

@@ -44,7 +44,7 @@ struct parcel {
     uint8_t to;
     bool gone;
     enum message_type type;
-    uint64_t epoch;
+    uint64_t term;
     int64_t at_ns;
     size_t length; /* of the body */
     struct bulk bulk;
@@ -247,7 +247,7 @@ static struct parcel *pack(struct network *network, const struct outbox *outbox,
     struct parcel *parcel = aligned_alloc(64, size);
     *parcel = (struct parcel){.network = network,
                               .type = envelope->type,
-                              .epoch = envelope->epoch,
+                              .term = envelope->term,
                               .length = envelope->body_length};
     memcpy(parcel->bytes, outbox_body(outbox, envelope), envelope->body_length);
     parcel->bulk.length = envelope->bulk.length;
@@ -288,7 +288,7 @@ static void hand_over(struct parcel *parcel, struct end *end, const struct proce
                    message_name(parcel->type), from->name, why);
         return;
     }
-    message.epoch = parcel->epoch;
+    message.term = parcel->term;
     message.bulk = parcel->bulk;
     if ((why = message_fault(&message))) {
         world_fail(parcel->network->world, "%s of %s cannot be: %s", message_name(parcel->type),

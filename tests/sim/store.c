@@ -14,7 +14,7 @@ enum store_kind { STORE_EPOCH, STORE_ATTEMPT, STORE_JOURNAL, STORE_DURABLE, STOR
 struct store_operation {
     enum store_kind kind;
     bool flag;      /* a journal entry begins; a roll-back is to the start */
-    uint64_t value; /* epoch, attempt or step */
+    uint64_t value; /* term, attempt or step */
     void *data;     /* owned, or NULL */
     size_t length;
     uint64_t *digests; /* owned, or NULL */
@@ -63,19 +63,19 @@ static int commit_full(struct virtual_store *store) {
     return code;
 }
 
-uint64_t virtual_store_epoch(struct virtual_store *store) {
-    uint64_t epoch = 1;
+uint64_t virtual_store_term(struct virtual_store *store) {
+    uint64_t term = 1;
     bool full = store->full;
     for (uint32_t i = 0; i < store->committed; i++)
-        epoch += store->operations[i].kind == STORE_EPOCH;
+        term += store->operations[i].kind == STORE_EPOCH;
     if (mutant(EPOCH_NOT_RENEWED))
         return 1;
-    store->epoch = epoch;
-    add(store, STORE_EPOCH, false, epoch);
+    store->term = term;
+    add(store, STORE_EPOCH, false, term);
     store->full = false;
     commit_full(store);
     store->full = full;
-    return epoch;
+    return term;
 }
 
 int virtual_store_attempt(struct virtual_store *store, uint32_t attempt) {

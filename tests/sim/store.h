@@ -19,13 +19,13 @@ struct virtual_store {
     uint32_t count, capacity;
     uint32_t committed, synced; /* of them */
     bool full;                  /* the disk is: nothing more is committed */
-    uint64_t epoch;             /* whose database it is */
+    uint64_t term;             /* whose database it is */
 };
 
 void virtual_store_release(struct virtual_store *store);
 
-/* Commits the next epoch, FULL. */
-uint64_t virtual_store_epoch(struct virtual_store *store);
+/* Commits the next term, FULL. */
+uint64_t virtual_store_term(struct virtual_store *store);
 
 /* Records. All answer 0 or ERROR_IO. */
 int virtual_store_attempt(struct virtual_store *store, uint32_t attempt);

@@ -98,7 +98,7 @@ void trace_message(const struct process *from, const struct process *to,
     struct line line = {.length = 0};
     add_fields(&line, message);
     world_say(from->world, "%s -> %s  %s epoch=%" PRIu64 "%s", from->name, to->name,
-              message_name(message->type), message->epoch, line.text);
+              message_name(message->type), message->term, line.text);
 }
 
 /* ---- the log of the roles, in place of base/log.c: part of the trace ---- */

@@ -31,7 +31,7 @@ int bench_set_up(void **state) {
         .data = &f->data,
         .set_path = "/set",
         .run = "run",
-        .epoch = EPOCH,
+        .term = EPOCH,
         .shards = 2,
         .replicas = 2,
         .portion_chunks = 2,
@@ -69,7 +69,7 @@ int bench_tear_down(void **state) {
 /* Feeds one message; what was sent before is forgotten. */
 int bench_feed(struct fixture *f, uint32_t link, struct message message) {
     output_clear(&f->out);
-    message.epoch = coordinator_settings(f->coordinator)->epoch;
+    message.term = coordinator_settings(f->coordinator)->term;
     return coordinator_step(f->coordinator, link, &message, f->now_ns, &f->out);
 }
 

@@ -24,7 +24,7 @@ struct end {
     struct peer *peer;
     unsigned messages;
     enum message_type last;
-    uint64_t epoch;
+    uint64_t term;
     double first_element;
     size_t bulk_length;
     const void *bulk_data;
@@ -39,7 +39,7 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     struct end *end = context;
     end->messages++;
     end->last = message->type;
-    end->epoch = message->epoch;
+    end->term = message->term;
     end->bulk_length = message->bulk.length;
     end->bulk_data = message->bulk.data;
     if (message->bulk.length)

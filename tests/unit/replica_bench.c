@@ -17,7 +17,7 @@ struct message sent(struct bench *bench, uint32_t to, enum message_type type) {
     const struct envelope *envelope = &bench->outbox.envelopes[bench->seen++];
     assert_string_equal(message_name(envelope->type), message_name(type));
     assert_int_equal(envelope->to, to);
-    assert_int_equal(envelope->epoch, bench->epoch);
+    assert_int_equal(envelope->term, bench->term);
     struct message message;
     const char *why;
     assert_int_equal(message_decode(envelope->type, outbox_body(&bench->outbox, envelope),
@@ -46,8 +46,8 @@ void nothing_more(struct bench *bench) {
 /* ---- what goes in ---- */
 
 void give(struct bench *bench, uint32_t from, struct message message) {
-    if (!message.epoch)
-        message.epoch = bench->epoch;
+    if (!message.term)
+        message.term = bench->term;
     bench->now_ns += 1000;
     replica_step(bench->replica, from, &message, bench->now_ns, &bench->outbox);
 }
@@ -122,11 +122,11 @@ double loss_of(struct blob blob) {
 
 /* ---- the way to READY, and into an evaluation ---- */
 
-void hello(struct bench *bench, uint64_t epoch, const char *run) {
+void hello(struct bench *bench, uint64_t term, const char *run) {
     give(bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_HELLO,
-             .epoch = epoch,
+             .term = term,
              .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, bench->incarnation, 30}});
 }
 
@@ -179,7 +179,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     for (size_t i = 0; i < PARAMETERS; i++)
         bench->point[i] = (double)i;
     bench->shards = shards;
-    bench->epoch = EPOCH;
+    bench->term = EPOCH;
     bench->incarnation = INCARNATION;
     bench->attempt = ATTEMPT;
     bench->device = "";

@@ -14,7 +14,7 @@ struct bench {
     struct outbox outbox;
     size_t seen; /* envelopes of the outbox */
     uint32_t shards;
-    uint64_t epoch, incarnation; /* as the last HELLO said */
+    uint64_t term, incarnation; /* as the last HELLO said */
     uint32_t attempt;
     const char *device; /* of the set-up */
     int64_t now_ns;
@@ -42,7 +42,7 @@ void gathered(struct bench *bench);
 double loss_of(struct blob blob);
 
 /* ---- the way to READY, and into an evaluation ---- */
-void hello(struct bench *bench, uint64_t epoch, const char *run);
+void hello(struct bench *bench, uint64_t term, const char *run);
 void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation);
 void connect_shard(struct bench *bench, uint32_t shard);
 void greeted(struct bench *bench, uint32_t shard);

@@ -67,8 +67,8 @@ static inline void bench_push(struct registers *registers, uint8_t number) {
 /* Hands a message over; afterwards `out` holds the answers to it alone. */
 static inline void tell(struct bench *bench, uint32_t from, struct message message) {
     outbox_clear(&bench->out);
-    if (!message.epoch)
-        message.epoch = EPOCH;
+    if (!message.term)
+        message.term = EPOCH;
     shard_step(bench->shard, from, &message, 0, &bench->out);
 }
 
@@ -80,7 +80,7 @@ static inline struct message answer(const struct bench *bench, size_t number) {
     assert_int_equal(message_decode(envelope->type, outbox_body(&bench->out, envelope),
                                     envelope->body_length, &message, &why),
                      0);
-    message.epoch = envelope->epoch;
+    message.term = envelope->term;
     message.bulk = envelope->bulk;
     return message;
 }

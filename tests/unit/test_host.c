@@ -25,7 +25,7 @@
 
 /* ---- a worker that welcomes everybody and counts who went ---- */
 
-static uint64_t gone_links, epoch;
+static uint64_t gone_links, term;
 
 /* For two seconds, in which the loop does not turn. */
 static void work_long(uint32_t from, struct outbox *out) {
@@ -35,7 +35,7 @@ static void work_long(uint32_t from, struct outbox *out) {
     }
     outbox_add(out, from,
                &(struct message){.type = MESSAGE_READY,
-                                 .epoch = epoch,
+                                 .term = term,
                                  .ready = {.attempt = 1, .device = "cpu"}});
 }
 
@@ -49,11 +49,11 @@ static void role_message(void *state, uint32_t from, const struct message *messa
         work_long(from, out);
     if (message->type != MESSAGE_HELLO)
         return;
-    if (message->epoch < epoch)
+    if (message->term < term)
         answer = (struct message){.type = MESSAGE_REFUSED};
     else
-        epoch = message->epoch;
-    answer.epoch = epoch;
+        term = message->term;
+    answer.term = term;
     outbox_add(out, from, &answer);
 }
 
@@ -64,7 +64,7 @@ static void role_gone(void *state, uint32_t link, int64_t now_ns, struct outbox 
 
 static void role_forget(void *state) {
     (void)state;
-    epoch = 0;
+    term = 0;
     gone_links = 77;
 }
 
@@ -127,10 +127,10 @@ static void note_closed(void *context, struct peer *peer, const char *reason) {
     (void)context, (void)peer, (void)reason;
 }
 
-static struct message hello_of(uint64_t of_epoch) {
+static struct message hello_of(uint64_t of_term) {
     return (struct message){
         .type = MESSAGE_HELLO,
-        .epoch = of_epoch,
+        .term = of_term,
         .hello = {.run = "run", .role = ROLE_SHARD, .incarnation = 1, .reconnect_seconds = 60}};
 }
 
@@ -311,7 +311,7 @@ static void a_worker_that_stays_forgets_a_run_on_bye_and_serves_another(void **s
     assert_true(second.busy);
     peer_send(first.peer, &bye);
     assert_int_equal(say(&first, NULL), 0); /* it closes the connection */
-    hello = hello_of(1);                    /* an epoch of another state folder */
+    hello = hello_of(1);                    /* a term of another state folder */
     hello.hello.run = "another";
     assert_int_equal(say(&second, &hello), MESSAGE_WELCOME);
     visitor_leave(&first);
@@ -437,7 +437,7 @@ static void a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator
     size_t before = resident_bytes(worker.pid);
     for (size_t i = 0; i < CROWD; i++)
         assert_int_equal(connect_now(worker.address, 5000, &crowd[i]), 0);
-    hello.epoch = 2;
+    hello.term = 2;
     visitor_connect(&last, &worker);
     assert_int_equal(say(&last, &hello), MESSAGE_WELCOME);
     assert_true(resident_bytes(worker.pid) < before + (12u << 20));

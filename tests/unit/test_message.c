@@ -13,7 +13,7 @@ static const uint64_t numbers[] = {1, UINT64_C(0xfedcba9876543210)};
 
 /* A message with something different in every field. */
 static struct message filled(unsigned type) {
-    struct message message = {.type = type, .epoch = 7};
+    struct message message = {.type = type, .term = 7};
     uint64_t next = 0x0102030405060708;
 #define U8(field) body->field = (uint8_t)next++;
 #define U32(field) body->field = (uint32_t)next++;
@@ -162,7 +162,7 @@ static void an_outbox_keeps_order_and_aligns_bodies(void **state) {
         const struct envelope *envelope = &outbox.envelopes[i];
         struct message message = filled(envelope->type), back;
         assert_int_equal(envelope->to, i);
-        assert_int_equal(envelope->epoch, 7);
+        assert_int_equal(envelope->term, 7);
         assert_int_equal(envelope->body_offset % 8, 0);
         assert_int_equal(message_decode(envelope->type, outbox_body(&outbox, envelope),
                                         envelope->body_length, &back, &why),

@@ -11,7 +11,7 @@
 
 static struct message slice(const void *data, size_t count, struct segment *segment) {
     return (struct message){.type = MESSAGE_SLICE,
-                            .epoch = 3,
+                            .term = 3,
                             .slice = {.first = 0, .count = count},
                             .bulk = {.data = data, .length = count * 8, .segment = segment}};
 }
@@ -23,10 +23,10 @@ static void many_small_messages_arrive_in_one_go(void **state) {
     for (uint32_t i = 0; i < 500; i++)
         peer_send(
             pair.a.peer,
-            &(struct message){.type = MESSAGE_READY, .epoch = 42, .ready = {.attempt = i + 1}});
+            &(struct message){.type = MESSAGE_READY, .term = 42, .ready = {.attempt = i + 1}});
     turn(&pair);
     assert_int_equal(pair.b.messages, 500);
-    assert_int_equal(pair.b.epoch, 42);
+    assert_int_equal(pair.b.term, 42);
     assert_int_equal(peer_queued(pair.a.peer), 0);
     pair_release(&pair);
 }

@@ -17,15 +17,15 @@ static void an_older_coordinator_is_refused(void **state) {
     struct bench bench;
     bench_new(&bench, 1);
     hello(&bench, EPOCH - 1, "run 1");
-    bench.epoch = EPOCH - 1; /* told in the name of its own epoch, or it would take no notice */
+    bench.term = EPOCH - 1; /* told in the name of its own term, or it would take no notice */
     sent(&bench, COORDINATOR, MESSAGE_REFUSED);
-    bench.epoch = EPOCH;
+    bench.term = EPOCH;
     hello(&bench, EPOCH, "run 2");
     sent(&bench, COORDINATOR, MESSAGE_REFUSED);
     give(&bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_REPLICA_SETUP,
-             .epoch = EPOCH - 1,
+             .term = EPOCH - 1,
              .replica_setup = {.scratch = "", .device = "", .attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);

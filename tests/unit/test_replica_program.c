@@ -64,7 +64,7 @@ static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice
 enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
-    message.epoch = EPOCH;
+    message.term = EPOCH;
     outbox_add(out, link, &message);
 }
 

@@ -62,12 +62,12 @@ static void set_up_again(struct bench *bench) {
     assert_int_equal(sent(bench, COORDINATOR, MESSAGE_READY).ready.attempt, bench->attempt);
 }
 
-/* The coordinator goes; the next one has a later epoch. */
+/* The coordinator goes; the next one has a later term. */
 static void coordinator_returns(struct bench *bench) {
     replica_gone(bench->replica, COORDINATOR, &bench->outbox);
     nothing_more(bench);
-    bench->epoch++;
-    hello(bench, bench->epoch, "run 1");
+    bench->term++;
+    hello(bench, bench->term, "run 1");
     assert_int_equal(sent(bench, COORDINATOR, MESSAGE_WELCOME).welcome.incarnation,
                      bench->incarnation);
 }

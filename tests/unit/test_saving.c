@@ -239,9 +239,9 @@ static void assert_flushes(const struct blob *blob, const struct flush_id *ids, 
     }
 }
 
-static void greet_anew(struct bench *bench, uint64_t epoch) {
+static void greet_anew(struct bench *bench, uint64_t term) {
     struct message message = hello();
-    message.epoch = epoch;
+    message.term = term;
     tell(bench, NEXT_LINK, message);
     carry_out(bench, &files_disk);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_WELCOME);
@@ -265,20 +265,20 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
                                               .sums = SUMS_PARAMETERS,
                                               .bounds.count = 1});
     struct message message = program_message(1, &program);
-    message.epoch = EPOCH + 2;
+    message.term = EPOCH + 2;
     tell(bench, NEXT_LINK, message);
     for (size_t i = 0; i < 3; i++) {
         struct message slices = stage(ids[i], slice, ELEMENTS);
-        slices.epoch = EPOCH + 2;
+        slices.term = EPOCH + 2;
         tell(bench, REPLICA_LINK, slices);
     }
     struct message accepted = fold(ids[1]);
-    accepted.epoch = EPOCH + 2;
+    accepted.term = EPOCH + 2;
     tell(bench, NEXT_LINK, accepted);
     greet_anew(bench, EPOCH + 3);
     assert_int_equal(bench->out.count, 2);
     assert_answer(bench, 1, NEXT_LINK, MESSAGE_HOLDING);
-    assert_int_equal(answer(bench, 1).epoch, EPOCH + 3);
+    assert_int_equal(answer(bench, 1).term, EPOCH + 3);
     struct message_holding holding = answer(bench, 1).holding;
     assert_int_equal(holding.attempt, 1);
     assert_int_equal(holding.number, 1);
@@ -288,10 +288,10 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
     assert_flushes(&holding.folded, &ids[1], 1);
     const struct flush_id staged[] = {ids[0], ids[2]};
     assert_flushes(&holding.staged, staged, 2);
-    message.epoch = EPOCH + 3; /* its last program is answered from memory */
+    message.term = EPOCH + 3; /* its last program is answered from memory */
     tell(bench, NEXT_LINK, message);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_RESULT);
-    accepted.epoch = EPOCH + 3; /* and the verdict is not new to it */
+    accepted.term = EPOCH + 3; /* and the verdict is not new to it */
     tell(bench, NEXT_LINK, accepted);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_FOLDED);
     bytes_release(&program);
@@ -309,7 +309,7 @@ static void a_shard_that_was_not_set_up_holds_attempt_0(void **state) {
     bench_release(&bench);
 }
 
-static void an_epoch_is_on_disk_before_its_coordinator_is_welcomed(void **state) {
+static void an_term_is_on_disk_before_its_coordinator_is_welcomed(void **state) {
     (void)state;
     struct saved saved;
     struct bench *bench = &saved.bench;
@@ -317,26 +317,26 @@ static void an_epoch_is_on_disk_before_its_coordinator_is_welcomed(void **state)
     saved_init(&saved);
     assert_true(is_there(&saved, "epoch"));
     struct message message = hello();
-    message.epoch = EPOCH + 1;
+    message.term = EPOCH + 1;
     tell(bench, NEXT_LINK, message);
     assert_int_equal(bench->out.count, 0);
     assert_true(shard_next_action(bench->shard, &action));
     assert_int_equal(action.kind, SHARD_FENCE);
-    assert_int_equal(action.epoch, EPOCH + 1);
+    assert_int_equal(action.term, EPOCH + 1);
     shard_fenced(bench->shard, 0, "", &bench->out);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_WELCOME);
     assert_answer(bench, 1, NEXT_LINK, MESSAGE_HOLDING);
-    message.epoch = EPOCH + 1; /* the same again: nothing to write */
+    message.term = EPOCH + 1; /* the same again: nothing to write */
     tell(bench, NEXT_LINK, message);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_WELCOME);
-    message.epoch = EPOCH + 2;
+    message.term = EPOCH + 2;
     tell(bench, NEXT_LINK, message);
     assert_true(shard_next_action(bench->shard, &action));
     shard_fenced(bench->shard, ERROR_IO, "the disk is full", &bench->out);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_REFUSED);
     assert_string_equal(answer(bench, 0).refused.reason, "the disk is full");
     message = setup_saving(saved.folder, 2);
-    message.epoch = EPOCH + 2;
+    message.term = EPOCH + 2;
     tell(bench, NEXT_LINK, message); /* whom it refused it does not obey */
     assert_int_equal(shard_counters(bench->shard)->stranger, 1);
     saved_release(&saved);
@@ -358,7 +358,7 @@ static void a_shard_started_anew_refuses_an_older_coordinator(void **state) {
     saved_release(&saved);
 }
 
-static void a_shard_that_could_not_write_the_epoch_is_not_ready(void **state) {
+static void a_shard_that_could_not_write_the_term_is_not_ready(void **state) {
     (void)state;
     struct bench bench;
     struct shard_action action;
@@ -378,7 +378,7 @@ static void a_shard_that_could_not_write_the_epoch_is_not_ready(void **state) {
     bench_release(&bench);
 }
 
-static void a_damaged_epoch_is_found(void **state) {
+static void a_damaged_term_is_found(void **state) {
     (void)state;
     struct saved saved;
     saved_init(&saved);
@@ -467,10 +467,10 @@ SUITE(saving) {
         cmocka_unit_test(a_checkpoint_or_restore_that_cannot_be_is_refused),
         cmocka_unit_test(the_next_coordinator_is_told_what_is_in_hand),
         cmocka_unit_test(a_shard_that_was_not_set_up_holds_attempt_0),
-        cmocka_unit_test(an_epoch_is_on_disk_before_its_coordinator_is_welcomed),
+        cmocka_unit_test(an_term_is_on_disk_before_its_coordinator_is_welcomed),
         cmocka_unit_test(a_shard_started_anew_refuses_an_older_coordinator),
-        cmocka_unit_test(a_shard_that_could_not_write_the_epoch_is_not_ready),
-        cmocka_unit_test(a_damaged_epoch_is_found),
+        cmocka_unit_test(a_shard_that_could_not_write_the_term_is_not_ready),
+        cmocka_unit_test(a_damaged_term_is_found),
         cmocka_unit_test(a_thread_writes_beside_the_shard_and_tells_what_went_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,12 +5,12 @@
 
 enum { N = 100 };
 
-static void hello_is_refused_for_old_epochs_other_runs_and_other_versions(void **state) {
+static void hello_is_refused_for_old_terms_other_runs_and_other_versions(void **state) {
     (void)state;
     struct bench bench;
     bench_init(&bench, setup(N, 0, N));
     struct message message = hello();
-    message.epoch = EPOCH - 1;
+    message.term = EPOCH - 1;
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
     message = hello();
@@ -26,14 +26,14 @@ static void hello_is_refused_for_old_epochs_other_runs_and_other_versions(void *
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
     message = hello();
-    message.epoch = EPOCH + 1;
+    message.term = EPOCH + 1;
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_WELCOME);
     assert_int_equal(answer(&bench, 0).welcome.proof, 9);
-    assert_int_equal(answer(&bench, 0).epoch, EPOCH + 1);
+    assert_int_equal(answer(&bench, 0).term, EPOCH + 1);
     tell(&bench, COORDINATOR_LINK, setup(N, 0, N)); /* fenced out */
     assert_int_equal(bench.out.count, 0);
-    assert_int_equal(shard_counters(bench.shard)->old_epoch, 1);
+    assert_int_equal(shard_counters(bench.shard)->old_term, 1);
     bench_release(&bench);
 }
 
@@ -385,7 +385,7 @@ static void elements_outside_of_the_range_cannot_be_read(void **state) {
 
 SUITE(shard) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hello_is_refused_for_old_epochs_other_runs_and_other_versions),
+        cmocka_unit_test(hello_is_refused_for_old_terms_other_runs_and_other_versions),
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
         cmocka_unit_test(a_setup_with_an_unknown_type_of_history_is_refused),
         cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),

@@ -79,8 +79,8 @@ static void process_end(struct process *process, int signal_number) {
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void post(struct process *process, struct message message, uint64_t epoch) {
-    message.epoch = epoch;
+static void post(struct process *process, struct message message, uint64_t term) {
+    message.term = term;
     peer_send(process->peer, &message);
 }
 
@@ -107,27 +107,27 @@ static struct message expect(struct process *process, enum message_type type) {
 }
 
 /* The number of the last program that it holds. */
-static uint64_t post_hello(struct process *process, uint64_t epoch) {
+static uint64_t post_hello(struct process *process, uint64_t term) {
     struct message message = hello();
     message.hello.reconnect_seconds = 60;
-    post(process, message, epoch);
+    post(process, message, term);
     (void)expect(process, MESSAGE_WELCOME);
     return expect(process, MESSAGE_HOLDING).holding.number;
 }
 
-static void run_pair(struct process *process, uint64_t epoch) {
+static void run_pair(struct process *process, uint64_t term) {
     struct bytes program;
     const struct operation pair = pair_in(0);
     bytes_init(&program);
     program_add(&program, &pair);
-    post(process, program_message(++process->number, &program), epoch);
+    post(process, program_message(++process->number, &program), term);
     bytes_release(&program);
 }
 
 /* HELLO and SHARD_SETUP of a coordinator that begins an attempt. */
-static void set_up(struct process *process, const char *folder, uint32_t attempt, uint64_t epoch) {
-    (void)post_hello(process, epoch);
-    post(process, setup_saving(folder, attempt), epoch);
+static void set_up(struct process *process, const char *folder, uint32_t attempt, uint64_t term) {
+    (void)post_hello(process, term);
+    post(process, setup_saving(folder, attempt), term);
     (void)expect(process, MESSAGE_READY);
 }
 
@@ -150,9 +150,9 @@ static uint64_t write_checkpoint(struct process *process, uint64_t step) {
 }
 
 static uint32_t ask_to_restore(struct process *process, uint32_t attempt, uint64_t step,
-                               uint64_t digest, uint64_t epoch) {
+                               uint64_t digest, uint64_t term) {
     post(process, (struct message){.type = MESSAGE_RESTORE, .restore = {attempt, step, digest}},
-         epoch);
+         term);
     return expect(process, MESSAGE_RESTORED).restored.status;
 }
 
@@ -219,7 +219,7 @@ static void try_restores(const struct saved *saved, const char *address, const u
 
 static void a_process_killed_anywhere_in_writing_leaves_whole_checkpoints(void **state) {
     (void)state;
-    /* The epoch and the first checkpoint, of five pieces, come first. */
+    /* The term and the first checkpoint, of five pieces, come first. */
     const char *const places[] = {"none",
                                   "checkpoint_begin:2",
                                   "file_write:7",

@@ -67,7 +67,7 @@ static void epochs_rise_across_openings(void **state) {
     for (uint64_t expected = 1; expected <= 3; expected++) {
         struct store *store = opened();
         uint64_t epoch = 0;
-        assert_int_equal(store_epoch_next(store, &epoch), 0);
+        assert_int_equal(store_term_next(store, &epoch), 0);
         assert_int_equal(epoch, expected);
         assert_int_equal(store_close(store), 0);
     }
@@ -77,7 +77,7 @@ static void take_an_epoch_and_begin_a_run(void) {
     struct store *store;
     uint64_t epoch;
     struct store_step step = step_numbered(0);
-    if (store_open(folder, &store) || store_epoch_next(store, &epoch))
+    if (store_open(folder, &store) || store_term_next(store, &epoch))
         _exit(1);
     int64_t run = begun(store, "one");
     if (store_step(store, run, &step) || store_flush(store))
@@ -109,7 +109,7 @@ static void a_crash_loses_only_what_was_not_flushed(void **state) {
     in_a_process_that_dies(take_an_epoch_and_begin_a_run);
     struct store *store = opened();
     uint64_t epoch = 0, next = 0;
-    assert_int_equal(store_epoch_next(store, &epoch), 0);
+    assert_int_equal(store_term_next(store, &epoch), 0);
     assert_int_equal(epoch, 2);
     assert_int_equal(store_steps(store, 1, 0, count_step, &next), 0);
     assert_int_equal(next, 1);

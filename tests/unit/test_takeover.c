@@ -149,7 +149,7 @@ static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t
 }
 
 /* A coordinator whose first evaluation is long enough to be journalled, with two chunks counted,
- * is replaced by another of the next epoch, to whom all four say welcome. */
+ * is replaced by another of the next term, to whom all four say welcome. */
 static struct flush_id replace(struct fixture *f, struct kept *kept) {
     bench_start(f);
     kept->hash = bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.hash;
@@ -161,7 +161,7 @@ static struct flush_id replace(struct fixture *f, struct kept *kept) {
     struct flush_id flush = bench_flush_id(f, REPLICA_0, 1);
     struct store_saved saved = {.attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
     struct coordinator_settings settings = f->settings;
-    settings.epoch++;
+    settings.term++;
     settings.saved = &saved;
     bench_begin(f, &settings);
     return flush;
@@ -268,7 +268,7 @@ static void a_shard_that_missed_a_fold_before_the_journal_sends_all_back(void **
     assert_int_equal(kept.count, 1);
     struct store_saved saved = {.attempt = 1, .journal = kept.blobs, .journal_count = kept.count};
     struct coordinator_settings settings = f->settings;
-    settings.epoch++;
+    settings.term++;
     settings.saved = &saved;
     bench_begin(f, &settings);
     bench_welcome_all(f);
