@@ -15,7 +15,7 @@
 struct decision {
     struct flush_id id;
     bool accepted;
-    uint32_t replica;                    /* index of the one that sent it */
+    uint32_t replica; /* index of the one that sent it; a run that was taken up may have fewer */
     uint32_t unconfirmed;                /* shards whose FOLDED is still to come */
     uint64_t confirmed[SHARDS_MAX / 64]; /* bit set of shards */
 };
@@ -115,7 +115,8 @@ static bool commit_decode(const void *data, size_t length, struct commit_entry *
     entry->maxima = maxima_decode(&cursor);
     entry->exceeded = cursor_u8(&cursor);
     entry->totals.data = cursor_take(&cursor, entry->totals.length);
-    return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT;
+    return !cursor.failed && cursor_left(&cursor) < ENTRY_ALIGNMENT &&
+           entry->replica < REPLICAS_MAX;
 }
 
 /* The next of a log, where each entry follows its length (u32), as `encoded`, which owns nothing.
@@ -174,7 +175,7 @@ static bool totals_of(const struct dispatch *d, const struct blob *encoded, stru
 /* Counts an accepted flush: its totals, its chunks, its maxima. */
 static void count_flush(struct dispatch *d, const struct commit_entry *entry,
                         const struct totals *totals) {
-    assert(d->evaluation.running && entry->replica < d->roster->replicas);
+    assert(d->evaluation.running && entry->replica < REPLICAS_MAX);
     totals_merge(&d->evaluation.totals, totals);
     plan_count(&d->plan, &entry->portions, entry->replica);
     maxima_merge(&d->evaluation.maxima, &entry->maxima);
@@ -327,7 +328,8 @@ bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_fol
         d->stale += !is_late(d, id);
     if (!decision || !decisions_confirm(&d->decisions, decision, link))
         return false;
-    send_verdict(d, d->roster->shards + decision->replica, id, true, out);
+    if (decision->replica < d->roster->replicas)
+        send_verdict(d, d->roster->shards + decision->replica, id, true, out);
     return true;
 }
 

@@ -218,7 +218,7 @@ bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges) 
 }
 
 void plan_count(struct plan *plan, const struct chunk_ranges *ranges, uint32_t replica) {
-    assert(replica < plan->homes);
+    assert(replica <= UINT16_MAX);
     for (uint32_t i = 0; i < ranges->length; i++) {
         struct chunk_range range = ranges->items[i];
         for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++) {

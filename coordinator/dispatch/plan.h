@@ -51,9 +51,8 @@ void plan_return(struct plan *plan, const struct chunk_ranges *ranges);
  * their chunks is counted. */
 bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges);
 
-/* Counts the chunks of the ranges, which come from this replica; plan_may_count() must have said
- * so.
- */
+/* Counts the chunks of the ranges, which plan_may_count() must have allowed. The replica that they
+ * come from may be one of a former coordinator, beyond `homes`. */
 void plan_count(struct plan *plan, const struct chunk_ranges *ranges, uint32_t replica);
 
 /* True if all chunks of the range are counted. */

@@ -185,7 +185,7 @@ static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns
 }
 
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
-    assert(d->evaluation.running && d->roster->members[link].ready);
+    assert(d->evaluation.running);
     if (!send_portion_if_any(d, link, now_ns, out)) {
         struct message message = {.type = MESSAGE_REST};
         message.rest = (struct message_rest){.attempt = d->roster->attempt,

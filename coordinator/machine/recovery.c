@@ -121,8 +121,13 @@ int on_holding(struct coordinator *c, uint32_t link, const struct message *messa
  * attempt was written before a roll-back: the shards have left that state. */
 static void take_journal(struct coordinator *c, const struct store_saved *saved) {
     const struct store_blob *journal = saved->journal;
+    uint64_t issued = c->membership.incarnations;
     if (saved->journal_count == 0 || !state_decode(c, journal[0].data, journal[0].length))
         return;
+    /* Replicas that the former coordinator did not have keep the incarnations that they were given
+     * here: those must not be issued again. */
+    if (c->membership.incarnations < issued)
+        c->membership.incarnations = issued;
     bool fits = c->roster.attempt == saved->attempt && driver_has_program(c);
     c->roster.attempt = saved->attempt;
     if (!fits)
@@ -168,6 +173,7 @@ int recovery_take_saved(struct coordinator *c, const struct store_saved *saved) 
                          "with --fresh",
                          (unsigned long long)saved->steps[0].step);
     take_journal(c, saved);
+    assert(c->membership.incarnations >= coordinator_links(c));
     return 0;
 }
 

@@ -148,23 +148,29 @@ static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t
     bytes_release(&ids);
 }
 
-/* A coordinator whose first evaluation is long enough to be journalled, with two chunks counted,
- * is replaced by another of the next term, to whom all four say welcome. */
-static struct flush_id replace(struct fixture *f, struct kept *kept) {
+/* A coordinator whose first evaluation is long enough to be journalled, with two chunks of one
+ * replica counted, is replaced by another of the next term, with so many replicas. */
+static struct flush_id replace_with(struct fixture *f, struct kept *kept, uint32_t replica,
+                                    uint32_t replicas) {
     bench_start(f);
     kept->hash = bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program.hash;
     output_clear(&f->out);
     coordinator_tick(f->coordinator, 200000000, &f->out);
     keep(kept, f);
-    bench_flush(f, REPLICA_0, 1, 0, 2);
+    bench_flush(f, replica, 1, 0, 2);
     keep(kept, f);
-    struct flush_id flush = bench_flush_id(f, REPLICA_0, 1);
+    struct flush_id flush = bench_flush_id(f, replica, 1);
     struct store_saved saved = {.attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
     struct coordinator_settings settings = f->settings;
     settings.term++;
     settings.saved = &saved;
+    settings.replicas = replicas;
     bench_begin(f, &settings);
     return flush;
+}
+
+static struct flush_id replace(struct fixture *f, struct kept *kept) {
+    return replace_with(f, kept, REPLICA_0, 2);
 }
 
 static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
@@ -188,6 +194,55 @@ static void a_new_coordinator_goes_on_from_the_counted_chunks(void **state) {
     assert_int_equal(kept.count, 2); /* for the next one, should this one die too */
     bench_ready(f, REPLICA_0);
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_EVALUATE).evaluate.evaluation, 1);
+    release(&kept);
+}
+
+/* It goes on with the evaluation that the former coordinator told it of, while it is set up. */
+static void a_replica_may_ask_for_work_before_it_is_ready_again(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    struct flush_id flush = replace(f, &kept);
+    bench_welcome_all(f);
+    holding(f, SHARD_0, 1, kept.hash, &flush);
+    holding(f, SHARD_1, 1, kept.hash, &flush);
+    struct message message = {.type = MESSAGE_WANT, .want = {.attempt = 1, .evaluation = 1}};
+    assert_int_equal(bench_feed(f, REPLICA_0, message), 0);
+    bench_sent(f, REPLICA_0, MESSAGE_PORTION);
+    release(&kept);
+}
+
+/* The state that is taken up knows of fewer incarnations than this coordinator has issued. */
+static void replicas_that_are_added_at_a_restart_have_incarnations_of_their_own(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    replace_with(f, &kept, REPLICA_0, 4);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_REJOINING);
+    assert_int_equal(bench_lose(f, REPLICA_0), 0);
+    uint64_t given = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
+    for (uint32_t link = REPLICA_1; link < coordinator_links(f->coordinator); link++)
+        assert_true(coordinator_worker(f->coordinator, link).incarnation != given);
+    release(&kept);
+}
+
+/* The job may say another number of replicas than when the run was cut off. */
+static void flushes_of_replicas_that_are_no_more_still_count(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    struct flush_id flush = replace_with(f, &kept, REPLICA_1, 1);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_REJOINING);
+    for (uint32_t link = SHARD_0; link <= REPLICA_0; link++)
+        assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 42)), 0);
+    holding(f, SHARD_0, 1, kept.hash, &flush);
+    holding(f, SHARD_1, 1, kept.hash, &flush);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
+    for (uint32_t shard = SHARD_0; shard <= SHARD_1; shard++) {
+        struct message folded = {.type = MESSAGE_FOLDED, .folded = {.flush = flush}};
+        assert_int_equal(bench_feed(f, shard, folded), 0);
+    }
+    struct chunk_view chunks[CHUNKS];
+    coordinator_chunks(f->coordinator, chunks);
+    assert_int_equal(chunks[0].state, CHUNK_COUNTED);
+    assert_int_equal(chunks[0].replica, 1);
     release(&kept);
 }
 
@@ -331,6 +386,9 @@ SUITE(takeover) {
         TEST(a_damaged_state_is_refused_and_changes_nothing),
         TEST(a_run_is_not_taken_up_from_a_state_of_another_shape),
         TEST(a_new_coordinator_goes_on_from_the_counted_chunks),
+        TEST(a_replica_may_ask_for_work_before_it_is_ready_again),
+        TEST(replicas_that_are_added_at_a_restart_have_incarnations_of_their_own),
+        TEST(flushes_of_replicas_that_are_no_more_still_count),
         TEST(a_worker_of_a_large_model_may_leave_a_new_coordinator_waiting),
         TEST(a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own),
         TEST(a_shard_that_folded_what_is_not_journalled_sends_all_back),
