@@ -250,18 +250,18 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
     return layout_parameters(layout) ? NULL : "a layout without parameters";
 }
 
-/* ---- the coordinates ---- */
+/* ---- scaling ---- */
 
 /* The sums over columns are taken in so many, by the number of the column: one alone would wait for
  * each of its own additions. */
 enum { SHIFT_LANES = 8 };
 
-bool coordinate_is_sound(const struct coordinate *coordinate) {
-    return isfinite(coordinate->mean) && isfinite(coordinate->scale) && coordinate->scale > 0 &&
-           isfinite(coordinate->penalty) && coordinate->penalty > 0;
+bool column_scaling_is_valid(const struct column_scaling *column) {
+    return isfinite(column->mean) && isfinite(column->scale) && column->scale > 0 &&
+           isfinite(column->penalty) && column->penalty > 0;
 }
 
-bool coordinates_suit(const struct layout *layout) {
+bool layout_can_scale(const struct layout *layout) {
     const struct layout_tensor *weights = &layout->tensor[0], *bias = layout_input_bias(layout);
     if (!layout->count || weights == bias)
         return false;
@@ -272,21 +272,21 @@ bool coordinates_suit(const struct layout *layout) {
     return bias && bias->rows == 1 && bias->columns == weights->columns;
 }
 
-void coordinates_begin(struct coordinates_walk *walk, const struct layout *layout,
-                       const struct coordinate *columns) {
-    coordinates_end(walk);
+void scaling_walk_begin(struct scaling_walk *walk, const struct layout *layout,
+                        const struct column_scaling *columns) {
+    scaling_walk_end(walk);
     walk->layout = layout;
     walk->columns = columns;
     walk->shift = memory_new(SHIFT_LANES * layout->tensor[0].columns, sizeof *walk->shift);
 }
 
-void coordinates_end(struct coordinates_walk *walk) {
+void scaling_walk_end(struct scaling_walk *walk) {
     free(walk->shift);
-    *walk = (struct coordinates_walk){0};
+    *walk = (struct scaling_walk){0};
 }
 
 /* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
-static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
+static double shift_of(const struct scaling_walk *walk, uint64_t k) {
     uint64_t outputs = walk->layout->tensor[0].columns;
     double sum = 0;
     for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
@@ -295,16 +295,16 @@ static double shift_of(const struct coordinates_walk *walk, uint64_t k) {
 }
 
 /* Elements begin… of the weights, `count` of them. */
-static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t count, bool leave,
-                         const double *in, double *out) {
+static void walk_weights(struct scaling_walk *walk, uint64_t begin, uint64_t count,
+                         bool from_scaled, const double *in, double *out) {
     const struct layout_tensor *weights = &walk->layout->tensor[0];
     uint64_t outputs = weights->columns;
     uint64_t j = (begin - weights->first) / outputs, k = (begin - weights->first) % outputs;
     for (uint64_t i = 0; i < count; i++) {
-        const struct coordinate *column = &walk->columns[j];
-        double weight = leave ? column->scale * in[i] : in[i];
+        const struct column_scaling *column = &walk->columns[j];
+        double weight = from_scaled ? column->scale * in[i] : in[i];
         walk->shift[j % SHIFT_LANES * outputs + k] += column->mean * weight;
-        out[i] = leave ? weight : in[i] / column->scale;
+        out[i] = from_scaled ? weight : in[i] / column->scale;
         if (i % ELEMENTS_A_BEAT == 0)
             heartbeat();
         if (++k == outputs) {
@@ -314,7 +314,7 @@ static void walk_weights(struct coordinates_walk *walk, uint64_t begin, uint64_t
     }
 }
 
-static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t count, bool leave,
+static void walk_piece(struct scaling_walk *walk, uint64_t first, uint64_t count, bool from_scaled,
                        const double *in, double *out) {
     const struct layout_tensor *weights = &walk->layout->tensor[0];
     const struct layout_tensor *bias = layout_input_bias(walk->layout);
@@ -322,23 +322,23 @@ static void walk_piece(struct coordinates_walk *walk, uint64_t first, uint64_t c
     if (out != in && count)
         memcpy(out, in, count * sizeof *out);
     if (part.count)
-        walk_weights(walk, first + part.first, part.count, leave, in + part.first,
+        walk_weights(walk, first + part.first, part.count, from_scaled, in + part.first,
                      out + part.first);
     if (!bias)
         return;
     part = layout_part(bias, first, count);
     for (uint64_t i = part.first; i < part.first + part.count; i++) {
         double shift = shift_of(walk, (first + i - bias->first) % weights->columns);
-        out[i] += leave ? -shift : shift;
+        out[i] += from_scaled ? -shift : shift;
     }
 }
 
-void coordinates_enter(struct coordinates_walk *walk, uint64_t first, uint64_t count,
-                       const double *in, double *out) {
+void scaling_walk_to_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,
+                            const double *in, double *out) {
     walk_piece(walk, first, count, false, in, out);
 }
 
-void coordinates_leave(struct coordinates_walk *walk, uint64_t first, uint64_t count,
-                       const double *in, double *out) {
+void scaling_walk_from_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,
+                              const double *in, double *out) {
     walk_piece(walk, first, count, true, in, out);
 }

@@ -107,10 +107,10 @@ void layout_encode(const struct layout *layout, struct bytes *blob);
 /* Decodes a blob from the wire, checking it. NULL, or what is wrong with it (a constant text). */
 const char *layout_decode(const void *blob, size_t length, struct layout *layout);
 
-/* The coordinates that a run is trained in, where they are not the weights themselves.
+/* The scaling of a run: a change of variables in which it is trained, if it has one.
  *
- * Each column j has a mean m_j and a scale s_j. The shards' vectors hold z and c, of which weights
- * and biases are
+ * Each column j has a mean m_j and a scale s_j. The shards' vectors hold the scaled parameters z
+ * and c, of which weights and biases are
  *
  *     w_jk = s_j·z_jk        b_k = c_k − Σ_j m_j·w_jk
  *
@@ -121,43 +121,43 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
  *
  *     ∂/∂z_jk = s_j·(∂/∂w_jk − m_j·∂/∂b_k)        ∂/∂c_k = ∂/∂b_k
  *
- * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk|. A model speaks of weights and
- * biases: what comes in is entered into these coordinates, what goes out leaves them. Elements are
- * those of the layout (base/layout.h); a row of its first tensor is a column of the data. Of a
- * network w and b are the first layer, and all other elements are their own coordinates. */
+ * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk|. A model file has weights and
+ * biases: they are scaled when a run starts from it, and scaled back when it is written. Elements
+ * are those of the layout; a row of its first tensor is a column of the data. In a network w and b
+ * are the first layer, and no other element is scaled. */
 
 /* Of one column. It travels as it lies here, in 24 bytes. */
-struct coordinate {
+struct column_scaling {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
     double penalty; /* finite, above 0 */
 };
-_Static_assert(sizeof(struct coordinate) == 24, "no padding");
+_Static_assert(sizeof(struct column_scaling) == 24, "no padding");
 
-bool coordinate_is_sound(const struct coordinate *coordinate);
+bool column_scaling_is_valid(const struct column_scaling *column);
 
-/* Whether a model of this layout can have coordinates. A linear one: "weight" is its first tensor,
+/* Whether a model of this layout can be scaled. A linear one: "weight" is its first tensor,
  * and there is no other but "bias", with as many columns, or weights that its columns share. Any
  * other: there is layout_input_bias(), with as many columns as the first tensor. */
-bool coordinates_suit(const struct layout *layout);
+bool layout_can_scale(const struct layout *layout);
 
 /* A walk over a whole vector: its elements in order, in pieces of any size. The same bits come out
  * however it is cut. Start it zeroed; `columns` has one for each row of the first tensor and
  * outlives it.
  */
-struct coordinates_walk {
+struct scaling_walk {
     const struct layout *layout;
-    const struct coordinate *columns;
+    const struct column_scaling *columns;
     double *shift; /* Σ m_j·w_jk so far, in several lanes; owned */
 };
-void coordinates_begin(struct coordinates_walk *walk, const struct layout *layout,
-                       const struct coordinate *columns);
-void coordinates_end(struct coordinates_walk *walk); /* harmless on a zeroed walk */
+void scaling_walk_begin(struct scaling_walk *walk, const struct layout *layout,
+                        const struct column_scaling *columns);
+void scaling_walk_end(struct scaling_walk *walk); /* harmless on a zeroed walk */
 
-/* Elements first… from weights to coordinates, or back; `out` may be `in`. */
-void coordinates_enter(struct coordinates_walk *walk, uint64_t first, uint64_t count,
-                       const double *in, double *out);
-void coordinates_leave(struct coordinates_walk *walk, uint64_t first, uint64_t count,
-                       const double *in, double *out);
+/* Elements first… from weights and biases to scaled parameters, or back; `out` may be `in`. */
+void scaling_walk_to_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,
+                            const double *in, double *out);
+void scaling_walk_from_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,
+                              const double *in, double *out);
 
 #endif

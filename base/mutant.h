@@ -31,7 +31,7 @@
     X(CHUNKS_LOST, "what a lost replica was handed does not go back")                              \
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
     X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")                    \
-    X(COORDINATES_FORGOTTEN, "after a roll-back workers are set up without the coordinates")       \
+    X(SCALING_FORGOTTEN, "after a roll-back workers are set up without the scaling")               \
     X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")              \
     X(FACTOR_KEPT, "a shard that goes back restores no preconditioner, but keeps what it has")     \
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \

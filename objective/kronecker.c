@@ -110,7 +110,7 @@ void kronecker_free(struct kronecker *kronecker) {
     free(kronecker);
 }
 
-/* ---- turning ---- */
+/* ---- applying them ---- */
 
 struct kronecker_work {
     struct matrix_scratch *matrix;
@@ -151,8 +151,8 @@ static void scale_shares(const struct kronecker_side *side, bool inverse, uint64
     }
 }
 
-static void turn_layer(const struct kronecker *kronecker, uint32_t l, bool inverse,
-                       struct kronecker_work *work, double *vector) {
+static void apply_layer(const struct kronecker *kronecker, uint32_t l, bool inverse,
+                        struct kronecker_work *work, double *vector) {
     const struct kronecker_side *in = &kronecker->side[l][0], *out = &kronecker->side[l][1];
     double *weight = vector + kronecker->layout.tensor[l].first;
     double *bias = vector + kronecker->layout.tensor[kronecker->layers + l].first;
@@ -178,26 +178,26 @@ static void turn_layer(const struct kronecker *kronecker, uint32_t l, bool inver
         bias[i] = base * work->layer[weights + i];
 }
 
-void kronecker_turn(const struct kronecker *kronecker, struct kronecker_work *work,
-                    double *vector) {
-    for (uint32_t l = 0; l < kronecker->layers; l++)
-        turn_layer(kronecker, l, false, work, vector);
-}
-
-void kronecker_enter(const struct kronecker *kronecker, struct kronecker_work *work,
+void kronecker_apply(const struct kronecker *kronecker, struct kronecker_work *work,
                      double *vector) {
     for (uint32_t l = 0; l < kronecker->layers; l++)
-        turn_layer(kronecker, l, true, work, vector);
+        apply_layer(kronecker, l, false, work, vector);
 }
 
-/* The factors of a network's coordinates, from a sample of rows. */
+void kronecker_apply_inverse(const struct kronecker *kronecker, struct kronecker_work *work,
+                             double *vector) {
+    for (uint32_t l = 0; l < kronecker->layers; l++)
+        apply_layer(kronecker, l, true, work, vector);
+}
+
+/* The factors of a network, from a sample of rows. */
 
 _Static_assert(KRONECKER_RANK <= EIGEN_MAX, "all of them are found at once");
 
 struct kronecker_sample {
     struct objective_shape shape;
     struct layout layout;
-    const struct coordinate *columns;
+    const struct column_scaling *columns;
     struct matrix_scratch *matrix;
     uint32_t layers, rows;
     double *label, *weight;               /* of each row */
@@ -207,7 +207,7 @@ struct kronecker_sample {
 };
 
 struct kronecker_sample *kronecker_sample_new(const struct objective_shape *shape,
-                                              const struct coordinate *columns) {
+                                              const struct column_scaling *columns) {
     struct kronecker_sample *sample = memory_new(1, sizeof *sample);
     sample->shape = *shape;
     sample->layout = objective_layout(shape);
@@ -241,7 +241,7 @@ void kronecker_sample_free(struct kronecker_sample *sample) {
 
 /* ---- rows ---- */
 
-/* A row in the coordinates of the columns: what is not stored is 0 before it is centred. */
+/* A row of scaled columns: what is not stored is 0 before it is centred. */
 static void take_row(const struct kronecker_sample *sample, const struct rows *rows, uint32_t i,
                      double *into) {
     size_t n = sample->shape.features;

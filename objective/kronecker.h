@@ -1,9 +1,9 @@
-/* Kronecker-factored coordinates of a network (Martens and Grosse 2015, Optimizing neural networks
- * with Kronecker-factored approximate curvature), for L-BFGS to work in.
+/* A scaling of networks by Kronecker factors, in which L-BFGS works (Martens and Grosse 2015,
+ * Optimizing neural networks with Kronecker-factored approximate curvature).
  *
  * The curvature of a layer's [W; b], whose last row are the biases, is about A ⊗ B: A is the mean
  * of a·aᵀ over rows, a being what goes into the layer and a 1, and B that of δ·δᵀ, δ being the
- * derivatives of the loss by the layer's sums. In coordinates Z with
+ * derivatives of the loss by the layer's sums. In parameters Z with
  *
  *     [W; b] = P·Z·Q        P = (A + ρ_a·1)^−½        Q = (B + ρ_b·1)^−½
  *
@@ -11,8 +11,8 @@
  * value for all others, which is cheap to apply and measured as good as all. ρ_a and ρ_b are √λ
  * times and by the root of tr A/dim A / (tr B/dim B), with λ = KRONECKER_DAMPING.
  *
- * P and Q are symmetric: the gradient by Z is P·G·Q. So one function turns points and gradients.
- * The first layer's W and b are meant in the coordinates of the columns (base/layout.h). */
+ * P and Q are symmetric: the gradient by Z is P·G·Q. So one function serves points and gradients.
+ * The first layer's W and b are those of scaled columns (base/layout.h). */
 #ifndef DML_OBJECTIVE_KRONECKER_H
 #define DML_OBJECTIVE_KRONECKER_H
 
@@ -42,11 +42,12 @@ struct kronecker_work *kronecker_work_new(const struct kronecker *kronecker);
 void kronecker_work_free(struct kronecker_work *work); /* harmless on NULL */
 
 /* In place, all parameters: Z becomes [W; b], and a gradient by [W; b] one by Z. */
-void kronecker_turn(const struct kronecker *kronecker, struct kronecker_work *work, double *vector);
+void kronecker_apply(const struct kronecker *kronecker, struct kronecker_work *work,
+                     double *vector);
 
 /* [W; b] becomes Z. */
-void kronecker_enter(const struct kronecker *kronecker, struct kronecker_work *work,
-                     double *vector);
+void kronecker_apply_inverse(const struct kronecker *kronecker, struct kronecker_work *work,
+                             double *vector);
 
 /* ---- finding them ---- */
 
@@ -55,14 +56,14 @@ void kronecker_enter(const struct kronecker *kronecker, struct kronecker_work *w
 
 struct kronecker_sample;
 struct kronecker_sample *kronecker_sample_new(const struct objective_shape *shape,
-                                              const struct coordinate *columns);
+                                              const struct column_scaling *columns);
 void kronecker_sample_free(struct kronecker_sample *sample); /* harmless on NULL */
 
 /* Adds the first `count` rows of a chunk whose weight is not 0; what is beyond KRONECKER_ROWS is
  * left out. */
 void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *rows, uint32_t count);
 
-/* The factors at a point in the columns' coordinates: kronecker_size() doubles. The same bits on
+/* The factors at a point of scaled columns: kronecker_size() doubles. The same bits on
  * every processor. free() them. */
 double *kronecker_find(struct kronecker_sample *sample, const double *point);
 

@@ -67,7 +67,7 @@ static bool add_weight(struct layout *layout, const struct objective_shape *shap
         .columns = out,
         .regularized = true,
         .exponents =
-            number == 1 && !shape->network.mixed ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
+            number == 1 && !shape->network.kronecker ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
         .start = LAYOUT_START_UNIFORM,
         .bound = weight_bound(shape->network.activation, in, out),
     };
@@ -105,7 +105,7 @@ static bool is_network(const struct layout *layout) {
     return layout->count >= 4 && strcmp(layout->tensor[0].name, "W1") == 0;
 }
 
-bool objective_is_mixed(const struct layout *layout) {
+bool objective_is_kronecker(const struct layout *layout) {
     return is_network(layout) && layout->tensor[0].exponents == LAYOUT_ONE_EXPONENT;
 }
 
@@ -120,7 +120,7 @@ static bool network_read_layout(struct objective_shape *shape, const struct layo
     memset(network->units, 0, sizeof network->units);
     network->layers = layers - 1;
     network->seed = layout->seed;
-    network->mixed = objective_is_mixed(layout);
+    network->kronecker = objective_is_kronecker(layout);
     for (uint32_t i = 0; i + 1 < layers; i++)
         network->units[i] = (uint32_t)layout->tensor[i].columns;
     const struct layout_tensor *last = &layout->tensor[layout->count - 1];
@@ -154,7 +154,7 @@ static void network_complete(struct objective_shape *shape, const struct label_s
 /* Of W1 by column, unless it has but one: shares of all that a column holds. */
 static int network_exponent(const struct objective_shape *shape, const int16_t *columns, int share,
                             uint64_t number) {
-    bool by_column = !shape->network.mixed && number < shape->features;
+    bool by_column = !shape->network.kronecker && number < shape->features;
     return by_column ? share + columns[number] - 62 : share;
 }
 
@@ -166,7 +166,7 @@ static struct bounds network_first_bounds(const struct objective_shape *shape, d
     for (uint32_t t = 0; t < bounds.count; t++)
         bounds.exponent[t] = each;
     /* What a chunk adds to W1 counts in shares of all that its columns hold. */
-    if (!shape->network.mixed)
+    if (!shape->network.kronecker)
         bounds.exponent[0] = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative, DBL_MAX));
     return bounds;
 }
@@ -176,7 +176,7 @@ static uint64_t network_width(const struct objective_shape *shape) {
 }
 
 static const char *network_device_cannot(const struct objective_shape *shape) {
-    return shape->network.mixed
+    return shape->network.kronecker
                ? "networks with the Kronecker preconditioner are computed by the CPU"
                : NULL;
 }
@@ -245,8 +245,8 @@ void network_scratch_free(struct network_scratch *scratch) {
     free(scratch->place);
     free(scratch->number);
     free(scratch->used);
-    free(scratch->mixed);
-    kronecker_work_free(scratch->mixing);
+    free(scratch->kronecker_gradient);
+    kronecker_work_free(scratch->kronecker_work);
     matrix_scratch_free(scratch->matrix);
     free(scratch);
 }
@@ -429,7 +429,7 @@ static double weight_of(const struct rows *rows) {
 static void finish(struct network_scratch *scratch, const struct objective_scale *scale,
                    double weight, int64_t *sum, struct objective_result *result) {
     if (scale->change)
-        network_mix(scratch, scale->change, weight, result);
+        network_kronecker_gradient(scratch, scale->change, weight, result);
     result->maxima = network_maxima(scratch, scale);
     for (uint32_t t = 0; !isfinite(result->loss) && t < result->maxima.count; t++)
         result->maxima.value[t] = INFINITY;

@@ -54,9 +54,9 @@ struct network_scratch {
 
     struct matrix_scratch *matrix;
 
-    /* Of a network that is mixed: the chunk's gradient in its coordinates; NULL until needed. */
-    double *mixed;
-    struct kronecker_work *mixing;
+    /* Of a network with Kronecker factors: the chunk's gradient, scaled; NULL until needed. */
+    double *kronecker_gradient;
+    struct kronecker_work *kronecker_work;
 };
 
 /* What is made once for double and once for float. */
@@ -87,10 +87,11 @@ void network_scratch_free(struct network_scratch *scratch);
 /* The rows of W1 that the chunk has a gradient of: all, or those of its columns. */
 size_t network_first_rows(const struct network_scratch *scratch);
 
-/* Of a network that is mixed: makes `mixed` of the chunk's gradient, and adds to it and to the loss
- * what its rows, which weigh `weight`, have of what weights cost. */
-void network_mix(struct network_scratch *scratch, const struct objective_change *change,
-                 double weight, struct objective_result *result);
+/* With Kronecker factors: makes `kronecker_gradient` of the chunk's gradient, and adds to it and to
+ * the loss what its rows, which weigh `weight`, have of what weights cost. */
+void network_kronecker_gradient(struct network_scratch *scratch,
+                                const struct objective_change *change, double weight,
+                                struct objective_result *result);
 
 /* The largest elements of the chunk's gradient, as struct objective_result says, and the gradient
  * added to `sum`: network_round.c. */

@@ -1,4 +1,4 @@
-/* The gradient of a chunk of a network: rounded to fixed point, and in scaled coordinates. */
+/* The gradient of a chunk of a network: rounded to fixed point, and scaled by Kronecker factors. */
 #include <math.h>
 #include <string.h>
 
@@ -38,8 +38,8 @@ static size_t stretches_of(const struct network_scratch *scratch, uint32_t t) {
 
 /* Elements of a tensor's gradient, if they are doubles; else NULL. */
 static const double *as_doubles(const struct network_scratch *scratch, uint32_t t, size_t at) {
-    if (scratch->mixed)
-        return scratch->mixed + scratch->layout.tensor[t].first + at;
+    if (scratch->kronecker_gradient)
+        return scratch->kronecker_gradient + scratch->layout.tensor[t].first + at;
     return scratch->kernels == &network_double ? (const double *)scratch->gradient[t] + at : NULL;
 }
 
@@ -152,7 +152,7 @@ void network_add(const struct network_scratch *scratch, const struct objective_s
     }
 }
 
-/* The gradient of a chunk in the coordinates of a network that is mixed. */
+/* ---- scaled by Kronecker factors ---- */
 
 static void copy_tensor(const struct network_scratch *scratch, uint32_t t, size_t at, size_t n,
                         double *to) {
@@ -175,24 +175,26 @@ static void gather(struct network_scratch *scratch, double *vector) {
         copy_tensor(scratch, 0, c * width, width, vector + scratch->column[c] * width);
 }
 
-void network_mix(struct network_scratch *scratch, const struct objective_change *change,
-                 double weight, struct objective_result *result) {
+void network_kronecker_gradient(struct network_scratch *scratch,
+                                const struct objective_change *change, double weight,
+                                struct objective_result *result) {
     size_t n = layout_parameters(&scratch->layout);
-    if (!scratch->mixed) {
-        scratch->mixed = memory_new(n, sizeof *scratch->mixed);
-        scratch->mixing = kronecker_work_new(change->kronecker);
+    if (!scratch->kronecker_gradient) {
+        scratch->kronecker_gradient = memory_new(n, sizeof *scratch->kronecker_gradient);
+        scratch->kronecker_work = kronecker_work_new(change->kronecker);
     }
-    gather(scratch, scratch->mixed);
+    gather(scratch, scratch->kronecker_gradient);
     /* By weights of columns as they are, to weights of shifted and scaled ones: base/layout.h. */
     size_t width = scratch->width[1];
-    const double *bias = scratch->mixed + scratch->layout.tensor[scratch->layers].first;
+    const double *bias =
+        scratch->kronecker_gradient + scratch->layout.tensor[scratch->layers].first;
     for (size_t j = 0; j < scratch->width[0]; j++)
         for (size_t k = 0; k < width; k++)
-            scratch->mixed[j * width + k] =
+            scratch->kronecker_gradient[j * width + k] =
                 change->columns[j].scale *
-                (scratch->mixed[j * width + k] - change->columns[j].mean * bias[k]);
+                (scratch->kronecker_gradient[j * width + k] - change->columns[j].mean * bias[k]);
     for (size_t i = 0; i < n; i++)
-        scratch->mixed[i] += weight * change->pull[i];
-    kronecker_turn(change->kronecker, scratch->mixing, scratch->mixed);
+        scratch->kronecker_gradient[i] += weight * change->pull[i];
+    kronecker_apply(change->kronecker, scratch->kronecker_work, scratch->kronecker_gradient);
     result->loss += weight * change->penalty;
 }

@@ -187,11 +187,11 @@ struct network {
     uint32_t units[NETWORK_LAYERS_MAX];
     enum activation activation;
     enum precision precision;
-    uint64_t seed; /* of the start */
-    double unit;   /* a power of 2 that the outputs are multiplied by while the network is trained:
-                      about   the deviation of the labels. 0 stands for 1 */
-    bool mixed;    /* trained in coordinates that mix rows and columns (objective/kronecker.h): then
-                      W1 has one exponent, as all others have */
+    uint64_t seed;  /* of the start */
+    double unit;    /* a power of 2 that the outputs are multiplied by while the network is trained:
+                       about the deviation of the labels. 0 stands for 1 */
+    bool kronecker; /* trained in a scaling with Kronecker factors (objective/kronecker.h): then
+                       W1 has one exponent, as all others have */
 };
 
 /* What computes in place of a loss. */
@@ -266,8 +266,8 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
 void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
                              uint64_t count, double *elements);
 
-/* Whether it is the layout of a network whose `mixed` is set. */
-bool objective_is_mixed(const struct layout *layout);
+/* Whether it is the layout of a network whose `kronecker` is set. */
+bool objective_is_kronecker(const struct layout *layout);
 
 /* The base exponents of all parameters, as the layout numbers them, from those of the data's
  * columns and the intercept; free() them. A linear model has the same ones. In a network a chunk's
@@ -281,19 +281,19 @@ int16_t *objective_exponents(const struct objective_shape *shape, const int16_t 
 struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                      double weight, uint64_t chunks);
 
-/* In which coordinates the gradient of a network is wanted whose `mixed` is set, and what weights
- * cost there: shards cannot regularise what only all of them together would know. */
+/* How the gradient of a network is scaled whose `kronecker` is set, and what weights cost there:
+ * shards cannot regularise what only all of them together would know. */
 struct kronecker;
 struct objective_change {
     const struct kronecker *kronecker;
-    const struct coordinate *columns; /* [features] */
-    const double *pull;               /* [n]: l2·penalty·weight, of biases 0 */
-    double penalty;                   /* l2/2·Σ penalty·weight² */
+    const struct column_scaling *columns; /* [features] */
+    const double *pull;                   /* [n]: l2·penalty·weight, of biases 0 */
+    double penalty;                       /* l2/2·Σ penalty·weight² */
 };
 
 /* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {
-    const struct objective_change *change; /* of a network that is mixed, else NULL: the gradient is
+    const struct objective_change *change; /* of such a network, else NULL: the gradient is
                                               by the parameters themselves. A chunk adds pull and
                                               penalty as many times as its rows weigh */
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then

@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "wire/program.h"
 
-/* What Adagrad's sums are to H0: B = rate/(√A + this·√max A). Coordinates that hardly ever had a
+/* What Adagrad's sums are to H0: B = rate/(√A + this·√max A). Parameters that hardly ever had a
  * gradient would else have a curvature of nothing. */
 #define DIAGONAL_SHARE 0.01
 

@@ -254,7 +254,7 @@ static double gap_bound(const struct lbfgs *o, const double *scalars) {
     double square = scalars[MEASURED_NORM], l1 = o->settings.l1, l2 = o->settings.l2;
     double excess = scalars[MEASURED_GAP_EXCESS];
     /* Without l2 the largest component counts. What it exceeds l1 by is at most the root of the
-     * sum, of weights in any coordinates. */
+     * sum, whatever the scaling. */
     if (l2 <= 0)
         excess = l1 + sqrt(excess);
     struct orthant_gap gap = {.mean_loss = o->mean_loss,

@@ -72,7 +72,7 @@ enum linesearch_answer linesearch_refused(struct linesearch *search, double boun
  * A step from x stays in an orthant ξ: a weight that would change its sign becomes 0, and one that
  * is 0 may leave it only downhill (numeric/steps.h has the formulae). Within an orthant F is
  * smooth, and L-BFGS has its curvature from pairs as ever. What differs from OWL-QN (Andrew and
- * Gao, "Scalable training of L1-regularized log-linear models", 2007) is in which coordinates it
+ * Gao, "Scalable training of L1-regularized log-linear models", 2007) is on which weights it
  * acts:
  *
  *   masked pairs           y_j = 0 where a weight is 0 before and after the step. Else y carries

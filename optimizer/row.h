@@ -90,7 +90,7 @@ struct held {
     double accuracy; /* share of its weight that is predicted correctly; NaN without classes */
 };
 
-/* |x_t| and |∂F_t| of each tensor t of the layout, in the coordinates of the run. */
+/* |x_t| and |∂F_t| of each tensor t of the layout, scaled as the run is. */
 struct tensor_norms {
     uint64_t count; /* 0: they are not measured */
     double point[TENSORS_MAX], gradient[TENSORS_MAX];

@@ -104,7 +104,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
 }
 
 /* Adds a tensor's part, whose rows have these penalties, or 1, to what weights cost. */
-static double pull_of(const struct layout_tensor *tensor, const struct coordinate *columns,
+static double pull_of(const struct layout_tensor *tensor, const struct column_scaling *columns,
                       double l2, const double *vector, double *pull) {
     double cost = 0;
     for (uint64_t j = 0; j < tensor->rows; j++)
@@ -117,12 +117,12 @@ static double pull_of(const struct layout_tensor *tensor, const struct coordinat
     return cost / 2;
 }
 
-/* The point in scaled columns, in place, from what the shards hold; and the change of its gradient.
+/* The point of scaled columns, in place, from what the shards hold; and the change of its gradient.
  */
-static void leave_kronecker(struct kronecker_point *point, const struct layout *layout,
-                            const struct coordinate *columns, double l2, double *vector) {
+static void point_from_kronecker(struct kronecker_point *point, const struct layout *layout,
+                                 const struct column_scaling *columns, double l2, double *vector) {
     assert(point->set && point->kronecker);
-    kronecker_turn(point->kronecker, point->work, vector);
+    kronecker_apply(point->kronecker, point->work, vector);
     point->change = (struct objective_change){
         .kronecker = point->kronecker, .columns = columns, .pull = point->pull};
     for (uint32_t t = 0; t < layout->count; t++)
@@ -132,10 +132,10 @@ static void leave_kronecker(struct kronecker_point *point, const struct layout *
 }
 
 /* The whole point is here: rows are computed with weights and biases. */
-static void leave_coordinates(struct replica *replica) {
-    if (!replica->setup.coordinates)
+static void point_from_scaled(struct replica *replica) {
+    if (!replica->setup.scaled)
         return;
-    struct coordinates_walk walk = {0};
+    struct scaling_walk walk = {0};
     const struct layout *layout = &replica->setup.layout;
     uint64_t n = layout_parameters(layout);
     make_own_parameters(replica);
@@ -143,10 +143,10 @@ static void leave_coordinates(struct replica *replica) {
     if (replica->parameters != own)
         heartbeat_copy(own, replica->parameters, n * sizeof *own);
     if (replica->kronecker.used)
-        leave_kronecker(&replica->kronecker, layout, replica->columns, replica->setup.l2, own);
-    coordinates_begin(&walk, layout, replica->columns);
-    coordinates_leave(&walk, 0, n, own, own);
-    coordinates_end(&walk);
+        point_from_kronecker(&replica->kronecker, layout, replica->columns, replica->setup.l2, own);
+    scaling_walk_begin(&walk, layout, replica->columns);
+    scaling_walk_from_scaled(&walk, 0, n, own, own);
+    scaling_walk_end(&walk);
     replica->parameters = own;
 }
 
@@ -173,7 +173,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
      * earlier one. Once all shards have sent it, the memory of those flushes is free. */
     if (++evaluation->fetched == replica->shard_count) {
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
-        leave_coordinates(replica);
+        point_from_scaled(replica);
     }
     replica_advance(replica, now_ns, out);
 }
@@ -337,8 +337,8 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->sums_dirty = false;
     if (wanted) {
         const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
-        bool turned = replica->setup.coordinates && !replica->kronecker.used; /* by the shards */
-        if (turned && replica->gathering->sums == SUMS_PARAMETERS && bias)
+        bool scaled = replica->setup.scaled && !replica->kronecker.used; /* by the shards */
+        if (scaled && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
                      replica->setup.layout.tensor[0].columns);

@@ -39,9 +39,9 @@ struct replica_setup {
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network: what its layout does not say */
     double unit;                   /* likewise */
-    double l2;                     /* of a network that is mixed, else 0 */
+    double l2;                     /* of a network with Kronecker factors, else 0 */
     enum precondition precondition;
-    bool coordinates; /* the shards' vectors are in coordinates */
+    bool scaled;      /* the shards' vectors are (base/layout.h) */
     uint32_t threads; /* 0: as many as there are processors */
 };
 

@@ -174,7 +174,7 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
 /* ---- set-up ---- */
 
 static uint64_t columns_of(const struct replica *replica) {
-    return replica->setup.coordinates ? replica->setup.layout.tensor[0].rows : 0;
+    return replica->setup.scaled ? replica->setup.layout.tensor[0].rows : 0;
 }
 
 static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
@@ -222,9 +222,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
-           setup->precondition == message->precondition &&
-           setup->coordinates == message->coordinates && setup->unit == message->unit &&
-           setup->l2 == message->l2 && same_plugin(setup, message);
+           setup->precondition == message->precondition && setup->scaled == message->coordinates &&
+           setup->unit == message->unit && setup->l2 == message->l2 && same_plugin(setup, message);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -251,7 +250,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .precision = message->precision,
         .threads = message->threads,
         .precondition = message->precondition,
-        .coordinates = message->coordinates,
+        .scaled = message->coordinates,
         .unit = message->unit,
         .l2 = message->l2,
         .plugin = copy_blob(&message->plugin),
@@ -259,7 +258,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);
     release_kronecker(&replica->kronecker);
-    replica->kronecker.used = objective_is_mixed(layout);
+    replica->kronecker.used = objective_is_kronecker(layout);
     if (message->coordinates)
         replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
     replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});

@@ -47,7 +47,7 @@ struct evaluation {
     struct accrual accrual;
 };
 
-/* Kronecker-factored coordinates (objective/kronecker.h) of a network: the shards' vectors are in
+/* The Kronecker factors (objective/kronecker.h) of a network: the shards' vectors are scaled by
  * these, on top of the scaled columns, and so is the gradient that goes to them. What weights cost
  * is added here, since it is no sum over elements there. Zeroed memory is one that is not used. */
 struct kronecker_point {
@@ -65,7 +65,7 @@ struct replica {
 
     /* the coordinator */
     uint32_t coordinator; /* its link; 0: none */
-    uint64_t term;       /* the highest seen */
+    uint64_t term;        /* the highest seen */
     uint64_t incarnation;
     uint64_t since; /* the term in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
@@ -84,14 +84,14 @@ struct replica {
     int64_t flush_ns;
     uint32_t shard_count;
     struct shard_link *shards;
-    struct range *ranges;       /* a shard each */
-    struct coordinate *columns; /* the coordinates of the point that is fetched; NULL: none */
-    uint64_t columns_set;       /* of them, those that came since the last REPLICA_SETUP */
+    struct range *ranges;           /* a shard each */
+    struct column_scaling *columns; /* the scaling of the point that is fetched; NULL: none */
+    uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
 
     /* the trial point */
     double *own_parameters; /* n elements: the parts of several shards are copied here, and what a
-                               point in coordinates comes to */
+                               scaled point comes to */
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;

@@ -43,8 +43,8 @@ struct pass_range {
     int32_t exponent;         /* of all sums, if `exponents` is NULL */
     const int64_t *sum;       /* of the evaluation */
     const int16_t *exponents; /* of each element, or NULL */
-    uint64_t output, outputs; /* of the first element; of a feature: coordinates only */
-    const double *mean, *scale, *root, *bias_gradient; /* coordinates: see shard/scaling.h; root is
+    uint64_t output, outputs; /* of the first element; of a feature: with a scaling only */
+    const double *mean, *scale, *root, *bias_gradient; /* scaling: see shard/scaling.h; root is
                                                           NULL if the vectors are weights */
 };
 

@@ -33,7 +33,7 @@ enum pass_code {
     PASS_SCALE,       /* a = alpha·b */
     PASS_MULTIPLY,    /* a *= b, element by element */
     PASS_GRADIENT,    /* a = sum/alpha under a bound, exponents undone */
-    PASS_TO_SCALED,   /* a gradient by weights becomes that by coordinates */
+    PASS_TO_SCALED,   /* a gradient by weights becomes that by scaled ones */
     PASS_REGULARIZE,  /* a += alpha·penalty·b */
     PASS_STORE_S,     /* s = a − b */
     PASS_STORE_Q,     /* q = y = a − b, y rounded as q is */

@@ -75,7 +75,7 @@ struct registers {
     int exponent;           /* if so, this */
     int16_t *exponents;     /* one an element; NULL if uniform and without a preconditioner */
     size_t exponents_set;   /* elements whose exponent came */
-    struct scaling scaling; /* coordinates; while they are not used, vectors are of weights */
+    struct scaling scaling; /* while it is not used, vectors are weights and biases */
     bool starts;            /* x comes with START messages, else from the layout */
     size_t start_set;       /* elements of x that came */
     int64_t *sum;           /* of the evaluation, in fixed point: registers_sums() */
@@ -164,7 +164,7 @@ int registers_set_start(struct registers *registers, uint64_t first, const doubl
 int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
                    const double *elements, uint64_t count);
 
-/* Whether all exponents, coordinates and starting values that were announced have come. */
+/* Whether all exponents, scales and starting values that were announced have come. */
 bool registers_complete(const struct registers *registers);
 
 /* Whether there is such a register here. */

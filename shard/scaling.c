@@ -28,7 +28,7 @@ static void note_set(struct scaling *scaling) {
         heartbeat();
 }
 
-/* What is no weight of the first tensor is what it is: nobody sends coordinates for it. */
+/* What is no weight of the first tensor is not scaled: nobody sends a scale for it. */
 static void set_others(struct scaling *scaling) {
     while (scaling->set < scaling->count && scaling->first + scaling->set >= scaling->weights) {
         scaling->scale[scaling->set] = scaling->penalty[scaling->set] =
@@ -61,8 +61,8 @@ void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *s
     set_others(scaling);
 }
 
-int scaling_set_columns(struct scaling *scaling, uint64_t first, const struct coordinate *columns,
-                        uint64_t count) {
+int scaling_set_columns(struct scaling *scaling, uint64_t first,
+                        const struct column_scaling *columns, uint64_t count) {
     if (!scaling->used)
         return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
     /* Pieces come in order, so the elements that are lacking are the last ones. */

@@ -1,5 +1,5 @@
-/* The coordinates of a shard's range (base/layout.h), and what follows from them for its
- * vectors: all of these are in coordinates, while the sums that replicas send are of weights. */
+/* The scaling of a shard's range (base/layout.h), and what follows from it for its vectors: all of
+ * these are scaled, while the sums that replicas send are by weights and biases. */
 #ifndef DML_SHARD_SCALING_H
 #define DML_SHARD_SCALING_H
 
@@ -32,10 +32,10 @@ void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *s
                     const struct layout *layout);
 void scaling_release(struct scaling *scaling);
 
-/* Takes the coordinates of columns first…, which are sound. ERROR_INTERNAL if some before them are
+/* Takes the scaling of columns first…, which is valid. ERROR_INTERNAL if some before them are
  * missing, or if there are none here. */
-int scaling_set_columns(struct scaling *scaling, uint64_t first, const struct coordinate *columns,
-                        uint64_t count);
+int scaling_set_columns(struct scaling *scaling, uint64_t first,
+                        const struct column_scaling *columns, uint64_t count);
 
 /* Whether all have come. */
 bool scaling_is_complete(const struct scaling *scaling);
@@ -43,7 +43,7 @@ bool scaling_is_complete(const struct scaling *scaling);
 /* The gradient by the biases, from their sums, as GRADIENT computes it. */
 void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, double weight_sum);
 
-/* A gradient by weights becomes that by coordinates; elements offset… of the range. */
+/* A gradient by weights becomes that by scaled parameters; elements offset… of the range. */
 void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
                                 double *gradient);
 
@@ -54,8 +54,8 @@ void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, d
 /* What l2 is for a weight itself, relative to l2, where penalty·z² is what is regularised. */
 double scaling_weight_penalty(const struct scaling *scaling, size_t element);
 
-/* For a range that is the whole vector: a gradient by coordinates becomes one by weights, and a
- * step of weights one of coordinates. In place. */
+/* For a range that is the whole vector: a scaled gradient becomes one by weights, and a
+ * step of weights a scaled one. In place. */
 void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient);
 void scaling_step_to_scaled(const struct scaling *scaling, double *step);
 

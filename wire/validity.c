@@ -107,14 +107,14 @@ static const char *fault_of_precondition(uint8_t precondition, const struct blob
                            "more parameters than a preconditioner may have"));
 }
 
-/* Coordinates are those of the columns that the first tensor is for. */
+/* A scaling is of the columns that the first tensor is for. */
 static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *layout) {
     struct layout parameters;
     if (!coordinates || layout_decode(layout->data, layout->length, &parameters))
         return fault_of_flag(coordinates);
     return FIRST_OF(
         fault_of_flag(coordinates),
-        unless(coordinates_suit(&parameters), "coordinates of parameters that can have none"));
+        unless(layout_can_scale(&parameters), "coordinates of parameters that can have none"));
 }
 
 /* ---- one function a message ---- */
@@ -195,10 +195,10 @@ FAULT_IN_BODY(shard_setup) {
 FAULT_IN(coordinates) {
     const char *fault =
         FIRST_OF(fault_of_attempt(body->attempt),
-                 fault_of_elements(body->first, body->count, sizeof(struct coordinate), bulk));
-    const struct coordinate *columns = bulk->data;
+                 fault_of_elements(body->first, body->count, sizeof(struct column_scaling), bulk));
+    const struct column_scaling *columns = bulk->data;
     for (uint64_t i = 0; !fault && i < body->count; i++)
-        fault = unless(coordinate_is_sound(&columns[i]), "coordinates that are none");
+        fault = unless(column_scaling_is_valid(&columns[i]), "coordinates that are none");
     return fault;
 }
 

@@ -92,8 +92,8 @@ static void set_layers(const struct job *job, struct objective_shape *shape) {
 
 static int choose_kronecker(const struct job *job, struct objective_shape *shape) {
     bool wanted = job->precondition == PRECONDITION_KRONECKER;
-    shape->network.mixed = wanted && shape->features && kronecker_suits(shape);
-    if (shape->network.mixed || !wanted)
+    shape->network.kronecker = wanted && shape->features && kronecker_suits(shape);
+    if (shape->network.kronecker || !wanted)
         return 0;
     return error_set(ERROR_CONFIG,
                      "%s: key `precondition`: `kronecker` is for networks of at most %u features "
@@ -152,7 +152,7 @@ static const struct job_family network = {
     .complete = complete_network,
     .check = check_network,
     .set_shape = set_layers,
-    .choose_coordinates = choose_kronecker,
+    .choose_scaling = choose_kronecker,
     .words = network_words,
     .words_of_shape = network_words_of_shape,
     .too_large = network_too_large,

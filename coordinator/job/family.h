@@ -26,9 +26,9 @@ struct job_family {
     /* Its part of job_shape(); NULL: none. */
     void (*set_shape)(const struct job *job, struct objective_shape *shape);
 
-    /* Its coordinates, once the data is known. ERROR_CONFIG if those that the job asks for do not
+    /* Its scaling, once the data is known. ERROR_CONFIG if the one that the job asks for does not
      * suit it. NULL: those of the columns. */
-    int (*choose_coordinates)(const struct job *job, struct objective_shape *shape);
+    int (*choose_scaling)(const struct job *job, struct objective_shape *shape);
 
     /* In words, before the data is read; with the shape; and that it is too large: free() them.
      * NULL: there is nothing to say. */

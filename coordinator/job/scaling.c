@@ -36,11 +36,11 @@ struct column {
     double ridge; /* l2/h */
 };
 
-static struct coordinate coordinate_of(const struct column *column) {
+static struct column_scaling column_scaling_of(const struct column *column) {
     double unit = column->standardised && column->variance > 0 ? sqrt(column->variance)
                   : column->bytes                              ? UINT8_MAX
-                                                               : 1; /* is 1 in its coordinate */
-    struct coordinate found = {
+                                                               : 1; /* is 1 when scaled */
+    struct column_scaling found = {
         .mean = column->centred ? column->mean : 0, .scale = 1 / unit, .penalty = 1};
     if (!column->diagonal)
         return found;
@@ -63,14 +63,14 @@ static char *name_of_column(const struct set_info *data, uint32_t j) {
 }
 
 static int find_columns(const struct set_info *data, const struct column *wanted,
-                        const struct moments *moments, struct coordinate *columns) {
+                        const struct moments *moments, struct column_scaling *columns) {
     for (uint32_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
         column.density = (double)moments->nonzero[j] / (double)moments->rows;
-        columns[j] = coordinate_of(&column);
-        if (!coordinate_is_sound(&columns[j])) {
+        columns[j] = column_scaling_of(&column);
+        if (!column_scaling_is_valid(&columns[j])) {
             char *name = name_of_column(data, j);
             int code =
                 error_set(ERROR_DATA,
@@ -87,7 +87,7 @@ static int find_columns(const struct set_info *data, const struct column *wanted
 /* How far apart the diagonal has the scales of what l2 acts on, weights of the columns as they are
  * or standardised; those of constant columns left out. */
 static double spread_of(const struct set_info *data, const struct moments *moments,
-                        const struct coordinate *columns) {
+                        const struct column_scaling *columns) {
     double least = INFINITY, most = 0;
     for (uint32_t j = 0; j < data->features; j++) {
         if (!(moments->variance[j] > 0))

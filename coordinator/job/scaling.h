@@ -1,5 +1,5 @@
-/* The coordinates that a job trains in (base/layout.h): those that `standardise` asks for,
- * those that precondition, and those of networks, whose columns are always centred. */
+/* The scaling that a job trains in (base/layout.h): what `standardise` asks for, a diagonal
+ * preconditioner, and that of networks, whose columns are always centred. */
 #ifndef DML_COORDINATOR_JOB_SCALING_H
 #define DML_COORDINATOR_JOB_SCALING_H
 
@@ -10,15 +10,15 @@
 #include "objective/objective.h"
 
 struct scaling {
-    struct coordinate *columns; /* [features]; owned. NULL: the weights are their own coordinates */
-    bool standardised;          /* l2 and l1 are meant for standardised columns */
-    bool diagonal;              /* they precondition */
-    bool bytes;                 /* of a network: 255 is 1 where a column is not standardised */
+    struct column_scaling *columns; /* [features]; owned. NULL: not scaled */
+    bool standardised;              /* l2 and l1 are meant for standardised columns */
+    bool diagonal;                  /* they precondition */
+    bool bytes;                     /* of a network: 255 is 1 where a column is not standardised */
 };
 
 /* Which these are, as files name them: 0 if there are none, else 1 if standardised, plus 2 if they
  * precondition, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the unit of the
- * outputs, if there is one. Vectors in coordinates of one form suit those of the
+ * outputs, if there is one. Vectors that are scaled by one form suit those of the
  * same form on other rows. */
 uint32_t scaling_form(const struct scaling *scaling, double unit);
 
@@ -26,8 +26,8 @@ uint32_t scaling_form(const struct scaling *scaling, double unit);
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form);
 
-/* Chooses the coordinates, for a run that has the block preconditioner or none. With a
- * preconditioner H₀ = γ·T·Tᵀ, where T leads from coordinates to weights, is the diagonal
+/* Chooses the scaling, for a run that has the block preconditioner or none. With a
+ * preconditioner H₀ = γ·T·Tᵀ, where T leads from scaled parameters to weights, is the diagonal
  *
  *     D_j = 1/(v_j/√density_j + l2/h)
  *
@@ -35,7 +35,7 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
  * second derivative of a row's loss is at the start, about. Frequent columns of ones share more of
  * their curvature with others than rare ones: hence the root. Without an intercept columns are not
  * centred, and v is the mean square. With `precondition = auto` there is a diagonal where columns
- * are badly scaled. ERROR_DATA if a column has no coordinates that the job asks for. */
+ * are badly scaled. ERROR_DATA if a column cannot be scaled as the job asks for. */
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling);

@@ -45,10 +45,11 @@ struct coordinator_settings {
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;
-    const struct coordinate *coordinates; /* of each column; outlives the coordinator. NULL: none */
-    bool diagonal;                        /* they are there to precondition */
-    const double *factors; /* of a network that is mixed: kronecker_size() doubles, outlive the
-                              coordinator; then replicas add l2, and the optimizer has none */
+    /* Of each column; outlives the coordinator. NULL: not scaled. */
+    const struct column_scaling *scaling;
+    bool diagonal;         /* they are there to precondition */
+    const double *factors; /* of a network with Kronecker factors: kronecker_size() doubles, outlive
+                              the coordinator; then replicas add l2, and the optimizer has none */
     uint64_t factor_count;
     double l2_of_replicas;
     double l2_shown; /* as the job has it: that of the optimizer may be in the labels' unit, or 0 */
@@ -77,7 +78,7 @@ struct coordinator_settings {
                           replica, and the caller decides when to give up */
     const uint32_t *replica_threads; /* [replicas], may change between calls; NULL: `threads` */
     /* Where to start; outlives the coordinator. */
-    const double *start;       /* [parameters], in coordinates if there are any, or NULL: at zero */
+    const double *start;       /* [parameters], scaled if the run is, or NULL: at zero */
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
     uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */

@@ -40,31 +40,31 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
 }
 
 /* Of columns first…, in pieces of bounded size. */
-static void send_coordinates(const struct coordinator *c, uint32_t link, uint64_t first,
-                             uint64_t end, struct output *out) {
-    assert(c->settings.coordinates);
+static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
+                         struct output *out) {
+    assert(c->settings.scaling);
     const uint64_t piece = 1 << 17;
     while (first < end) {
         uint64_t columns = end - first < piece ? end - first : piece;
         struct message message = {.type = MESSAGE_COORDINATES};
         message.coordinates = (struct message_coordinates){
             .attempt = c->roster.attempt, .first = first, .count = columns};
-        message.bulk = (struct bulk){.data = c->settings.coordinates + first,
-                                     .length = columns * sizeof(struct coordinate)};
+        message.bulk = (struct bulk){.data = c->settings.scaling + first,
+                                     .length = columns * sizeof(struct column_scaling)};
         roster_send(&c->roster, link, message, out);
         first += columns;
     }
 }
 
 /* Those of the columns that a shard's range touches. */
-static void send_shard_coordinates(const struct coordinator *c, uint32_t link, uint64_t first,
-                                   uint64_t count, struct output *out) {
+static void send_shard_scaling(const struct coordinator *c, uint32_t link, uint64_t first,
+                               uint64_t count, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
     uint64_t end = (first + count + weights->columns - 1) / weights->columns;
     assert(link < c->settings.shards && weights->columns > 0);
     if (count)
-        send_coordinates(c, link, first / weights->columns,
-                         end < weights->rows ? end : weights->rows, out);
+        send_scaling(c, link, first / weights->columns, end < weights->rows ? end : weights->rows,
+                     out);
 }
 
 /* In pieces of bounded size. */
@@ -95,9 +95,9 @@ static bool starts(const struct coordinator *c) {
 }
 
 /* Those of columns are the replicas' alone where factors are on top of them. */
-static bool has_coordinates(const struct coordinator *c) {
-    bool forgotten = c->roster.attempt > 1 && mutant(COORDINATES_FORGOTTEN);
-    return c->settings.coordinates && !forgotten;
+static bool has_scaling(const struct coordinator *c) {
+    bool forgotten = c->roster.attempt > 1 && mutant(SCALING_FORGOTTEN);
+    return c->settings.scaling && !forgotten;
 }
 
 /* What the job says, but no device again that has failed. */
@@ -143,7 +143,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .orthants = c->settings.optimizer.l1 > 0,
         .adagrad = c->settings.downpour.epochs > 0,
-        .coordinates = has_coordinates(c) && !c->settings.factors,
+        .coordinates = has_scaling(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .folder = folder,
         .on_host = on_host(c, link),
@@ -155,7 +155,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     if (!is_uniform(c) || message.shard_setup.precondition)
         send_exponents(c, link, first, count, out);
     if (message.shard_setup.coordinates)
-        send_shard_coordinates(c, link, first, count, out);
+        send_shard_scaling(c, link, first, count, out);
     if (starts(c))
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
@@ -190,14 +190,14 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .on_host = on_host(c, link),
         .device = device_for(c, link),
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
-        .coordinates = has_coordinates(c),
+        .coordinates = has_scaling(c),
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };
     roster_send(&c->roster, link, message, out);
     bytes_release(&layout);
     bytes_release(&plugin);
     if (message.replica_setup.coordinates)
-        send_coordinates(c, link, 0, c->settings.layout.tensor[0].rows, out);
+        send_scaling(c, link, 0, c->settings.layout.tensor[0].rows, out);
     if (c->settings.factors) {
         message = (struct message){.type = MESSAGE_FACTORS};
         message.factors.attempt = c->roster.attempt;

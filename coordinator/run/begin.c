@@ -47,7 +47,7 @@ static int work_on_start(void *context) {
     const struct training *run = starting->run;
     bool judged_only =
         run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
-    struct coordinates_walk walk = {0};
+    struct scaling_walk walk = {0};
     const struct start_options options = {
         .keeps = run->job->vanished == VANISHED_KEEP && !judged_only &&
                  !family_of(&run->shape)->own_tensors,
@@ -57,9 +57,9 @@ static int work_on_start(void *context) {
         .walk = run->scaling.columns ? &walk : NULL,
     };
     if (run->scaling.columns)
-        coordinates_begin(&walk, &run->parameters, run->scaling.columns);
+        scaling_walk_begin(&walk, &run->parameters, run->scaling.columns);
     int code = start_write(run->shards_folder, run->uuid, starting->model, &run->layout, &options);
-    coordinates_end(&walk);
+    scaling_walk_end(&walk);
     return code;
 }
 

@@ -65,14 +65,14 @@ static double fall_of(double gradient, double curvature) {
     return curvature > 0 && gradient != 0 ? 0.5 * gradient * (gradient / curvature) : 0;
 }
 
-/* Of a column's weights: the curvature in the coordinates that the gradient is in, or in its
+/* Of a column's weights: the curvature in the scaling that the gradient has, or of its
  * centred column. */
 static double curvature_of(const struct gap_problem *problem, double second, uint32_t j) {
     double variance = problem->moments->variance[j], mean = problem->moments->mean[j];
     if (!problem->columns)
         return second * (problem->shape->intercept ? variance : variance + mean * mean) +
                problem->l2;
-    const struct coordinate *column = &problem->columns[j];
+    const struct column_scaling *column = &problem->columns[j];
     double shift = mean - column->mean;
     return second * column->scale * column->scale * (variance + shift * shift) +
            problem->l2 * column->penalty;

@@ -55,7 +55,7 @@ struct gap_problem {
     const struct layout *layout;
     const struct set_info *data;
     const struct moments *moments;
-    const struct coordinate *columns; /* that the gradient is in; or NULL */
+    const struct column_scaling *columns; /* that the gradient is in; or NULL */
     double l1, l2;
     double loss, fall; /* F, and how much it fell in each of the last steps at least */
 };

@@ -22,7 +22,7 @@ int shape_of_data(const struct job *job, const struct set_info *info,
     shape->features = info->features;
     shape->outputs = objective_outputs(objective_of(job->objective), info->classes);
     objective_complete(shape, info->targets);
-    return family->choose_coordinates ? family->choose_coordinates(job, shape) : 0;
+    return family->choose_scaling ? family->choose_scaling(job, shape) : 0;
 }
 
 int need_of_data(const struct job *job, const struct set_info *info, struct memory_need *need) {
@@ -56,7 +56,7 @@ static struct device_choice choice_of(const struct job *job) {
 
 static const char *cannot(const struct job *job) {
     struct objective_shape shape = job_shape(job);
-    shape.network.mixed = job->precondition == PRECONDITION_KRONECKER;
+    shape.network.kronecker = job->precondition == PRECONDITION_KRONECKER;
     return objective_device_cannot(&shape, job->precondition == PRECONDITION_BLOCK);
 }
 

@@ -8,7 +8,7 @@
 
 #include "coordinator/job/sizing.h"
 
-/* The shape of a model of this data, but for what a plug-in says. ERROR_CONFIG if coordinates that
+/* The shape of a model of this data, but for what a plug-in says. ERROR_CONFIG if a scaling that
  * the job asks for do not suit it. */
 int shape_of_data(const struct job *job, const struct set_info *info,
                   struct objective_shape *shape);

@@ -162,16 +162,15 @@ static int write_slice(struct recorder *recorder, uint64_t first, uint64_t count
     return model_writer_slice(recorder->writer, first, count, values);
 }
 
-/* In the coordinates of the columns and the unit of the outputs, if the run has any: it leaves them
- * here. */
-static int leave_columns(struct recorder *recorder, const struct coordinator_settings *settings,
-                         uint64_t first, uint64_t count, const double *values) {
+/* Undoes the scaling of the columns and the unit of the outputs, if the run has any. */
+static int write_from_scaled(struct recorder *recorder, const struct coordinator_settings *settings,
+                             uint64_t first, uint64_t count, const double *values) {
     double unit = objective_output_unit(&settings->shape);
     if (!recorder->walk.columns && unit == 1)
         return write_slice(recorder, first, count, values);
     double *left = memory_new(count, sizeof *left);
     if (recorder->walk.columns)
-        coordinates_leave(&recorder->walk, first, count, values, left);
+        scaling_walk_from_scaled(&recorder->walk, first, count, values, left);
     else if (count)
         memcpy(left, values, count * sizeof *left);
     objective_scale_outputs(&settings->layout, unit, first, count, left);
@@ -183,11 +182,11 @@ static int leave_columns(struct recorder *recorder, const struct coordinator_set
 static int take_slice(struct recorder *recorder, const struct coordinator_settings *settings,
                       uint64_t first, uint64_t count, const double *values) {
     if (!recorder->kronecker)
-        return leave_columns(recorder, settings, first, count, values);
+        return write_from_scaled(recorder, settings, first, count, values);
     uint64_t parameters = layout_parameters(&settings->layout);
     const double *all =
         kronecker_scaling_take(recorder->kronecker, parameters, first, count, values);
-    return all ? leave_columns(recorder, settings, 0, parameters, all) : 0;
+    return all ? write_from_scaled(recorder, settings, 0, parameters, all) : 0;
 }
 
 static int take_vector(struct recorder *recorder, const struct coordinator_settings *settings,

@@ -18,14 +18,14 @@ struct recorder {
     struct readback *readback;           /* takes what the writer takes; likewise */
     struct curvature_writer *curvature;  /* set before pairs are read */
     struct gap_vectors gap;              /* what the gap is estimated by; owned */
-    struct kronecker_scaling *kronecker; /* the model comes in these coordinates; or NULL */
-    struct coordinates_walk walk; /* begun before the model is read, if it is in coordinates */
-    const char **addresses;       /* of the workers, by link; NULL: it has none yet */
-    struct hosts *hosts;          /* that workers are started on, or NULL */
-    int64_t first_step_ns;        /* when the first step or epoch was taken; 0: none was */
-    int64_t step_logged_ns;       /* when one was last logged; 0: none was */
-    char step_unlogged[512];      /* the line of the last one, if it was left out */
-    int64_t durable_ms;           /* wall clock of the last durable step here; 0: none yet */
+    struct kronecker_scaling *kronecker; /* how the model comes scaled; or NULL */
+    struct scaling_walk walk;            /* begun before the model is read, if it is scaled */
+    const char **addresses;              /* of the workers, by link; NULL: it has none yet */
+    struct hosts *hosts;                 /* that workers are started on, or NULL */
+    int64_t first_step_ns;               /* when the first step or epoch was taken; 0: none was */
+    int64_t step_logged_ns;              /* when one was last logged; 0: none was */
+    char step_unlogged[512];             /* the line of the last one, if it was left out */
+    int64_t durable_ms;                  /* wall clock of the last durable step here; 0: none yet */
 };
 
 /* Takes one record; answers the first error. */

@@ -51,7 +51,7 @@ static int write_parameters(struct container_writer *writer, const struct model 
         return code;
     model_spread(model, layout, room.data);
     if (options->walk)
-        coordinates_enter(options->walk, 0, parameters, room.data, room.data);
+        scaling_walk_to_scaled(options->walk, 0, parameters, room.data, room.data);
     if (options->unit > 0 && options->unit != 1) {
         const struct layout tensors = model_tensors(layout);
         objective_scale_outputs(&tensors, 1 / options->unit, 0, parameters, room.data);
@@ -400,7 +400,7 @@ void curvature_spread(const struct curvature *curvature, const struct model_layo
     memory_unmap(place, after * sizeof *place);
 }
 
-/* ---- Kronecker-factored coordinates ---- */
+/* ---- scaling with Kronecker factors ---- */
 
 /* Chunks that rows of the sample are taken from, evenly spread: rows often come in some order. */
 #define SAMPLE_CHUNKS 64
@@ -429,7 +429,8 @@ static int add_sample_rows(struct kronecker_sample *sample, struct set *set) {
 }
 
 int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
-                           struct set *set, const struct coordinate *columns, const double *start) {
+                           struct set *set, const struct column_scaling *columns,
+                           const double *start) {
     kronecker_scaling_release(scaling);
     struct layout layout = objective_layout(shape);
     uint64_t n = layout_parameters(&layout);
@@ -444,7 +445,7 @@ int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objec
         scaling->work = kronecker_work_new(scaling->kronecker);
         if (start)
             memcpy(scaling->start, start, n * sizeof *start);
-        kronecker_enter(scaling->kronecker, scaling->work, scaling->start);
+        kronecker_apply_inverse(scaling->kronecker, scaling->work, scaling->start);
     }
     kronecker_sample_free(sample);
     return code;
@@ -457,6 +458,6 @@ const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t
     memcpy(scaling->model + first, values, count * sizeof *values);
     if (first + count < parameters)
         return NULL;
-    kronecker_turn(scaling->kronecker, scaling->work, scaling->model);
+    kronecker_apply(scaling->kronecker, scaling->work, scaling->model);
     return scaling->model;
 }

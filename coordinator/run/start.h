@@ -23,11 +23,11 @@ struct start {
 
 /* What a starting point takes from a model, and how. */
 struct start_options {
-    bool keeps;          /* the model's features that the run lacks, too */
-    uint32_t pairs_most; /* curvature pairs, if they are in coordinates of the run's form */
-    uint32_t form;       /* of the run's coordinates (coordinator/job/scaling.h) */
-    double unit;         /* of a network's outputs; else 1 */
-    struct coordinates_walk *walk; /* into them, begun; NULL: there are none */
+    bool keeps;                /* the model's features that the run lacks, too */
+    uint32_t pairs_most;       /* curvature pairs, if their scaling has the run's form */
+    uint32_t form;             /* of the run's scaling (coordinator/job/scaling.h) */
+    double unit;               /* of a network's outputs; else 1 */
+    struct scaling_walk *walk; /* to that scaling, begun; NULL: there is none */
 };
 
 /* Writes FOLDER/start for a run; makes the folder. `run` is the run's uuid. The layout must fit the
@@ -36,7 +36,7 @@ int start_write(const char *folder, const char *run, const struct model *model,
                 const struct model_layout *layout, const struct start_options *options);
 
 /* Opens the file. ERROR_DATA, with what to do, if it is damaged or belongs to another run, model or
- * layout, or if its parameters are in coordinates of another form; ERROR_UNAVAILABLE if it is of
+ * layout, or if its parameters are scaled by another form; ERROR_UNAVAILABLE if it is of
  * another version. */
 int start_open(const char *folder, const char *run, const char *model_sha256,
                const struct model_layout *layout, uint32_t form, struct start *start);
@@ -50,8 +50,8 @@ void start_close(struct start *start);
 
 struct curvature_writer; /* opaque */
 
-/* Makes FOLDER/curvature at its full size; the layout must outlive the writer. `form` says what
- * coordinates the vectors are in (coordinator/job/scaling.h). */
+/* Makes FOLDER/curvature at its full size; the layout must outlive the writer. `form` says how
+ * the vectors are scaled (coordinator/job/scaling.h). */
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
                          double bias_scale, uint32_t form, struct curvature_writer **writer);
 
@@ -70,7 +70,7 @@ struct curvature {
     struct container file;
     struct model_layout layout; /* how the run that wrote it numbered its columns */
     const char **class_names;   /* owned */
-    uint32_t form;              /* of the vectors' coordinates */
+    uint32_t form;              /* of the vectors' scaling */
     uint32_t pairs;             /* oldest first */
     const float *vectors;       /* s and y of each, as that run's vector; mapped */
 };
@@ -85,28 +85,29 @@ void curvature_close(struct curvature *curvature);
 void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
                       uint32_t count, double *vectors);
 
-/* The Kronecker-factored coordinates of a run that trains a network in them: found from a sample of
- * the set's rows at the start that the network has by its seed, so that a run that goes on finds
- * the same ones again. */
+/* The Kronecker factors of a run that trains a network scaled by them: found from a sample of the
+ * set's rows at the start that the network has by its seed, so that a run that goes on finds the
+ * same ones again. */
 
 /* Zeroed memory is none. */
 struct kronecker_scaling {
     double *factors; /* `count` of them; owned. NULL: there are none */
     uint64_t count;
-    double *start; /* where the run starts, in these coordinates; owned */
+    double *start; /* where the run starts, scaled by the factors; owned */
     struct kronecker *kronecker;
     struct kronecker_work *work;
     double *model; /* the model as it comes in slices, all of it so far; owned, or NULL */
 };
 
-/* Finds them. `start` is in the coordinates of the columns; NULL: the one by the seed. ERROR_DATA
+/* Finds them. `start` has scaled columns; NULL: the one by the seed. ERROR_DATA
  * if a chunk cannot be read. */
 int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
-                           struct set *set, const struct coordinate *columns, const double *start);
+                           struct set *set, const struct column_scaling *columns,
+                           const double *start);
 void kronecker_scaling_release(struct kronecker_scaling *scaling);
 
-/* Takes the next slice of the model. With the last one: the whole, in the coordinates of the
- * columns, valid until the next call; else NULL. */
+/* Takes the next slice of the model. With the last one: the whole, of scaled columns,
+ * valid until the next call; else NULL. */
 const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t parameters,
                                      uint64_t first, uint64_t count, const double *values);
 

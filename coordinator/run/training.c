@@ -104,7 +104,7 @@ static void take_sample(struct training *run) {
     free(packs);
 }
 
-/* Finds the coordinates to train in, and checks. */
+/* Finds the scaling to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
@@ -160,13 +160,13 @@ static uint32_t pairs_to_keep(const struct training *run) {
     return most < history ? (uint32_t)most : history;
 }
 
-/* Of those that the run starts with: none in other coordinates, and none that nothing uses. */
+/* Of those that the run starts with: none of another scaling, and none that nothing uses. */
 static uint32_t pairs_to_load(const struct training *run) {
     bool used = !run->kronecker.factors && run->job->optimizer == JOB_LBFGS;
     return used ? run->start.pairs : 0;
 }
 
-/* Whatever the run starts from, its coordinates are those of the start by the seed. */
+/* Whatever the run starts from, its factors are those of the start by the seed. */
 static int work_on_kronecker(void *context) {
     struct training *run = context;
     return kronecker_scaling_find(&run->kronecker, &run->shape, run->set, run->scaling.columns,
@@ -201,7 +201,7 @@ static int make_coordinator(struct training *run) {
         .optimizer = optimizer_of(run, unit),
         .shape = run->shape,
         .layout = run->parameters,
-        .coordinates = run->scaling.columns,
+        .scaling = run->scaling.columns,
         .diagonal = run->scaling.diagonal,
         .factors = run->kronecker.factors,
         .factor_count = run->kronecker.count,
@@ -255,7 +255,7 @@ static int prepare_model(struct training *run) {
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
     run->recorder.kronecker = run->kronecker.factors ? &run->kronecker : NULL;
     if (run->scaling.columns)
-        coordinates_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
+        scaling_walk_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
     readback_free(run->recorder.readback);
     run->recorder.readback = readback_new(&run->layout, &run->sample);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
@@ -374,13 +374,13 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
         code = training_begin(run);
-    if (!code && run->shape.network.mixed)
+    if (!code && run->shape.network.kronecker)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_kronecker, run);
     if (!code) {
         /* Pairs that a run starts with come on top of those that it would keep: what it learns
          * itself does not push them out at once. With a preconditioner there are none, and none are
-         * kept: the first refresh would drop them, and those of a network are in coordinates of one
-         * night. */
+         * kept: the first refresh would drop them, and those of a network are scaled by the factors
+         * of one night. */
         bool preconditioned = run->preconditioner.form || run->kronecker.factors;
         run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
         if (!run->job->history)
@@ -442,7 +442,7 @@ void training_release(struct training *run, int code) {
     gap_vectors_release(&run->recorder.gap);
     free(run->exponents);
     training_release_plugin(run);
-    coordinates_end(&run->recorder.walk);
+    scaling_walk_end(&run->recorder.walk);
     free(run->start_model);
     free(run->shards_folder);
     free(run->set_path);

@@ -139,13 +139,13 @@ static json_t *safeguards_json(const struct coordinator_view *view) {
 static json_t *preconditioner_json(const struct coordinator_settings *settings,
                                    const struct preconditioner *p) {
     bool block = settings->optimizer.preconditioner.form != PRECONDITION_NONE;
-    bool mixed = settings->factors != NULL;
+    bool kronecker = settings->factors != NULL;
     const char *kind = block                ? "block"
                        : settings->diagonal ? "diagonal"
-                       : mixed              ? "kronecker"
+                       : kronecker          ? "kronecker"
                                             : "none";
     return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
-                     p->in_force || settings->diagonal || mixed, "refreshes",
+                     p->in_force || settings->diagonal || kronecker, "refreshes",
                      (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
                      p->price_total, "rows", p->found.rows);
 }

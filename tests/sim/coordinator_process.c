@@ -374,7 +374,7 @@ static struct coordinator *new_machine(struct process *process) {
         .optimizer = job->optimizer,
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
-        .coordinates = job->columns,
+        .scaling = job->columns,
         .history_type = job->history_type,
         .data = &job->data,
         .exponents = job->own_exponents,

@@ -323,8 +323,8 @@ static void choose_l1(struct job *job) {
     job->optimizer.bounds_gap = !job->shape.intercept;
 }
 
-/* A third are trained in coordinates. Drawn from a generator of its own. */
-static void choose_coordinates(struct job *job) {
+/* A third are trained scaled. Drawn from a generator of its own. */
+static void choose_scaling(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc00d));
     if (random_below(&random, 3))
@@ -332,9 +332,9 @@ static void choose_coordinates(struct job *job) {
     job->columns = memory_new(job->shape.features, sizeof *job->columns);
     for (uint32_t j = 0; j < job->shape.features; j++)
         job->columns[j] =
-            (struct coordinate){.mean = job->shape.intercept ? random_unit(&random) - 0.5 : 0,
-                                .scale = ldexp(1 + random_unit(&random), (int)(j % 5) - 2),
-                                .penalty = random_unit(&random)};
+            (struct column_scaling){.mean = job->shape.intercept ? random_unit(&random) - 0.5 : 0,
+                                    .scale = ldexp(1 + random_unit(&random), (int)(j % 5) - 2),
+                                    .penalty = random_unit(&random)};
 }
 
 static double largest_label(const struct job *job) {
@@ -367,7 +367,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_start(job);
     choose_preconditioner(job);
     choose_l1(job);
-    choose_coordinates(job);
+    choose_scaling(job);
 }
 
 void job_release(struct job *job) {

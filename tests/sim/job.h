@@ -48,7 +48,7 @@ struct job {
     struct downpour_settings downpour;
     struct optimizer_settings optimizer;
     enum history_type history_type;
-    struct coordinate *columns; /* the coordinates that it is trained in, or NULL; owned */
+    struct column_scaling *columns; /* the scaling that it is trained in, or NULL; owned */
     struct set_info data;
     uint64_t parameters;
     struct rows *chunks;  /* [data.chunks] */

@@ -403,10 +403,10 @@ static void any_call_of_a_device_may_fail(void **state) {
     net_free(net);
 }
 
-static void networks_that_are_mixed_are_refused_by_name(void **state) {
+static void networks_with_kronecker_factors_are_refused_by_name(void **state) {
     (void)state;
     struct objective_shape shape = net_shape(OBJECTIVE_SOFTMAX, ACTIVATION_TANH, PRECISION_DOUBLE);
-    shape.network.mixed = true;
+    shape.network.kronecker = true;
     assert_non_null(strstr(objective_device_cannot(&shape, false), "Kronecker"));
 }
 
@@ -437,7 +437,7 @@ SUITE(device_network) {
         cmocka_unit_test(margins_are_in_the_unit_of_the_labels),
         cmocka_unit_test(little_memory_changes_no_bits),
         cmocka_unit_test(any_call_of_a_device_may_fail),
-        cmocka_unit_test(networks_that_are_mixed_are_refused_by_name),
+        cmocka_unit_test(networks_with_kronecker_factors_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, open_it, close_it);
 }

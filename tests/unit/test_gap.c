@@ -26,8 +26,8 @@ static int two_units_wide(void **state) {
     return 0;
 }
 
-static double estimate(struct objective_shape shape, double l2, const struct coordinate *columns,
-                       const double *gradient) {
+static double estimate(struct objective_shape shape, double l2,
+                       const struct column_scaling *columns, const double *gradient) {
     shape.features = COLUMNS;
     shape.outputs = 1;
     struct layout layout = objective_layout(&shape);
@@ -61,9 +61,9 @@ static void an_intercept_takes_out_what_columns_share_with_it(void **state) {
     assert_near(estimate(shape, 0.5, NULL, (double[]){3, 2e6, 2e-3}), 5 * (9 / 4.5 + 4e-6));
 }
 
-static void coordinates_scale_the_curvature(void **state) {
+static void scaling_scales_the_curvature(void **state) {
     (void)state;
-    const struct coordinate columns[COLUMNS] = {{0, 0.5, 1}, {1e9, 1e-6, 3}};
+    const struct column_scaling columns[COLUMNS] = {{0, 0.5, 1}, {1e9, 1e-6, 3}};
     struct objective_shape shape = squared;
     shape.intercept = true;
     assert_near(estimate(shape, 0.5, columns, (double[]){3, 2, 0}), 5 * (9 / 1.5 + 4 / 2.5));
@@ -124,7 +124,7 @@ SUITE(gap) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_column_counts_in_its_own_scale),
         cmocka_unit_test(an_intercept_takes_out_what_columns_share_with_it),
-        cmocka_unit_test(coordinates_scale_the_curvature),
+        cmocka_unit_test(scaling_scales_the_curvature),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
         cmocka_unit_test(a_newton_step_tells_the_fall_that_is_left),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),

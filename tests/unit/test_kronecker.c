@@ -1,4 +1,4 @@
-/* Kronecker-factored coordinates, and the eigenvalues that they are made of. */
+/* The scaling by Kronecker factors, and the eigenvalues that they are made of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static const struct objective_shape shape = {
     .network = {.layers = 1, .units = {HIDDEN}, .seed = 7},
 };
 static double value[ROWS * FEATURES], label[ROWS];
-static struct coordinate columns[FEATURES];
+static struct column_scaling columns[FEATURES];
 
 static struct rows rows_of_data(void) {
     struct random random;
@@ -35,7 +35,7 @@ static struct rows rows_of_data(void) {
     for (unsigned i = 0; i < ROWS; i++)
         label[i] = i % OUTPUTS;
     for (unsigned j = 0; j < FEATURES; j++)
-        columns[j] = (struct coordinate){1.5 * (j + 1), 0.5, 1};
+        columns[j] = (struct column_scaling){1.5 * (j + 1), 0.5, 1};
     return (struct rows){.count = ROWS,
                          .features = FEATURES,
                          .values = ROWS * FEATURES,
@@ -60,34 +60,34 @@ static double *factors_of(const struct rows *rows, double *point) {
     return factors;
 }
 
-static void what_is_entered_and_turned_is_what_it_was(void **state) {
+static void the_inverse_undoes_what_is_applied(void **state) {
     (void)state;
     struct layout layout = objective_layout(&shape);
     uint64_t n = layout_parameters(&layout);
     struct rows rows = rows_of_data();
-    double *point = memory_new(n, sizeof *point), *turned = memory_new(n, sizeof *turned);
+    double *point = memory_new(n, sizeof *point), *applied = memory_new(n, sizeof *applied);
     double *factors = factors_of(&rows, point);
     struct kronecker *kronecker = kronecker_new(&layout, factors);
     assert_non_null(kronecker);
     struct kronecker_work *work = kronecker_work_new(kronecker);
-    memcpy(turned, point, n * sizeof *point);
-    kronecker_turn(kronecker, work, turned);
+    memcpy(applied, point, n * sizeof *point);
+    kronecker_apply(kronecker, work, applied);
     double moved = 0;
     for (uint64_t i = 0; i < n; i++)
-        moved += fabs(turned[i] - point[i]);
+        moved += fabs(applied[i] - point[i]);
     assert_true(moved > 1);
-    kronecker_enter(kronecker, work, turned);
+    kronecker_apply_inverse(kronecker, work, applied);
     for (uint64_t i = 0; i < n; i++)
-        assert_true(fabs(turned[i] - point[i]) < 1e-11 * (1 + fabs(point[i])));
+        assert_true(fabs(applied[i] - point[i]) < 1e-11 * (1 + fabs(point[i])));
     kronecker_work_free(work);
     kronecker_free(kronecker);
     free(factors);
     free(point);
-    free(turned);
+    free(applied);
 }
 
-/* ⟨g, T·z⟩ = ⟨T·g, z⟩: what turns points turns gradients. */
-static void the_turn_is_symmetric(void **state) {
+/* ⟨g, T·z⟩ = ⟨T·g, z⟩: what scales points scales gradients. */
+static void what_is_applied_is_symmetric(void **state) {
     (void)state;
     struct layout layout = objective_layout(&shape);
     uint64_t n = layout_parameters(&layout);
@@ -99,8 +99,8 @@ static void the_turn_is_symmetric(void **state) {
     struct kronecker_work *work = kronecker_work_new(kronecker);
     for (uint64_t i = 0; i < n; i++)
         tg[i] = g[i] = sin((double)i), tz[i] = z[i] = cos(1.7 * (double)i);
-    kronecker_turn(kronecker, work, tz);
-    kronecker_turn(kronecker, work, tg);
+    kronecker_apply(kronecker, work, tz);
+    kronecker_apply(kronecker, work, tg);
     for (uint64_t i = 0; i < n; i++) {
         left += g[i] * tz[i];
         right += tg[i] * z[i];
@@ -173,7 +173,7 @@ static void a_sample_that_says_nothing_changes_nothing(void **state) {
     struct layout layout = objective_layout(&shape);
     uint64_t n = layout_parameters(&layout);
     const double fill[] = {0, 1e300, INFINITY};
-    double *point = memory_new(n, sizeof *point), *turned = memory_new(n, sizeof *turned);
+    double *point = memory_new(n, sizeof *point), *applied = memory_new(n, sizeof *applied);
     for (unsigned f = 0; f < sizeof fill / sizeof *fill; f++) {
         struct rows rows = rows_of_data();
         for (unsigned i = 0; i < ROWS * FEATURES; i++)
@@ -182,19 +182,19 @@ static void a_sample_that_says_nothing_changes_nothing(void **state) {
         struct kronecker *kronecker = kronecker_new(&layout, factors);
         assert_non_null(kronecker);
         struct kronecker_work *work = kronecker_work_new(kronecker);
-        memcpy(turned, point, n * sizeof *point);
-        kronecker_turn(kronecker, work, turned);
+        memcpy(applied, point, n * sizeof *point);
+        kronecker_apply(kronecker, work, applied);
         for (uint64_t i = 0; i < n; i++)
-            assert_true(isfinite(turned[i]));
+            assert_true(isfinite(applied[i]));
         kronecker_work_free(work);
         kronecker_free(kronecker);
         free(factors);
     }
     free(point);
-    free(turned);
+    free(applied);
 }
 
-static void turn_by_sample(const struct rows *rows, double *turned) {
+static void apply_by_sample(const struct rows *rows, double *applied) {
     struct layout layout = objective_layout(&shape);
     uint64_t n = layout_parameters(&layout);
     double *point = memory_new(n, sizeof *point);
@@ -204,8 +204,8 @@ static void turn_by_sample(const struct rows *rows, double *turned) {
     double *factors = kronecker_find(sample, point);
     struct kronecker *kronecker = kronecker_new(&layout, factors);
     struct kronecker_work *work = kronecker_work_new(kronecker);
-    memcpy(turned, point, n * sizeof *point);
-    kronecker_turn(kronecker, work, turned);
+    memcpy(applied, point, n * sizeof *point);
+    kronecker_apply(kronecker, work, applied);
     kronecker_work_free(work);
     kronecker_free(kronecker);
     kronecker_sample_free(sample);
@@ -235,8 +235,8 @@ static void rows_count_with_their_weights(void **state) {
     all.value = repeated;
     all.label = label_of;
     all.values = all.count * FEATURES;
-    turn_by_sample(&rows, one);
-    turn_by_sample(&all, other);
+    apply_by_sample(&rows, one);
+    apply_by_sample(&all, other);
     for (uint64_t i = 0; i < n; i++)
         assert_true(fabs(one[i] - other[i]) <= 1e-6 * (fabs(other[i]) + 0.1));
     free(one);
@@ -291,8 +291,8 @@ static void eigenvalues_are_those_of_the_matrix(void **state) {
 
 SUITE(kronecker) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_entered_and_turned_is_what_it_was),
-        cmocka_unit_test(the_turn_is_symmetric),
+        cmocka_unit_test(the_inverse_undoes_what_is_applied),
+        cmocka_unit_test(what_is_applied_is_symmetric),
         cmocka_unit_test(the_first_layer_has_even_curvature_in_its_input),
         cmocka_unit_test(factors_that_are_unsound_are_refused),
         cmocka_unit_test(a_sample_that_says_nothing_changes_nothing),

@@ -1,4 +1,4 @@
-/* The coordinates that a job is trained in. */
+/* The scaling that a job is trained in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -24,7 +24,7 @@ struct shape {
     struct layout layout;
     uint64_t first, count;
     enum history_type type;
-    bool uniform, coordinates;
+    bool uniform, scaled;
     enum special special;
     struct bounds bounds;
 };
@@ -40,9 +40,9 @@ static int between(struct random *random, int least, int most) {
     return least + (int)random_below(random, (uint64_t)(most - least) + 1);
 }
 
-static struct layout random_layout(struct random *random, bool coordinates) {
+static struct layout random_layout(struct random *random, bool scaled) {
     uint64_t outputs = 1 + random_below(random, 3);
-    if (coordinates)
+    if (scaled)
         return layout_linear(random_below(random, MOST / outputs - 1), outputs,
                              random_below(random, 4) > 0);
     struct layout layout = {.seed = 1};
@@ -60,12 +60,12 @@ static struct layout random_layout(struct random *random, bool coordinates) {
 }
 
 static struct shape random_shape(struct random *random) {
-    struct shape shape = {.coordinates = random_below(random, 3) == 0,
+    struct shape shape = {.scaled = random_below(random, 3) == 0,
                           .type = random_below(random, 2) ? HISTORY_FLOAT : HISTORY_DOUBLE,
                           .uniform = random_below(random, 2)};
     if (random_below(random, 2) == 0)
         shape.special = (enum special)between(random, FINITE, NOT_NUMBERS);
-    shape.layout = random_layout(random, shape.coordinates);
+    shape.layout = random_layout(random, shape.scaled);
     uint64_t all = layout_parameters(&shape.layout);
     shape.first = random_below(random, 2) ? 0 : random_below(random, all + 1);
     shape.count =
@@ -177,9 +177,9 @@ static struct operation_list random_program(struct random *random, const struct 
 
 static void take_columns(struct registers *registers, struct random *random) {
     const struct layout_tensor *weights = &registers->layout.tensor[0];
-    struct coordinate *columns = memory_new(weights->rows, sizeof *columns);
+    struct column_scaling *columns = memory_new(weights->rows, sizeof *columns);
     for (uint64_t i = 0; i < weights->rows; i++)
-        columns[i] = (struct coordinate){
+        columns[i] = (struct column_scaling){
             .mean = random_unit(random) - 0.5,
             .scale = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
             .penalty = ldexp(random_unit(random) + 0.5, between(random, -9, 9))};
@@ -266,7 +266,7 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .precondition = shape->count < 100,
                                               .orthants = 1,
                                               .adagrad = 1,
-                                              .coordinates = shape->coordinates,
+                                              .coordinates = shape->scaled,
                                               .bias_exponent = 7};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     assert_int_equal(registers_set_up(&side->registers, &setup), 0);
@@ -280,7 +280,7 @@ static void begin_side(struct side *side, const struct shape *shape, struct devi
     begin_side_bare(side, shape, device);
     if (side->registers.exponents)
         take_exponents(&side->registers, &random, shape->special == TAME ? 8 : 300);
-    if (shape->coordinates)
+    if (shape->scaled)
         take_columns(&side->registers, &random);
     assert_true(registers_complete(&side->registers));
     assert_int_equal(side->registers.backend->load(&side->registers), 0);

@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_frame', 'shard_bounds',
+TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_scaling', 'shard_bounds',
          'precondition', 'checkpoint', 'checkpoint_damage', 'checkpoint_factor', 'saving',
          'adagrad_programs')
 

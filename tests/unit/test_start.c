@@ -298,7 +298,7 @@ static void curvature_of_a_network_is_spread_like_its_parameters(void **state) {
     model_close(model);
 }
 
-static void curvature_in_other_coordinates_is_not_used(void **state) {
+static void curvature_of_another_scaling_is_not_used(void **state) {
     (void)state;
     struct model *model = with_curvature();
     struct start start;
@@ -312,17 +312,17 @@ static void curvature_in_other_coordinates_is_not_used(void **state) {
     model_close(model);
 }
 
-static void a_start_enters_the_coordinates_of_the_run(void **state) {
+static void a_start_is_scaled_as_the_run_is(void **state) {
     (void)state;
-    static const struct coordinate columns[] = {{1, 2, 1}, {0, 4, 1}, {-1, 0.5, 1}, {0, 1, 1}};
-    struct coordinates_walk walk = {0};
+    static const struct column_scaling columns[] = {{1, 2, 1}, {0, 4, 1}, {-1, 0.5, 1}, {0, 1, 1}};
+    struct scaling_walk walk = {0};
     const struct layout layout = layout_linear(after.features, after.outputs, after.intercept);
     const struct start_options options = {.form = 1, .walk = &walk};
     struct model *model = earlier();
     struct start start;
-    coordinates_begin(&walk, &layout, columns);
+    scaling_walk_begin(&walk, &layout, columns);
     assert_int_equal(start_write(folder, "run", model, &after, &options), 0);
-    coordinates_end(&walk);
+    scaling_walk_end(&walk);
     assert_int_equal(start_open(folder, "run", model->sha256, &after, 1, &start), 0);
     for (unsigned k = 0; k < after.outputs; k++) {
         double shift = 0;
@@ -453,8 +453,8 @@ SUITE(start) {
         TEST(a_model_of_which_nothing_is_left_can_be_kept_whole),
         TEST(curvature_is_spread_like_the_parameters),
         TEST(curvature_of_a_network_is_spread_like_its_parameters),
-        TEST(curvature_in_other_coordinates_is_not_used),
-        TEST(a_start_enters_the_coordinates_of_the_run),
+        TEST(curvature_of_another_scaling_is_not_used),
+        TEST(a_start_is_scaled_as_the_run_is),
         TEST(curvature_that_is_damaged_or_of_another_model_is_not_used),
         TEST(a_start_that_is_missing_or_of_another_run_is_refused),
         TEST(a_start_is_refused_when_any_byte_of_it_is_wrong),

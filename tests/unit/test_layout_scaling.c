@@ -1,4 +1,4 @@
-/* Coordinates of columns: margins are kept, and a walk may be cut anywhere. */
+/* The scaling of columns: margins are kept, and a walk may be cut anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,32 +14,32 @@
 
 enum { COLUMNS = 37, OUTPUTS = 3, ALL = COLUMNS * OUTPUTS + OUTPUTS };
 
-static struct coordinate columns[COLUMNS];
+static struct column_scaling columns[COLUMNS];
 static double vector[ALL];
 
 static void draw(void) {
     struct random random;
     random_init(&random, 5);
     for (unsigned j = 0; j < COLUMNS; j++)
-        columns[j] = (struct coordinate){random_unit(&random) * 10 - 5,
-                                         ldexp(0.5 + random_unit(&random), (int)(j % 9) - 4), 1};
+        columns[j] = (struct column_scaling){
+            random_unit(&random) * 10 - 5, ldexp(0.5 + random_unit(&random), (int)(j % 9) - 4), 1};
     for (unsigned i = 0; i < ALL; i++)
         vector[i] = random_unit(&random) - 0.5;
 }
 
-typedef void step(struct coordinates_walk *, uint64_t, uint64_t, const double *, double *);
+typedef void step(struct scaling_walk *, uint64_t, uint64_t, const double *, double *);
 
 /* The whole vector, in pieces of `piece` elements. */
 static void walk(const struct layout *layout, step *through, uint64_t piece, const double *in,
                  double *out) {
-    struct coordinates_walk walk = {0};
+    struct scaling_walk walk = {0};
     uint64_t all = layout_parameters(layout);
-    coordinates_begin(&walk, layout, columns);
+    scaling_walk_begin(&walk, layout, columns);
     for (uint64_t first = 0; first < all; first += piece) {
         uint64_t count = all - first < piece ? all - first : piece;
         through(&walk, first, count, in + first, out + first);
     }
-    coordinates_end(&walk);
+    scaling_walk_end(&walk);
 }
 
 /* Of a model whose features have that many weights each. */
@@ -47,7 +47,7 @@ static void assert_margins(unsigned weights) {
     struct layout layout = layout_linear_of(COLUMNS, weights, OUTPUTS);
     double left[ALL];
     draw();
-    walk(&layout, coordinates_leave, ALL, vector, left);
+    walk(&layout, scaling_walk_from_scaled, ALL, vector, left);
     for (unsigned k = 0; k < OUTPUTS; k++) {
         double plain = left[COLUMNS * weights + k], scaled = vector[COLUMNS * weights + k];
         for (unsigned j = 0; j < COLUMNS; j++) {
@@ -69,14 +69,14 @@ static void outputs_that_share_their_weights_share_the_shift(void **state) {
     assert_margins(1);
 }
 
-static void what_enters_and_leaves_is_what_it_was(void **state) {
+static void what_is_scaled_and_unscaled_is_what_it_was(void **state) {
     (void)state;
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
     double there[ALL];
     draw();
-    walk(&layout, coordinates_enter, ALL, vector, there);
+    walk(&layout, scaling_walk_to_scaled, ALL, vector, there);
     assert_true(fabs(there[0] - vector[0]) > 1e-3);
-    walk(&layout, coordinates_leave, ALL, there, there);
+    walk(&layout, scaling_walk_from_scaled, ALL, there, there);
     for (unsigned i = 0; i < ALL; i++)
         assert_true(fabs(there[i] - vector[i]) < 1e-12 * (1 + fabs(vector[i])) * 100);
 }
@@ -85,7 +85,7 @@ static void a_walk_has_the_same_bits_however_it_is_cut(void **state) {
     (void)state;
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
     double whole[ALL], cut[ALL];
-    step *const steps[] = {coordinates_enter, coordinates_leave};
+    step *const steps[] = {scaling_walk_to_scaled, scaling_walk_from_scaled};
     draw();
     for (unsigned s = 0; s < 2; s++) {
         walk(&layout, steps[s], ALL, vector, whole);
@@ -101,25 +101,25 @@ static void without_biases_columns_are_only_scaled(void **state) {
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, false);
     double left[ALL];
     draw();
-    walk(&layout, coordinates_leave, ALL, vector, left);
+    walk(&layout, scaling_walk_from_scaled, ALL, vector, left);
     for (unsigned i = 0; i < COLUMNS * OUTPUTS; i++)
         assert_true(left[i] == columns[i / OUTPUTS].scale * vector[i]);
 }
 
-static void only_layouts_of_columns_and_biases_have_coordinates(void **state) {
+static void only_layouts_of_columns_and_biases_can_be_scaled(void **state) {
     (void)state;
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
-    assert_true(coordinates_suit(&layout));
+    assert_true(layout_can_scale(&layout));
     strcpy(layout.tensor[1].name, "other");
-    assert_false(coordinates_suit(&layout));
+    assert_false(layout_can_scale(&layout));
     layout = layout_linear_of(COLUMNS, 1, OUTPUTS);
-    assert_true(coordinates_suit(&layout));
+    assert_true(layout_can_scale(&layout));
     layout.tensor[0].columns = 2;
-    assert_false(coordinates_suit(&layout));
+    assert_false(layout_can_scale(&layout));
     layout.count = 1;
-    assert_true(coordinates_suit(&layout));
+    assert_true(layout_can_scale(&layout));
     layout.count = 0;
-    assert_false(coordinates_suit(&layout));
+    assert_false(layout_can_scale(&layout));
 }
 
 /* W1, W2, b1, b2, as in a network with one hidden layer of OUTPUTS units. */
@@ -143,35 +143,35 @@ static void the_first_layer_of_a_network_is_shifted_as_a_linear_model_is(void **
     struct layout network = of_network(), linear = layout_linear(COLUMNS, OUTPUTS, true);
     double in[IN_NETWORK], out[IN_NETWORK], back[IN_NETWORK], expected[ALL];
     draw();
-    assert_true(coordinates_suit(&network));
+    assert_true(layout_can_scale(&network));
     memcpy(in, vector, COLUMNS * OUTPUTS * sizeof *in);
     for (unsigned i = 0; i < BEHIND; i++)
         in[COLUMNS * OUTPUTS + i] = 0.5 + i;
     memcpy(in + COLUMNS * OUTPUTS + BEHIND, vector + COLUMNS * OUTPUTS, OUTPUTS * sizeof *in);
     in[IN_NETWORK - 2] = 7, in[IN_NETWORK - 1] = -8;
-    walk(&linear, coordinates_leave, ALL, vector, expected);
+    walk(&linear, scaling_walk_from_scaled, ALL, vector, expected);
     for (uint64_t piece = 1; piece <= IN_NETWORK; piece += 5) {
-        walk(&network, coordinates_leave, piece, in, out);
+        walk(&network, scaling_walk_from_scaled, piece, in, out);
         assert_memory_equal(out, expected, COLUMNS * OUTPUTS * sizeof *out);
         assert_memory_equal(out + COLUMNS * OUTPUTS, in + COLUMNS * OUTPUTS, BEHIND * sizeof *out);
         assert_memory_equal(out + COLUMNS * OUTPUTS + BEHIND, expected + COLUMNS * OUTPUTS,
                             OUTPUTS * sizeof *out);
         assert_memory_equal(out + IN_NETWORK - 2, in + IN_NETWORK - 2, 2 * sizeof *out);
     }
-    walk(&network, coordinates_enter, IN_NETWORK, out, back);
+    walk(&network, scaling_walk_to_scaled, IN_NETWORK, out, back);
     for (unsigned i = 0; i < IN_NETWORK; i++)
         assert_true(fabs(back[i] - in[i]) <= 1e-12 * (1 + fabs(in[i])));
 }
 
-SUITE(coordinates) {
+SUITE(layout_scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
         cmocka_unit_test(outputs_that_share_their_weights_share_the_shift),
-        cmocka_unit_test(what_enters_and_leaves_is_what_it_was),
+        cmocka_unit_test(what_is_scaled_and_unscaled_is_what_it_was),
         cmocka_unit_test(a_walk_has_the_same_bits_however_it_is_cut),
         cmocka_unit_test(without_biases_columns_are_only_scaled),
-        cmocka_unit_test(only_layouts_of_columns_and_biases_have_coordinates),
+        cmocka_unit_test(only_layouts_of_columns_and_biases_can_be_scaled),
         cmocka_unit_test(the_first_layer_of_a_network_is_shifted_as_a_linear_model_is),
     };
-    return cmocka_run_group_tests_name("coordinates", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("layout scaling", tests, NULL, NULL);
 }

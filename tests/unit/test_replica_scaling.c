@@ -1,4 +1,4 @@
-/* A replica whose shards hold a point in coordinates: it computes with weights, and tells every
+/* A replica whose shards hold a scaled point: it computes with weights, and tells every
  * shard the sums of the biases. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 enum { COLUMNS = BLOCK_ELEMENTS + 10, ALL = COLUMNS + 1, BORDER = BLOCK_ELEMENTS };
 
-static struct coordinate columns[COLUMNS];
+static struct column_scaling columns[COLUMNS];
 
 static uint64_t first_at(uint32_t shard) {
     return shard ? BORDER : 0;
@@ -36,7 +36,7 @@ static void ready(struct bench *bench, uint32_t shards) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
     bench_new(bench, shards);
     for (unsigned j = 0; j < COLUMNS; j++) {
-        columns[j] = (struct coordinate){j % 3 - 1.0, 1.0 + j % 4, 1};
+        columns[j] = (struct column_scaling){j % 3 - 1.0, 1.0 + j % 4, 1};
         bench->point[j] = j % 5;
     }
     bench->point[COLUMNS] = 100;
@@ -53,7 +53,7 @@ static void ready(struct bench *bench, uint32_t shards) {
                                             .shards = shards,
                                             .flush_ms = FLUSH_MS,
                                             .coordinates = 1}});
-    assert_true(asked(bench, ACTION_OPEN_SET).setup.coordinates);
+    assert_true(asked(bench, ACTION_OPEN_SET).setup.scaled);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     for (uint32_t i = 0; i < shards; i++) {
         give(bench, COORDINATOR,
@@ -63,7 +63,7 @@ static void ready(struct bench *bench, uint32_t shards) {
         connect_shard(bench, i);
         greeted(bench, i);
     }
-    nothing_more(bench); /* not ready without the coordinates */
+    nothing_more(bench); /* not ready without the scaling */
     send_columns(bench, 0, 100);
     nothing_more(bench);
     send_columns(bench, 100, COLUMNS - 100);
@@ -122,7 +122,7 @@ static void every_shard_is_told_the_sums_of_the_biases(void **state) {
     bench_free(&bench);
 }
 
-static void coordinates_of_columns_that_are_not_there_are_an_error(void **state) {
+static void scaling_of_columns_that_are_not_there_is_an_error(void **state) {
     (void)state;
     struct bench bench;
     ready(&bench, 1);
@@ -133,11 +133,11 @@ static void coordinates_of_columns_that_are_not_there_are_an_error(void **state)
     bench_free(&bench);
 }
 
-SUITE(replica_coordinates) {
+SUITE(replica_scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
-        cmocka_unit_test(coordinates_of_columns_that_are_not_there_are_an_error),
+        cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
     };
-    return cmocka_run_group_tests_name("replica coordinates", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("replica scaling", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Shards whose vectors are in coordinates: gradients, what l2 acts on, and the sums of biases that
+/* Shards whose vectors are scaled: gradients, what l2 acts on, and the sums of biases that
  * every shard has. */
 #include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
@@ -18,7 +18,7 @@ enum {
 };
 
 static const uint64_t ends[] = {BLOCK_ELEMENTS, 2 * BLOCK_ELEMENTS, ALL};
-static struct coordinate columns[COLUMNS];
+static struct column_scaling columns[COLUMNS];
 static int64_t sums[ALL];
 
 static uint64_t first_of(unsigned shards, unsigned shard) {
@@ -37,7 +37,8 @@ static struct message coordinates(uint64_t first, uint64_t count) {
 
 static void draw(void) {
     for (unsigned j = 0; j < COLUMNS; j++) {
-        columns[j] = (struct coordinate){j % 7 - 3.0, ldexp(1.25, (int)(j % 5) - 2), 0.5 + j % 3};
+        columns[j] =
+            (struct column_scaling){j % 7 - 3.0, ldexp(1.25, (int)(j % 5) - 2), 0.5 + j % 3};
         for (unsigned k = 0; k < OUTPUTS; k++)
             sums[j * OUTPUTS + k] = (int64_t)(j * 1000 + k * 77 + 1) << 10;
     }
@@ -56,7 +57,7 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     message.shard_setup.adagrad = 1;
     message.shard_setup.bias_exponent = 20;
     bench_init(bench, message);
-    assert_int_equal(bench->out.count, 0); /* not ready without the coordinates */
+    assert_int_equal(bench->out.count, 0); /* not ready without the scaling */
     uint64_t from = first / OUTPUTS, to = (first + count + OUTPUTS - 1) / OUTPUTS;
     to = to < COLUMNS ? to : COLUMNS;
     tell(bench, COORDINATOR_LINK, coordinates(from, 10));
@@ -91,17 +92,17 @@ static void fold_two(struct bench *bench, unsigned shards, unsigned shard) {
     }
 }
 
-/* 2·sums/examples/2^20, turned. */
+/* 2·sums/examples/2^20, scaled. */
 static double expected_gradient(uint64_t element) {
     double by_weight = 2 * (double)sums[element] * 0x1p-20 / 10;
     if (element >= WEIGHTS)
         return by_weight;
-    const struct coordinate *column = &columns[element / OUTPUTS];
+    const struct column_scaling *column = &columns[element / OUTPUTS];
     double by_bias = 2 * (double)sums[WEIGHTS + element % OUTPUTS] * 0x1p-20 / 10;
     return column->scale * (by_weight - column->mean * by_bias);
 }
 
-static void a_gradient_is_by_coordinates_on_any_number_of_shards(void **state) {
+static void a_gradient_is_scaled_on_any_number_of_shards(void **state) {
     (void)state;
     static double whole[ALL];
     for (unsigned shards = 1; shards <= SHARDS; shards += SHARDS - 1) {
@@ -220,7 +221,7 @@ static void a_slice_without_the_sums_of_the_biases_is_refused(void **state) {
     bench_release(&bench);
 }
 
-static void coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused(void **state) {
+static void scaling_that_nobody_announced_or_that_leaves_a_gap_is_refused(void **state) {
     (void)state;
     struct bench bench;
     draw();
@@ -238,9 +239,9 @@ static void coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused(vo
     bench_release(&bench);
 }
 
-/* As in a model of ordered classes. A step and a gradient in weights have the same product as in
- * coordinates. */
-static void biases_that_share_a_weight_turn_its_gradient_together(void **state) {
+/* As in a model of ordered classes. A step and a gradient by weights have the same product as
+ * the scaled ones. */
+static void biases_that_share_a_weight_scale_its_gradient_together(void **state) {
     (void)state;
     enum { FEW = 3, BIASES = 4 };
     struct scaling scaling = {0};
@@ -257,9 +258,9 @@ static void biases_that_share_a_weight_turn_its_gradient_together(void **state) 
     double gradient[] = {1, 2, 3, 1, 2, 4, 8}, step[] = {5, -6, 7, -8, 9, 10, 11}, by = 0, to = 0;
     scaling_gradient_to_scaled(&scaling, 0, FEW + BIASES, gradient);
     for (int i = 0; i < FEW + BIASES; i++) {
-        double turned =
+        double scaled =
             i < FEW ? columns[i].scale * (i + 1 - columns[i].mean * 15) : 1 << (i - FEW);
-        assert_true(fabs(gradient[i] - turned) < 1e-14);
+        assert_true(fabs(gradient[i] - scaled) < 1e-14);
         to += gradient[i] * step[i];
     }
     scaling_gradient_from_scaled(&scaling, gradient);
@@ -281,7 +282,7 @@ static void biases_that_share_a_weight_turn_its_gradient_together(void **state) 
 }
 
 /* A gradient of other rows than the whole set has, by biases too. */
-static void a_gradient_by_coordinates_goes_by_its_own_weight(void **state) {
+static void a_scaled_gradient_goes_by_its_own_weight(void **state) {
     (void)state;
     struct bench bench;
     set_up(&bench, 1, 0);
@@ -330,7 +331,7 @@ static void count_beat(void *context) {
     ++*(unsigned *)context;
 }
 
-static void while_coordinates_of_many_weights_are_taken_there_are_signs_of_life(void **state) {
+static void while_scaling_of_many_weights_is_taken_there_are_signs_of_life(void **state) {
     (void)state;
     const uint64_t many = 3 << 20;
     struct scaling scaling = {0};
@@ -340,25 +341,25 @@ static void while_coordinates_of_many_weights_are_taken_there_are_signs_of_life(
     scaling_set_up(&scaling, &setup, &layout);
     heartbeat_call(count_beat, &beats);
     assert_int_equal(
-        scaling_set_columns(&scaling, 0, &(struct coordinate){.scale = 1, .penalty = 1}, 1), 0);
+        scaling_set_columns(&scaling, 0, &(struct column_scaling){.scale = 1, .penalty = 1}, 1), 0);
     heartbeat_call(NULL, NULL);
     assert_true(scaling_is_complete(&scaling));
     assert_int_equal(beats, 3);
     scaling_release(&scaling);
 }
 
-SUITE(shard_frame) {
+SUITE(shard_scaling) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gradient_by_coordinates_goes_by_its_own_weight),
-        cmocka_unit_test(while_coordinates_of_many_weights_are_taken_there_are_signs_of_life),
+        cmocka_unit_test(a_scaled_gradient_goes_by_its_own_weight),
+        cmocka_unit_test(while_scaling_of_many_weights_is_taken_there_are_signs_of_life),
         cmocka_unit_test(adagrad_takes_l1_by_the_root_of_each_columns_penalty),
-        cmocka_unit_test(a_gradient_is_by_coordinates_on_any_number_of_shards),
+        cmocka_unit_test(a_gradient_is_scaled_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
         cmocka_unit_test(l1_acts_on_each_column_by_the_root_of_its_penalty),
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
         cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),
-        cmocka_unit_test(coordinates_that_nobody_announced_or_that_leave_a_gap_are_refused),
-        cmocka_unit_test(biases_that_share_a_weight_turn_its_gradient_together),
+        cmocka_unit_test(scaling_that_nobody_announced_or_that_leaves_a_gap_is_refused),
+        cmocka_unit_test(biases_that_share_a_weight_scale_its_gradient_together),
     };
-    return cmocka_run_group_tests_name("frame", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("shard scaling", tests, NULL, NULL);
 }
