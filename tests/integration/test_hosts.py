@@ -270,11 +270,20 @@ def a_shell_behind_ssh_gets_words_as_they_are_and_the_path_finds_programs(folder
                    'case "$host $1" in 127.0.0.3\\ */*) echo "sh: $1: not found" >&2; exit 127;; esac\n'
                    'exec sh -c "exec $*"\n')
     ssh.chmod(0o755)
+    settings = {'hosts': hosts_to(3), 'launch': f'{ssh} %h', 'shards': 2}
+    process = Process(COORDINATOR, 'run', endless_job(odd, **settings))
+    try:  # a short run may end before a replica comes
+        job = odd / 'job.conf'
+        process.until(lambda: [p['state'] for p in workers_of(job)] == ['running'] * 4, 'all work')
+        told = dml('status', job, '--json').json
+        interrupted(process)
+    finally:
+        process.end()
+    assert [host['failures'] for host in told['hosts']] == [0, 0], told
+    assert {p['host'] for p in told['processes'] if p['role'] == 'replica'} == set(hosts_to(3)), told
     expected = train(small_job(folder))
-    got = train(small_job(odd, hosts=hosts_to(3), launch=f'{ssh} %h', shards=2, checkpoint_seconds=0))
+    got = train(small_job(odd, **settings, checkpoint_seconds=0), '--fresh')
     assert got['model_sha256'] == expected['model_sha256'], (got, expected)
-    assert [host['failures'] for host in got['hosts']] == [0, 0], got
-    assert all(host['workers'] == 2 for host in got['hosts']), got
 
 
 @test
