@@ -77,12 +77,22 @@ def not_in_check():
             if name not in stages]
 
 
+def absent_suites(check):
+    """Suites that ./check asks the unit programs for, by names that none has: it would run without
+    them."""
+    named = re.search(r"suites='([^']*)'", check)[1].split()
+    files = (source.ROOT / 'tests/unit').glob('test_*.c')
+    known = {name for path in files for name in re.findall(r'^SUITE\((\w+)\)', path.read_text(), re.M)}
+    return [f'./check names the suite {name}, which is not there' for name in named if name not in known]
+
+
 def planted():
     """Every rule must notice a violation made for it."""
     target = 'EXTRA_PROGRAMS = b\nx: all a b\n\tb\n.PHONY: x\n'
     seen = {'a program that is built for one target': not_built(target),
             'a target that needs all and a program': beside_all(target),
-            'a rule that compiles': compile_apart('a: a.c\n\t$(FUZZ_CC) a.c\n')}
+            'a rule that compiles': compile_apart('a: a.c\n\t$(FUZZ_CC) a.c\n'),
+            'a suite that is not there': absent_suites("suites='loop no_suite'")}
     return [f'not noticed: {what}' for what, found in seen.items() if not found]
 
 
@@ -94,6 +104,7 @@ def main():
         ('nothing is built beside all', beside_all(text)),
         ('only rules of automake compile', compile_apart(text)),
         ('./check builds what targets need that are run by hand', not_in_check()),
+        ('the suites that ./check names are there', absent_suites((source.ROOT / 'check').read_text())),
     ])
 
 
