@@ -37,9 +37,9 @@ static int place_of_operand(const struct options *options, const char *operand, 
         *state = memory_copy_string(operand);
         return 0;
     }
-    if (access(operand, F_OK))
-        return error_set_errno(ERROR_UNAVAILABLE, "there is no job file or state folder %s",
-                               operand);
+    if (access(operand, F_OK) && errno == ENOENT)
+        return error_set(ERROR_UNAVAILABLE, "there is no job file or state folder %s: %s%s",
+                         operand, strerror(ENOENT), job_question(operand, true));
     return job_read_state(operand, options->settings, options->settings_count, options->state,
                           state);
 }

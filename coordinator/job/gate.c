@@ -88,17 +88,40 @@ static bool take_limit(const char **at, struct gate_condition *condition) {
     return condition->relative && take_offset(at, &condition->offset);
 }
 
+/* The figure whose name is next, or NULL. */
+static const struct score_figure *take_figure(const char **at) {
+    for (size_t i = 0; i < score_figure_count; i++)
+        if (take_word(at, score_figure_table[i].name))
+            return &score_figure_table[i];
+    return NULL;
+}
+
 bool gate_parse(const char *text, struct gate_condition *condition) {
     const char *at = text;
-    size_t figure = 0;
-    while (figure < score_figure_count && !take_word(&at, score_figure_table[figure].name))
-        figure++;
-    if (figure == score_figure_count || !take_comparison(&at, &condition->comparison) ||
+    condition->figure = take_figure(&at);
+    if (!condition->figure || !take_comparison(&at, &condition->comparison) ||
         !take_limit(&at, condition))
         return false;
-    condition->figure = &score_figure_table[figure];
     skip_blanks(&at);
     return !*at;
+}
+
+const char *gate_question(const char *text) {
+    const char *at = text;
+    bool known = take_figure(&at) != NULL;
+    while (*at && !isalpha((unsigned char)*at))
+        at++;
+    size_t length = 0;
+    while (isalnum((unsigned char)at[length]) || at[length] == '_')
+        length++;
+    char *word = memory_format("%.*s", (int)length, at);
+    struct nearest nearest = {.text = word};
+    if (known)
+        nearest_offer(&nearest, "live");
+    for (size_t i = 0; !known && i < score_figure_count; i++)
+        nearest_offer(&nearest, score_figure_table[i].name);
+    free(word);
+    return nearest.distance ? nearest_question(&nearest, "") : "";
 }
 
 /* A bound from the wrong side would let only bad models through. A share above 1 would let none

@@ -145,6 +145,12 @@ int job_read(const char *path, const char *const *settings, uint32_t settings_co
  * looked at. Free it. */
 int job_read_state(const char *path, const char *const *settings, uint32_t settings_count,
                    const char *state, char **folder);
+
+/* "; did you mean `DIR/x.conf`?", or "", of a path where there is nothing: a job file (`or_state`:
+ * or a state folder) of the same folder whose name is similar, or is this one with its ending.
+ * Valid until the next call. */
+const char *job_question(const char *path, bool or_state);
+
 /* Warns of the keys about CSV that a job sets; its data has another format, of this name. */
 void job_warn_of_csv(const struct job *job, const char *format);
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -373,12 +374,44 @@ static int parse(const char *text) {
     return reading.code;
 }
 
+const char *job_question(const char *path, bool or_state) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = path_folder(path), *whole = memory_format("%s.conf", name);
+    char *prefix = memory_format("%.*s", (int)(name - path), path), **names = NULL;
+    struct nearest nearest = {.text = name};
+    if (folder_names(folder, &names))
+        error_clear(); /* a folder that cannot be listed has no names to offer */
+    for (char **each = names; each && *each; each++) {
+        if (name_ends(*each, ".conf") || (or_state && name_ends(*each, ".state")))
+            nearest_offer(&nearest, *each);
+        if (strcmp(*each, whole) == 0)
+            nearest = (struct nearest){.text = name, .word = *each, .distance = 1};
+    }
+    const char *question = nearest_question(&nearest, prefix);
+    names_free(names);
+    free(folder);
+    free(whole);
+    free(prefix);
+    return question;
+}
+
+/* Adds to the error whether another job file is meant. */
+static int refuse_missing(const char *path) {
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    error_set(ERROR_CONFIG, "%s%s", why, job_question(path, false));
+    free(why);
+    return ERROR_CONFIG;
+}
+
 int job_file_read(struct job *job) {
     char *text = NULL;
     size_t length;
     int code = file_read(job->file, JOB_FILE_BYTES_MAX, &text, &length);
+    if (code == ERROR_PERMISSION)
+        return code;
     if (code)
-        return code == ERROR_PERMISSION ? code : ERROR_CONFIG;
+        return access(job->file, F_OK) ? refuse_missing(job->file) : ERROR_CONFIG;
     if (strlen(text) != length)
         code = error_set(ERROR_CONFIG, "%s: is not a text file", job->file);
     if (!code)

@@ -90,12 +90,29 @@ void key_allowed(const struct key *key, char *text, size_t size) {
     }
 }
 
+/* Which of the words that the key knows may be meant. */
+static const char *question(const struct key *key, const char *text) {
+    struct nearest nearest = {.text = text};
+    if (key->question)
+        return key->question(text);
+    if (key->word)
+        nearest_offer(&nearest, key->word);
+    if (key->type == KEY_FLAG) {
+        nearest_offer(&nearest, "true");
+        nearest_offer(&nearest, "false");
+    }
+    /* Not those of a text: who writes `device = gpu` does not mean `cpu`. */
+    for (const char *const *word = key->choices; key->type == KEY_CHOICE && *word; word++)
+        nearest_offer(&nearest, *word);
+    return nearest_question(&nearest, "");
+}
+
 static int refuse_value(const struct key *key, const char *place, const char *text,
                         const char *why) {
     char allowed[256];
     key_allowed(key, allowed, sizeof allowed);
-    return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s; allowed: %s", place, key->name, text,
-                     why, allowed);
+    return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s%s; allowed: %s", place, key->name, text,
+                     why, question(key, text), allowed);
 }
 
 /* 1, 0, or −1 if the text is neither. */
@@ -126,17 +143,10 @@ static int assign_word(const struct key *key, struct job *job, const char *text,
     int value = choice_of(key, text);
     if (value < 0 && flag >= 0)
         value = choice_of(key, flag ? "yes" : "no");
-    if (value >= 0) {
-        memcpy(field(key, job), &value, sizeof value);
-        return 0;
-    }
-    struct nearest nearest = {.text = text};
-    for (const char *const *word = key->choices; *word; word++)
-        nearest_offer(&nearest, *word);
-    char *why = memory_format("is not known%s", nearest_question(&nearest, ""));
-    int code = refuse_value(key, place, text, why);
-    free(why);
-    return code;
+    if (value < 0)
+        return refuse_value(key, place, text, "is not known");
+    memcpy(field(key, job), &value, sizeof value);
+    return 0;
 }
 
 static void store_number(const struct key *key, struct job *job, double value) {

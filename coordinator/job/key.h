@@ -37,19 +37,22 @@ struct key {
     enum key_type type;
     size_t offset; /* of the field in struct job */
     double least, most;
-    uint32_t multiple;   /* of what a whole number must be one; 0: of nothing */
+    uint32_t multiple;   /* the value must be a multiple of this; 0: any */
     uint32_t values_max; /* of KEY_COUNTS and KEY_SERIES: values of a list, at most LIST_MAX */
     const char *word;    /* a word allowed in place of a number or text, or NULL */
     double word_value;   /* the number that the word stands for; for a text it stands for NULL */
     const char *const *choices;     /* of a text: those that can be listed; or NULL */
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
-    const char *initial;            /* the default as text, or NULL: none */
-    const char *initial_network;    /* the same for a network; NULL: as for others */
-    bool may_change;                /* a run may go on with another value */
-    unsigned objectives;            /* 1 << kind of each that the key is for, or 1 <<
-                                       TRAINS_NETWORK; 0: all */
-    bool downpour;                  /* the key is for training on minibatches */
+    const char *(*question)(
+        const char *text);       /* "; did you mean `x`?", or "", of a text that does
+                                    not fit; NULL: the words of the type are offered */
+    const char *initial;         /* the default as text, or NULL: none */
+    const char *initial_network; /* the same for a network; NULL: as for others */
+    bool may_change;             /* a run may go on with another value */
+    unsigned objectives;         /* 1 << kind of each that the key is for, or 1 <<
+                                    TRAINS_NETWORK; 0: all */
+    bool downpour;               /* the key is for training on minibatches */
     const char *help;
 };
 

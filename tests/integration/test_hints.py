@@ -4,7 +4,7 @@
 import bz2
 import sys
 
-from harness import BAD_DATA, CONFIG, dml, main, test, write_job
+from harness import BAD_DATA, CONFIG, UNAVAILABLE, dml, main, test, write_job
 
 TABLE = 'age,size,label\n' + ''.join(f'{i % 7},{i % 5},{i % 2}\n' for i in range(40))
 
@@ -68,6 +68,35 @@ def check_finds_a_column_that_no_file_has_and_asks_for_the_one_that_was_meant(fo
         in said, said
     said = refused(BAD_DATA, 'check', job_of(folder, test='more.csv'))
     assert 'more.csv:1: the column "size" is missing' in said, said
+
+
+@test
+def a_misspelt_job_file_is_asked_for(folder):
+    job_of(folder)
+    for meant in 'job.cnof', 'jbo.conf', 'job':
+        for command, status in ('run', CONFIG), ('status', UNAVAILABLE):
+            said = refused(status, command, folder / meant)
+            assert f'No such file or directory; did you mean `{folder}/job.conf`?' in said, said
+    (folder / 'night.state').mkdir()
+    said = refused(UNAVAILABLE, 'status', folder / 'nihgt.state')
+    assert f'did you mean `{folder}/night.state`?' in said, said
+    for other in 'data.cv', 'night.conf', 'absent/job.conf':
+        said = refused(CONFIG, 'run', folder / other)
+        assert 'No such file' in said and 'did you mean' not in said, said
+
+
+@test
+def columns_of_one_name_are_told_once(folder):
+    for name, skip, said in ('age', [], True), ('age', ['age'], True), ('age', ['2'], False), \
+            ('size', [], False):
+        for file in 'data.csv', 'more.csv':
+            (folder / file).write_text(TABLE.replace('size', name, 1))
+        job = write_job(folder, data=['data.csv', 'more.csv'], csv={'header': 'yes', 'skip': skip})
+        finished = dml('run', '--fresh', job)
+        assert finished.status == 0, finished
+        warning = f'{folder}/data.csv:1: columns 1 and 2 have the same name, "age": '
+        assert finished.stderr.count('have the same name') == said, finished
+        assert not said or warning in finished.stderr, finished
 
 
 @test

@@ -86,6 +86,19 @@ static void conditions_are_read(void **state) {
             fail_msg("\"%s\" is taken", bad[i]);
 }
 
+static void a_misspelt_word_of_a_condition_is_asked_for(void **state) {
+    (void)state;
+    assert_string_equal(gate_question("acuracy >= 0.9"), "; did you mean `accuracy`?");
+    assert_string_equal(gate_question("  avrage_precision>0.5"),
+                        "; did you mean `average_precision`?");
+    assert_string_equal(gate_question("loss <= 1.01 * life"), "; did you mean `live`?");
+    assert_string_equal(gate_question("auc >= liev - 0.01"), "; did you mean `live`?");
+    assert_string_equal(gate_question("accuracy >= 80"), "");
+    assert_string_equal(gate_question("loss >= live"), "");
+    assert_string_equal(gate_question("speed > 3"), "");
+    assert_string_equal(gate_question(""), "");
+}
+
 static void a_condition_is_taken_apart(void **state) {
     (void)state;
     struct gate_condition condition;
@@ -184,6 +197,7 @@ static void an_outcome_is_written_as_json(void **state) {
 SUITE(gate) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conditions_are_read),
+        cmocka_unit_test(a_misspelt_word_of_a_condition_is_asked_for),
         cmocka_unit_test(a_condition_is_taken_apart),
         cmocka_unit_test(a_limit_is_compared_as_it_says),
         cmocka_unit_test(without_a_live_model_only_absolute_limits_bind),

@@ -190,6 +190,12 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
             ":1: key `objective`: \"hinge\" is not known; allowed: logistic, squared, softmax");
     refused("objective = sqared\n",
             ":1: key `objective`: \"sqared\" is not known; did you mean `squared`?; allowed: ");
+    refused("data = a\nmax_seconds = unlimted\n",
+            ":2: key `max_seconds`: \"unlimted\" is not a number; did you mean `unlimited`?");
+    refused("data = a\nintercept = ture\n",
+            ":2: key `intercept`: \"ture\" is neither true nor false; did you mean `true`?");
+    refused("data = a\ngate = \"acuracy >= 0.9\"\n",
+            ":2: key `gate`: \"acuracy >= 0.9\" is not valid; did you mean `accuracy`?; allowed: ");
     refused("data = a\nhistory = { 1, 2 }\n", ":2: key `history`: a list; allowed: one value");
     refused("data = a\nl2 = nan\n", ":2: key `l2`: \"nan\" is not a number");
     refused("csv {\n header = perhaps\n}\n",
