@@ -2,6 +2,7 @@
 # The tests that take long, or wait long, are begun first: else the last ones run alone at the end.
 include tests/fault/local.mk
 include tests/hosts/local.mk
+include tests/cluster/local.mk
 include tests/sim/local.mk
 include tests/cuda/local.mk
 include tests/ptx/local.mk

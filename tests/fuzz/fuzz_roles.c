@@ -31,8 +31,9 @@ struct memory {
 
 static void remember(struct memory *memory, const struct packet *packet) {
     struct packet *place = &memory->packets[memory->count++ % REMEMBERED];
-    packet_release(place);
-    *place = packet_copy(packet);
+    parcel_release(&place->parcel);
+    *place = *packet;
+    place->parcel = parcel_copy(&packet->parcel);
 }
 
 static bool is_small(const struct message *message) {
@@ -48,33 +49,21 @@ static bool is_small(const struct message *message) {
            layout_parameters(&layout) <= PARAMETERS_SMALL;
 }
 
-static struct message message_of(const struct packet *packet) {
-    struct message message;
-    const char *why;
-    if (message_decode(packet->type, packet->body, packet->body_length, &message, &why)) {
-        fprintf(stderr, "%s cannot be read: %s\n", message_name(packet->type), why);
-        abort();
-    }
-    message.term = packet->term;
-    message.bulk = (struct bulk){.data = packet->bulk, .length = packet->bulk_length};
-    return message;
-}
-
 /* A message that a role has sent must pass the check of its fields. */
-static void assert_sound(const struct packet *packet) {
-    struct message message = message_of(packet);
+static void assert_sound(struct packet *packet) {
+    struct message message = parcel_message(&packet->parcel);
     const char *fault = message_fault(&message);
     if (!fault)
         return;
-    fprintf(stderr, "a role sent %s: %s\n", message_name(packet->type), fault);
+    fprintf(stderr, "a role sent %s: %s\n", message_name(message.type), fault);
     abort();
 }
 
 static void hand_over(struct small_cluster *cluster, struct packet *packet, bool odd,
                       struct draw *draw) {
-    struct message message = message_of(packet);
+    struct message message = parcel_message(&packet->parcel);
     if (odd)
-        odd_message(&message, packet->bulk, draw);
+        odd_message(&message, packet->parcel.bulk, draw);
     if (message_fault(&message))
         small_cluster_break(cluster, packet->from, packet->to); /* as wire/transfer.c does */
     else if (is_small(&message))
@@ -89,7 +78,7 @@ static void deliver(struct small_cluster *cluster, struct memory *memory, bool o
     assert_sound(&packet);
     remember(memory, &packet);
     hand_over(cluster, &packet, odd, draw);
-    packet_release(&packet);
+    parcel_release(&packet.parcel);
 }
 
 /* Sends an earlier message again, mostly from and to other nodes. */
@@ -97,15 +86,16 @@ static void repeat(struct small_cluster *cluster, const struct memory *memory, s
     size_t known = memory->count < REMEMBERED ? memory->count : REMEMBERED;
     if (!known)
         return;
-    struct packet packet = packet_copy(&memory->packets[draw_below(draw, (uint32_t)known)]);
+    struct packet packet = memory->packets[draw_below(draw, (uint32_t)known)];
+    packet.parcel = parcel_copy(&packet.parcel);
     if (draw_below(draw, 4)) {
         packet.from = (uint8_t)draw_below(draw, NODES);
         packet.to = (uint8_t)draw_below(draw, NODES);
     }
-    packet.term += draw_below(draw, 8) == 1;
+    packet.parcel.term += draw_below(draw, 8) == 1;
     if (packet.to != COORDINATOR || packet.from != COORDINATOR)
         hand_over(cluster, &packet, draw_below(draw, 2), draw);
-    packet_release(&packet);
+    parcel_release(&packet.parcel);
 }
 
 static void disturb(struct small_cluster *cluster, struct draw *draw) {
@@ -170,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     while (draw.left)
         one_event(&cluster, &memory, 1u << (flags >> 4 & 3), &draw);
     for (size_t i = 0; i < REMEMBERED; i++)
-        packet_release(&memory.packets[i]);
+        parcel_release(&memory.packets[i].parcel);
     add_counts(&cluster.counts);
     small_cluster_release(&cluster);
     return 0;

@@ -13,9 +13,8 @@ tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/corpus.h test
 	tests/fuzz/odd_message.c tests/fuzz/odd_message.h \
 	tests/fuzz/packets.c \
 	tests/fuzz/small_cluster.c tests/fuzz/small_cluster.h \
-	tests/fuzz/small_work.c tests/fuzz/small_work.h \
-	tests/sim/disk.c tests/sim/disk.h tests/sim/store.c tests/sim/store.h
-tests_fuzz_fuzz_roles_LDADD = $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \
+	tests/fuzz/small_work.c tests/fuzz/small_work.h
+tests_fuzz_fuzz_roles_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 
 # Programs of libFuzzer, of the same libraries: ./fuzz_csv -max_total_time=60. Any build with clang

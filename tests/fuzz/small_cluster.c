@@ -194,32 +194,10 @@ static void start_worker(struct small_cluster *cluster, uint8_t node) {
 }
 
 static int keep_record(struct small_cluster *cluster, const struct record *record) {
-    const uint8_t *blobs = cluster->output.blobs.data;
-    switch (record->kind) {
-    case RECORD_ATTEMPT:
-        return virtual_store_attempt(&cluster->store, record->attempt);
-    case RECORD_JOURNAL:
-        virtual_store_journal(&cluster->store, blobs + record->journal.offset,
-                              record->journal.length, record->journal.begins);
-        return 0;
-    case RECORD_STEP:
-        cluster->counts.steps++;
-        return 0;
-    case RECORD_EPOCH:
-        cluster->counts.epochs++;
-        return 0;
-    case RECORD_DURABLE_STEP:
-        cluster->counts.durable++;
-        return virtual_store_durable(&cluster->store, record->durable.step,
-                                     blobs + record->durable.offset, record->durable.length,
-                                     record->durable.digests, SHARDS);
-    case RECORD_ROLL_BACK:
-        virtual_store_roll_back(&cluster->store, record->roll_back.to_start,
-                                record->roll_back.checkpoint);
-        return 0;
-    default:
-        return 0;
-    }
+    cluster->counts.steps += record->kind == RECORD_STEP;
+    cluster->counts.epochs += record->kind == RECORD_EPOCH;
+    cluster->counts.durable += record->kind == RECORD_DURABLE_STEP;
+    return virtual_store_record(&cluster->store, record, cluster->output.blobs.data, SHARDS);
 }
 
 /* Records first, then messages; workers that are to be started afterwards, for that calls the

@@ -7,18 +7,16 @@
 #include "coordinator/machine/coordinator.h"
 #include "replica/replica.h"
 #include "shard/shard.h"
-#include "tests/sim/disk.h"
-#include "tests/sim/store.h"
+#include "tests/cluster/disk.h"
+#include "tests/cluster/parcel.h"
+#include "tests/cluster/store.h"
 
 enum { SHARDS = 2, REPLICAS = 2, COORDINATOR = SHARDS + REPLICAS, NODES };
 
 /* A message under way. */
 struct packet {
     uint8_t from, to; /* nodes */
-    enum message_type type;
-    uint64_t term;
-    uint8_t *body, *bulk; /* owned, each of its exact size, so that reading beyond it is seen */
-    size_t body_length, bulk_length;
+    struct parcel parcel;
 };
 
 struct cluster_options {
@@ -92,15 +90,12 @@ bool small_cluster_work(struct small_cluster *cluster);
 void small_cluster_tick(struct small_cluster *cluster, int64_t ns);
 
 /* Takes a packet out of the queue: the first one with the same sender and receiver as packet
- * `number`, since a connection keeps its order. Release it. */
+ * `number`, since a connection keeps its order. Release the parcel. */
 struct packet small_cluster_take(struct small_cluster *cluster, size_t number);
 
 /* For small_cluster.c: puts a packet on its way; loses all packets between two nodes. */
 void packet_post(struct small_cluster *cluster, uint8_t from, uint8_t to,
                  const struct outbox *outbox, const struct envelope *envelope);
 void packets_drop(struct small_cluster *cluster, uint8_t a, uint8_t b);
-
-struct packet packet_copy(const struct packet *packet);
-void packet_release(struct packet *packet);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "tests/sim/network.h"
+#include "tests/cluster/network.h"
 
 static void set_up(struct process *process, enum role role, uint32_t index) {
     static const struct behaviour *const behaviours[] = {[ROLE_COORDINATOR] =

@@ -4,11 +4,11 @@
 #define DML_TESTS_SIM_CLUSTER_H
 
 #include "tests/sim/job.h"
-#include "tests/sim/disk.h"
+#include "tests/cluster/disk.h"
 #include "tests/sim/hosts.h"
 #include "tests/sim/ledger.h"
-#include "tests/sim/store.h"
-#include "tests/sim/world.h"
+#include "tests/cluster/store.h"
+#include "tests/cluster/world.h"
 
 #define SIM_SHARDS_MAX 4
 #define SIM_REPLICAS_MAX 4

@@ -8,7 +8,8 @@
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/hosts.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/network.h"
+#include "tests/cluster/decoded.h"
+#include "tests/cluster/network.h"
 #include "tests/sim/outcome.h"
 #include "wire/program.h"
 
@@ -50,35 +51,31 @@ static bool owns_store(const struct process *process) {
     return self->term == cluster_of(process)->store.term;
 }
 
-/* Records that a later coordinator goes on from. */
+/* Of a record that a later coordinator goes on from. */
+static void note_stored(struct process *process, const struct record *record) {
+    const struct coordinator_process *self = process->state;
+    struct tally *tally = &cluster_of(process)->tally;
+    bool to_step = record->kind == RECORD_ROLL_BACK && !record->roll_back.to_start;
+    if (record->kind == RECORD_ATTEMPT)
+        world_say(process->world, "attempt %u is in force", record->attempt);
+    if (record->kind == RECORD_DURABLE_STEP)
+        world_say(process->world, "step %llu is durable", (unsigned long long)record->durable.step);
+    tally->steps_durable += record->kind == RECORD_DURABLE_STEP;
+    tally->to_starts += record->kind == RECORD_ROLL_BACK && !to_step;
+    tally->to_steps += to_step;
+    tally->into_downpour += to_step && coordinator_view(self->machine).downpour.running;
+    if (record->kind == RECORD_ROLL_BACK)
+        outcome_undo(process, record);
+}
+
 static int store_record(struct process *process, const struct record *record) {
     const struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
-    struct virtual_store *store = &cluster->store;
-    const uint8_t *blobs = self->out.blobs.data;
-    switch (record->kind) {
-    case RECORD_ATTEMPT:
-        world_say(process->world, "attempt %u is in force", record->attempt);
-        return virtual_store_attempt(store, record->attempt);
-    case RECORD_JOURNAL:
-        virtual_store_journal(store, blobs + record->journal.offset, record->journal.length,
-                              record->journal.begins);
-        return 0;
-    case RECORD_DURABLE_STEP:
-        world_say(process->world, "step %llu is durable", (unsigned long long)record->durable.step);
-        cluster->tally.steps_durable++;
-        return virtual_store_durable(store, record->durable.step, blobs + record->durable.offset,
-                                     record->durable.length, record->durable.digests,
-                                     cluster->shape.shards);
-    default: /* RECORD_ROLL_BACK */
-        cluster->tally.to_starts += record->roll_back.to_start;
-        cluster->tally.to_steps += !record->roll_back.to_start;
-        cluster->tally.into_downpour +=
-            !record->roll_back.to_start && coordinator_view(self->machine).downpour.running;
-        outcome_undo(process, record);
-        virtual_store_roll_back(store, record->roll_back.to_start, record->roll_back.checkpoint);
-        return 0;
-    }
+    if (!owns_store(process))
+        return error_set(ERROR_AGAIN, "the database is another coordinator's");
+    note_stored(process, record);
+    return virtual_store_record(&cluster->store, record, self->out.blobs.data,
+                                cluster->shape.shards);
 }
 
 /* A worker of a host is started where and when `hosts` says. */
@@ -109,9 +106,7 @@ static bool is_stored(const struct record *record) {
 
 static int take_record(struct process *process, const struct record *record) {
     if (is_stored(record))
-        return owns_store(process)
-                   ? store_record(process, record)
-                   : error_set(ERROR_AGAIN, "the database is another coordinator's");
+        return store_record(process, record);
     if (record->kind == RECORD_START)
         return restart_worker(process, record);
     if (record->kind == RECORD_WORKER)
@@ -163,13 +158,7 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
     const struct outbox *outbox = &self->out.messages;
     struct ledger *ledger = &cluster_of(process)->ledger;
     static struct operation operation;
-    struct message message;
-    const char *why;
-    bool noted = envelope->type == MESSAGE_FOLD || envelope->type == MESSAGE_PROGRAM ||
-                 envelope->type == MESSAGE_EVALUATE;
-    if (!noted || message_decode(envelope->type, outbox_body(outbox, envelope),
-                                 envelope->body_length, &message, &why))
-        return;
+    struct message message = decoded(outbox, envelope);
     if (message.type == MESSAGE_EVALUATE) {
         note_evaluation(process, &message.evaluate);
         return;
@@ -178,6 +167,8 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
         ledger_fold(ledger, envelope->term, envelope->to, &message.fold.flush);
         return;
     }
+    if (message.type != MESSAGE_PROGRAM)
+        return;
     struct cursor cursor =
         cursor_over(message.program.operations.data, message.program.operations.length);
     if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK &&

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 
 void ledger_init(struct ledger *ledger, struct world *world, uint32_t chunks) {
     *ledger = (struct ledger){.world = world, .chunks = chunks};

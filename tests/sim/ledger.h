@@ -62,8 +62,7 @@ void ledger_learn(struct ledger *ledger);
 /* A coordinator tells a shard to fold, hears that it did, and sends a program, journalled before,
  * that uses the folds of this attempt. Fails the world if it did not hear of all of them before. */
 void ledger_fold(struct ledger *ledger, uint64_t term, uint32_t shard, const struct flush_id *id);
-void ledger_folded(struct ledger *ledger, uint64_t term, uint32_t shard,
-                   const struct flush_id *id);
+void ledger_folded(struct ledger *ledger, uint64_t term, uint32_t shard, const struct flush_id *id);
 void ledger_round(struct ledger *ledger, uint64_t term, uint32_t attempt);
 
 #endif

@@ -1,6 +1,6 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 noinst_LIBRARIES += libsimulated.a
-libsimulated_a_SOURCES = \
+libsimulated_a_SOURCES = $(cluster_parts) \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
 	optimizer/lbfgs_state.c optimizer/row.c \
@@ -19,21 +19,14 @@ check_PROGRAMS += tests/sim/sim
 tests_sim_sim_SOURCES = \
 	tests/sim/cluster.c tests/sim/cluster.h \
 	tests/sim/coordinator_process.c \
-	tests/sim/disk.c tests/sim/disk.h \
-	tests/sim/host.c tests/sim/host.h \
 	tests/sim/hosts.c tests/sim/hosts.h \
 	tests/sim/job.c tests/sim/job.h \
 	tests/sim/ledger.c tests/sim/ledger.h \
-	tests/sim/memory.c tests/sim/memory.h \
-	tests/sim/network.c tests/sim/network.h \
 	tests/sim/outcome.c tests/sim/outcome.h \
 	tests/sim/replica_process.c \
 	tests/sim/schedule.c tests/sim/schedule.h \
 	tests/sim/shard_process.c \
-	tests/sim/sim.c \
-	tests/sim/store.c tests/sim/store.h \
-	tests/sim/trace.c tests/sim/trace.h \
-	tests/sim/world.c tests/sim/world.h
+	tests/sim/sim.c
 tests_sim_sim_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 tests_sim_sim_LDADD = libsimulated.a $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 tests_sim_sim_LDFLAGS = -Wl,--wrap=operation_list_read

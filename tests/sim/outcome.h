@@ -3,7 +3,7 @@
 #define DML_TESTS_SIM_OUTCOME_H
 
 #include "coordinator/dispatch/output.h"
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 
 /* Takes a step, an epoch, a slice of the model, or what is only shown or checked. */
 void outcome_take(struct process *process, const struct record *record);

@@ -11,8 +11,9 @@
 #include "base/memory.h"
 #include "replica/compute.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/host.h"
-#include "tests/sim/network.h"
+#include "tests/cluster/decoded.h"
+#include "tests/cluster/host.h"
+#include "tests/cluster/network.h"
 
 enum { ALARM_DEADLINE, ALARM_WORK };
 #define ALARM_UNANSWERED (UINT64_C(1) << 31) /* and the number of the attempt to connect */
@@ -290,13 +291,8 @@ static void check_stages(struct process *process) {
     struct replica_process *self = process->state;
     const struct outbox *out = &self->host.out;
     for (size_t i = 0; i < out->count; i++) {
-        const struct envelope *envelope = &out->envelopes[i];
-        struct message message;
-        const char *why;
-        if (envelope->type == MESSAGE_STAGE &&
-            !message_decode(MESSAGE_STAGE, outbox_body(out, envelope), envelope->body_length,
-                            &message, &why) &&
-            adds_to_solo(self, &message.stage))
+        struct message message = decoded(out, &out->envelopes[i]);
+        if (message.type == MESSAGE_STAGE && adds_to_solo(self, &message.stage))
             world_fail(process->world,
                        "%s accrued a portion with others that was to be a flush of "
                        "its own",

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "tests/sim/network.h"
+#include "tests/cluster/network.h"
 
 static uint64_t between(struct random *random, uint64_t least, uint64_t most) {
     return least + random_below(random, most - least + 1);

@@ -9,7 +9,7 @@
 #include "shard/pass_plan.h"
 #include "shard/state.h"
 #include "tests/sim/cluster.h"
-#include "tests/sim/host.h"
+#include "tests/cluster/host.h"
 #include "wire/program.h"
 
 enum { ALARM_TAKEN, ALARM_WRITTEN };

@@ -12,7 +12,7 @@
 #include "base/mutant.h"
 #include "numeric/setup.h"
 #include "tests/sim/schedule.h"
-#include "tests/sim/trace.h"
+#include "tests/cluster/trace.h"
 
 #define PATIENCE_NS (600 * NS_PER_S) /* virtual, after the last fault */
 

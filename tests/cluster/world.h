@@ -5,8 +5,8 @@
  * generator, so a seed replays to the last byte. A process has lives: what was meant for an earlier
  * life never reaches a later one. A paused process gets nothing until it goes on, and then
  * everything, in order. */
-#ifndef DML_TESTS_SIM_WORLD_H
-#define DML_TESTS_SIM_WORLD_H
+#ifndef DML_TESTS_CLUSTER_WORLD_H
+#define DML_TESTS_CLUSTER_WORLD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -100,8 +100,8 @@ void world_alarm(struct process *process, int64_t at_ns, uint64_t which);
 void world_call(struct world *world, int64_t at_ns,
                 void (*call)(struct world *world, uint64_t what), uint64_t what);
 
-/* For the network: hands `parcel` to network_arrive() when the process can take it. */
-void world_post(struct process *process, int64_t at_ns, void *parcel);
+/* For the network: hands `delivery` to network_arrive() when the process can take it. */
+void world_post(struct process *process, int64_t at_ns, void *delivery);
 
 /* ---- chance ---- */
 

@@ -1,5 +1,5 @@
 #include "wire/evaluation.h"
-#include "tests/sim/trace.h"
+#include "tests/cluster/trace.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

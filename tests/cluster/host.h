@@ -1,9 +1,9 @@
 /* What wire/host.c is for a real worker: sends its messages, and ends it on BYE or when no
  * coordinator comes in time. */
-#ifndef DML_TESTS_SIM_HOST_H
-#define DML_TESTS_SIM_HOST_H
+#ifndef DML_TESTS_CLUSTER_HOST_H
+#define DML_TESTS_CLUSTER_HOST_H
 
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 #include "wire/message.h"
 
 /* Alarms with numbers from here on are the host's, those below are the role's. */
@@ -12,7 +12,7 @@
 struct worker_host {
     struct outbox out;
     uint32_t coordinator; /* link, 0 for none */
-    uint64_t term;       /* the last coordinator's */
+    uint64_t term;        /* the last coordinator's */
     uint32_t reconnect_seconds;
     uint64_t waits; /* times that a coordinator was lost or found */
 };

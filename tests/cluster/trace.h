@@ -1,8 +1,8 @@
 /* The readable trace: one line a message, with all its fields. */
-#ifndef DML_TESTS_SIM_TRACE_H
-#define DML_TESTS_SIM_TRACE_H
+#ifndef DML_TESTS_CLUSTER_TRACE_H
+#define DML_TESTS_CLUSTER_TRACE_H
 
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 
 void trace_message(const struct process *from, const struct process *to,
                    const struct message *message);

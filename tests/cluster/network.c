@@ -1,11 +1,11 @@
-#include "tests/sim/network.h"
+#include "tests/cluster/network.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "tests/sim/memory.h"
-#include "tests/sim/trace.h"
+#include "tests/cluster/parcel.h"
+#include "tests/cluster/trace.h"
 
 #define PARTITION_BREAKS_NS (12 * NS_PER_S) /* connections across one that lasts so long */
 
@@ -38,18 +38,13 @@ struct network {
 };
 
 /* On its way to an end: a message, or the news that the connection is gone. */
-struct parcel {
+struct delivery {
     struct network *network;
     uint32_t connection;
     uint8_t to;
     bool gone;
-    enum message_type type;
-    uint64_t term;
     int64_t at_ns;
-    size_t length; /* of the body */
-    struct bulk bulk;
-    struct parcel_holder holder;  /* of the bulk */
-    _Alignas(64) uint8_t bytes[]; /* the body and, if it is not shared, the bulk */
+    struct parcel parcel;
 };
 
 struct network *network_new(struct world *world) {
@@ -95,24 +90,21 @@ bool network_connect(struct process *from, struct process *to, uint32_t *link) {
     return true;
 }
 
-static void post(struct network *network, struct parcel *parcel, int64_t at_ns) {
-    struct end *end = &network->connections[parcel->connection].ends[parcel->to];
+static void post(struct network *network, const struct delivery *news, int64_t at_ns) {
+    struct delivery *delivery = memory_new(1, sizeof *delivery);
+    *delivery = *news;
+    delivery->network = network;
+    struct end *end = &network->connections[delivery->connection].ends[delivery->to];
     if (at_ns < end->last_ns)
         at_ns = end->last_ns;
-    end->last_ns = parcel->at_ns = at_ns;
-    world_post(end->process, at_ns, parcel);
+    end->last_ns = delivery->at_ns = at_ns;
+    world_post(end->process, at_ns, delivery);
 }
 
 /* Tells an end that is open that the connection is gone, after what still arrives. */
 static void post_gone(struct network *network, uint32_t connection, uint8_t to, int64_t at_ns) {
-    if (!network->connections[connection].ends[to].open)
-        return;
-    struct parcel *parcel = memory_new(1, sizeof *parcel);
-    parcel->network = network;
-    parcel->connection = connection;
-    parcel->to = to;
-    parcel->gone = true;
-    post(network, parcel, at_ns);
+    if (network->connections[connection].ends[to].open)
+        post(network, &(struct delivery){.connection = connection, .to = to, .gone = true}, at_ns);
 }
 
 static void hang_up(struct network *network, uint32_t number, uint32_t side, int64_t at_ns) {
@@ -238,27 +230,6 @@ void network_part(struct network *network, uint64_t set, int64_t until_ns) {
 
 /* ---- messages ---- */
 
-static struct parcel *pack(struct network *network, const struct outbox *outbox,
-                           const struct envelope *envelope) {
-    bool shared = network->shared_memory && envelope->bulk.segment;
-    size_t bulk = shared ? 0 : envelope->bulk.length;
-    size_t body = (envelope->body_length + 63) / 64 * 64;
-    size_t size = (sizeof(struct parcel) + body + bulk + 63) / 64 * 64;
-    struct parcel *parcel = aligned_alloc(64, size);
-    *parcel = (struct parcel){.network = network,
-                              .type = envelope->type,
-                              .term = envelope->term,
-                              .length = envelope->body_length};
-    memcpy(parcel->bytes, outbox_body(outbox, envelope), envelope->body_length);
-    parcel->bulk.length = envelope->bulk.length;
-    parcel->bulk.data = shared ? envelope->bulk.data : parcel->bytes + body;
-    if (shared)
-        parcel->holder.segment = shared_segment_keep(envelope->bulk.segment);
-    else if (bulk)
-        memcpy(parcel->bytes + body, envelope->bulk.data, bulk);
-    return parcel;
-}
-
 void network_send(struct process *process, uint32_t link, const struct outbox *outbox,
                   const struct envelope *envelope) {
     struct world *world = process->world;
@@ -267,59 +238,52 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
     struct connection *connection = find(process, link, &side);
     if (!connection || connection->broken)
         return;
-    struct parcel *parcel = pack(network, outbox, envelope);
-    parcel->connection = (uint32_t)(connection - network->connections);
-    parcel->to = (uint8_t)(1 - side);
-    bool far = process->far || connection->ends[parcel->to].process->far;
-    post(network, parcel, world->now_ns + world_delay(world, network->delay_ns * (far ? 20 : 1)));
+    struct delivery delivery = {.connection = (uint32_t)(connection - network->connections),
+                                .to = (uint8_t)(1 - side),
+                                .parcel = parcel_pack(outbox, envelope, network->shared_memory)};
+    bool far = process->far || connection->ends[1 - side].process->far;
+    post(network, &delivery,
+         world->now_ns + world_delay(world, network->delay_ns * (far ? 20 : 1)));
 }
 
 void network_lose(void *context) {
-    struct parcel *parcel = context;
-    shared_segment_release(parcel->holder.segment);
-    free(parcel);
+    struct delivery *delivery = context;
+    parcel_release(&delivery->parcel);
+    free(delivery);
 }
 
-static void hand_over(struct parcel *parcel, struct end *end, const struct process *from) {
-    struct message message;
-    const char *why;
-    if (message_decode(parcel->type, parcel->bytes, parcel->length, &message, &why)) {
-        world_fail(parcel->network->world, "%s of %s cannot be read: %s",
-                   message_name(parcel->type), from->name, why);
-        return;
-    }
-    message.term = parcel->term;
-    message.bulk = parcel->bulk;
-    if ((why = message_fault(&message))) {
-        world_fail(parcel->network->world, "%s of %s cannot be: %s", message_name(parcel->type),
+static void hand_over(struct delivery *delivery, struct end *end, const struct process *from) {
+    struct message message = parcel_message(&delivery->parcel);
+    const char *why = message_fault(&message);
+    if (why) {
+        world_fail(delivery->network->world, "%s of %s cannot be: %s", message_name(message.type),
                    from->name, why);
         return;
     }
-    message.bulk.from = &parcel->holder.holder;
     trace_message(from, end->process, &message);
     end->process->behaviour->message(end->process, end->link, &message);
 }
 
 int64_t network_arrive(void *context) {
-    struct parcel *parcel = context;
-    struct network *network = parcel->network;
-    struct connection *connection = &network->connections[parcel->connection];
-    struct end *end = &connection->ends[parcel->to];
-    const struct process *from = connection->ends[1 - parcel->to].process;
+    struct delivery *delivery = context;
+    struct network *network = delivery->network;
+    struct connection *connection = &network->connections[delivery->connection];
+    struct end *end = &connection->ends[delivery->to];
+    const struct process *from = connection->ends[1 - delivery->to].process;
     int64_t until_ns = parted_until(network, from, end->process);
-    if (end->open && !parcel->gone && parcel->at_ns <= end->cut_ns &&
+    if (end->open && !delivery->gone && delivery->at_ns <= end->cut_ns &&
         until_ns > network->world->now_ns) {
-        parcel->at_ns = until_ns;
+        delivery->at_ns = until_ns;
         if (end->last_ns < until_ns)
             end->last_ns = until_ns;
         return until_ns;
     }
-    if (end->open && parcel->gone) {
+    if (end->open && delivery->gone) {
         end->open = false;
         end->process->behaviour->gone(end->process, end->link);
-    } else if (end->open && parcel->at_ns <= end->cut_ns) {
-        hand_over(parcel, end, from);
+    } else if (end->open && delivery->at_ns <= end->cut_ns) {
+        hand_over(delivery, end, from);
     }
-    network_lose(parcel);
+    network_lose(delivery);
     return 0;
 }

@@ -1,4 +1,4 @@
-#include "tests/sim/store.h"
+#include "tests/cluster/store.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,27 +78,34 @@ uint64_t virtual_store_term(struct virtual_store *store) {
     return term;
 }
 
-int virtual_store_attempt(struct virtual_store *store, uint32_t attempt) {
-    add(store, STORE_ATTEMPT, false, attempt);
-    return commit_full(store);
-}
-
-void virtual_store_journal(struct virtual_store *store, const void *data, size_t length,
-                           bool begins) {
-    add_data(add(store, STORE_JOURNAL, begins, 0), data, length);
-}
-
-int virtual_store_durable(struct virtual_store *store, uint64_t step, const void *data,
-                          size_t length, const uint64_t *digests, uint32_t shards) {
-    struct store_operation *operation = add(store, STORE_DURABLE, false, step);
-    add_data(operation, data, length);
+static int add_durable(struct virtual_store *store, const struct record *record,
+                       const uint8_t *blobs, uint32_t shards) {
+    const uint64_t *digests = record->durable.digests;
+    struct store_operation *operation = add(store, STORE_DURABLE, false, record->durable.step);
+    add_data(operation, blobs + record->durable.offset, record->durable.length);
     operation->digests = memory_new(shards, sizeof *digests);
     memcpy(operation->digests, digests, shards * sizeof *digests);
     return commit_full(store);
 }
 
-void virtual_store_roll_back(struct virtual_store *store, bool to_start, uint64_t step) {
-    add(store, STORE_ROLL_BACK, to_start, step);
+int virtual_store_record(struct virtual_store *store, const struct record *record,
+                         const uint8_t *blobs, uint32_t shards) {
+    switch (record->kind) {
+    case RECORD_ATTEMPT:
+        add(store, STORE_ATTEMPT, false, record->attempt);
+        return commit_full(store);
+    case RECORD_JOURNAL:
+        add_data(add(store, STORE_JOURNAL, record->journal.begins, 0),
+                 blobs + record->journal.offset, record->journal.length);
+        return 0;
+    case RECORD_DURABLE_STEP:
+        return add_durable(store, record, blobs, shards);
+    case RECORD_ROLL_BACK:
+        add(store, STORE_ROLL_BACK, record->roll_back.to_start, record->roll_back.checkpoint);
+        return 0;
+    default:
+        return 0;
+    }
 }
 
 void virtual_store_crash(struct virtual_store *store) {

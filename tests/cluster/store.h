@@ -1,14 +1,14 @@
 /* The coordinator's database as a log of transactions: what was collected and not committed is lost
  * with the process; what was committed with synchronous = NORMAL outlives it, but a power cut may
  * take the last of it; what was committed with FULL stays. */
-#ifndef DML_TESTS_SIM_STORE_H
-#define DML_TESTS_SIM_STORE_H
+#ifndef DML_TESTS_CLUSTER_STORE_H
+#define DML_TESTS_CLUSTER_STORE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct blob;
+struct record;
 struct store_saved;
 struct store_blob;
 struct random;
@@ -19,7 +19,7 @@ struct virtual_store {
     uint32_t count, capacity;
     uint32_t committed, synced; /* of them */
     bool full;                  /* the disk is: nothing more is committed */
-    uint64_t term;             /* whose database it is */
+    uint64_t term;              /* whose database it is */
 };
 
 void virtual_store_release(struct virtual_store *store);
@@ -27,13 +27,10 @@ void virtual_store_release(struct virtual_store *store);
 /* Commits the next term, FULL. */
 uint64_t virtual_store_term(struct virtual_store *store);
 
-/* Records. All answer 0 or ERROR_IO. */
-int virtual_store_attempt(struct virtual_store *store, uint32_t attempt);
-void virtual_store_journal(struct virtual_store *store, const void *data, size_t length,
-                           bool begins);
-int virtual_store_durable(struct virtual_store *store, uint64_t step, const void *data,
-                          size_t length, const uint64_t *digests, uint32_t shards);
-void virtual_store_roll_back(struct virtual_store *store, bool to_start, uint64_t step);
+/* A record with what it says of `blobs`, those of its output, if a later coordinator goes on from
+ * it; others are not kept. 0 or ERROR_IO. */
+int virtual_store_record(struct virtual_store *store, const struct record *record,
+                         const uint8_t *blobs, uint32_t shards);
 
 /* Commits what was collected, NORMAL. */
 int virtual_store_flush(struct virtual_store *store);

@@ -1,8 +1,8 @@
 /* The disk under the shards' folders. A file that was written whole is there whole, also after a
  * power cut; one that was being written may be there, or lie half-written beside its place; one
  * that was removed may be back after a power cut. */
-#ifndef DML_TESTS_SIM_DISK_H
-#define DML_TESTS_SIM_DISK_H
+#ifndef DML_TESTS_CLUSTER_DISK_H
+#define DML_TESTS_CLUSTER_DISK_H
 
 #include <stdbool.h>
 

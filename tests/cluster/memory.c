@@ -1,4 +1,4 @@
-#include "tests/sim/memory.h"
+#include "tests/cluster/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-#include "tests/sim/host.h"
+#include "tests/cluster/host.h"
 
-#include "tests/sim/network.h"
+#include "tests/cluster/network.h"
 
 void worker_host_init(struct worker_host *host) {
     *host = (struct worker_host){0};

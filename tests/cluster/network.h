@@ -4,10 +4,10 @@
  * what is under way each end gets a part, from the front, and is told some time later, one end
  * earlier than the other. What an end sends after the break is lost. A partition holds everything
  * back between two sets of processes; if it lasts, the connections across it break. */
-#ifndef DML_TESTS_SIM_NETWORK_H
-#define DML_TESTS_SIM_NETWORK_H
+#ifndef DML_TESTS_CLUSTER_NETWORK_H
+#define DML_TESTS_CLUSTER_NETWORK_H
 
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 #include "wire/message.h"
 
 struct network; /* opaque */
@@ -42,9 +42,9 @@ bool network_parted(const struct network *network, const struct process *a,
 
 /* ---- for the world ---- */
 
-/* Hands the parcel over, or answers when to try again: it waits for the end of a partition. */
-int64_t network_arrive(void *parcel);
-void network_lose(void *parcel);
+/* Hands over what was posted, or answers when to try again: it waits for the end of a partition. */
+int64_t network_arrive(void *delivery);
+void network_lose(void *delivery);
 void network_ended(struct process *process, bool orderly);
 
 #endif

@@ -1,4 +1,4 @@
-#include "tests/sim/world.h"
+#include "tests/cluster/world.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "tests/sim/network.h"
+#include "tests/cluster/network.h"
 
 enum event_kind { EVENT_ALARM, EVENT_CALL, EVENT_POST };
 
@@ -19,7 +19,7 @@ struct event {
     uint32_t life;
     uint64_t what;
     union {
-        void *parcel;
+        void *delivery;
         void (*call)(struct world *world, uint64_t what);
     };
 };
@@ -42,7 +42,7 @@ void world_release(struct world *world) {
             sim_process_end(&world->processes[i], false);
     for (uint32_t i = 0; i < world->event_count; i++)
         if (world->events[i].kind == EVENT_POST)
-            network_lose(world->events[i].parcel);
+            network_lose(world->events[i].delivery);
     network_free(world->network);
     free(world->events);
     free(world->processes);
@@ -125,12 +125,12 @@ void world_call(struct world *world, int64_t at_ns,
     add(world, (struct event){.at_ns = at_ns, .kind = EVENT_CALL, .call = call, .what = what});
 }
 
-void world_post(struct process *process, int64_t at_ns, void *parcel) {
+void world_post(struct process *process, int64_t at_ns, void *delivery) {
     add(process->world, (struct event){.at_ns = at_ns,
                                        .kind = EVENT_POST,
                                        .process = process,
                                        .life = process->life,
-                                       .parcel = parcel});
+                                       .delivery = delivery});
 }
 
 static bool lives(const struct event *event) {
@@ -145,7 +145,7 @@ static void put_off(struct world *world, struct event *event, int64_t until_ns) 
 }
 
 static void arrive(struct world *world, struct event *event) {
-    int64_t until_ns = network_arrive(event->parcel);
+    int64_t until_ns = network_arrive(event->delivery);
     if (until_ns)
         put_off(world, event, until_ns);
 }
@@ -162,7 +162,7 @@ static void happen(struct world *world, struct event *event) {
     else if (event->kind == EVENT_POST && lives(event))
         arrive(world, event);
     else if (event->kind == EVENT_POST)
-        network_lose(event->parcel);
+        network_lose(event->delivery);
     else if (lives(event))
         process->behaviour->alarm(process, event->what);
     if (process && process->dying)

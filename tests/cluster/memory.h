@@ -1,8 +1,8 @@
 /* Memory that simulated processes share in place of wire/bulk.c: what one
  * writes into a segment the others see at once, as with real shared memory, and a segment lives
  * until the last of them lets go. */
-#ifndef DML_TESTS_SIM_MEMORY_H
-#define DML_TESTS_SIM_MEMORY_H
+#ifndef DML_TESTS_CLUSTER_MEMORY_H
+#define DML_TESTS_CLUSTER_MEMORY_H
 
 #include "wire/bulk.h"
 
