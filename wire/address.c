@@ -1,5 +1,6 @@
-/* The addresses of wire/peer.h. */
+/* Listening, and addresses in the form of system calls. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -21,6 +22,9 @@
 
 enum { BACKLOG = 512 };
 
+static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage),
+              "an endpoint has room for the address of a Unix socket");
+
 bool address_is_unix(const char *address) {
     return endpoint_unix_path(address) != NULL;
 }
@@ -33,6 +37,7 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint) {
     *endpoint = (struct endpoint){0};
     struct sockaddr_un *un = (struct sockaddr_un *)&endpoint->address;
     const char *path = endpoint_unix_path(address);
+    assert(path);
     size_t length = strlen(path);
     if (!length || length >= sizeof un->sun_path)
         return error_set(ERROR_USAGE, "%s: the path of a Unix socket has 1 to %zu bytes", address,
@@ -45,6 +50,7 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint) {
 
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]) {
+    assert(!address_is_unix(address));
     size_t mark = strlen(TLS_MARK);
     const char *start = strncmp(address, TLS_MARK, mark) ? address : address + mark;
     const char *colon = strrchr(start, ':');
@@ -65,6 +71,7 @@ int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
 
 struct endpoint endpoint_of_info(const struct addrinfo *info) {
     struct endpoint endpoint = {.length = info->ai_addrlen};
+    assert(info->ai_addrlen <= sizeof endpoint.address);
     memcpy(&endpoint.address, info->ai_addr, info->ai_addrlen);
     return endpoint;
 }
@@ -75,8 +82,7 @@ int endpoint_socket(const struct endpoint *endpoint) {
 
 /* ---- listening ---- */
 
-/* "any" is not a wildcard character, which the shells that a command passes through would expand.
- */
+/* A word, since the shells that a command passes through would expand a wildcard like `*`. */
 static bool is_any(const char *host) {
     return !strcmp(host, "any");
 }
@@ -145,7 +151,7 @@ static char *bound_address(const char *address, int descriptor, const char *give
         return memory_copy_string(address);
     struct sockaddr_storage bound = {0};
     socklen_t length = sizeof bound;
-    char port[32] = "", host[256] = "";
+    char port[ENDPOINT_PORT_BYTES] = "", host[ENDPOINT_HOST_BYTES] = "";
     if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
         (void)getnameinfo((struct sockaddr *)&bound, length, NULL, 0, port, sizeof port,
                           NI_NUMERICSERV);
@@ -157,6 +163,7 @@ static char *bound_address(const char *address, int descriptor, const char *give
 
 /* The descriptor, or −1 with errno. */
 static int listen_at(const struct endpoint *endpoint) {
+    assert(endpoint->length);
     int descriptor = endpoint_socket(endpoint);
     if (descriptor < 0 || !bind_and_listen(descriptor, endpoint))
         return descriptor;
@@ -201,19 +208,22 @@ int address_listen(const char *address, int *descriptor, char **bound) {
                    ? error_set(ERROR_UNAVAILABLE, "%s: address in use by another process", address)
                    : error_set_errno(ERROR_UNAVAILABLE, "%s: cannot listen", address);
     *bound = bound_address(address, *descriptor, host);
+    assert(address_is_unix(*bound) == (endpoint.address.ss_family == AF_UNIX));
     return 0;
 }
 
+/* Whether the other end of a Unix socket is a process of this user, or of root. */
 static bool is_trusted(int descriptor) {
     struct ucred other;
     socklen_t length = sizeof other;
     if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) || !other.pid)
-        return true; /* not a Unix socket */
+        return true; /* TCP: there the handshake of TLS decides */
     return other.uid == geteuid() || other.uid == 0;
 }
 
 int address_accept(int listener) {
     int descriptor;
+    assert(listener >= 0);
     while ((descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         if (is_trusted(descriptor))
             break;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT"; wire/address.h connects ----
+/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT" ----
  *
  * Between workers and their coordinator a Unix socket carries plain text, and TCP carries TLS in
  * any case: "tls:" may be left out. */
@@ -24,7 +24,7 @@ int address_accept(int listener);
 /* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
 bool address_is_unix(const char *address);
 
-/* Whether only this machine can reach a socket of TCP that listens. */
+/* Whether only this machine can reach a listening TCP socket. */
 bool address_is_loopback(int listener);
 
 /* ---- an address in the form that system calls take: for address.c and dial.c ---- */
@@ -40,21 +40,23 @@ struct endpoint {
 /* The path of a Unix socket; NULL for another address. */
 const char *endpoint_unix_path(const char *address);
 
-/* ERROR_USAGE for a path that does not fit. */
+/* Of the address of a Unix socket. ERROR_USAGE for a path that is empty or too long. */
 int endpoint_of_unix(const char *address, struct endpoint *endpoint);
 
-/* Takes HOST:PORT or tls:HOST:PORT apart, [HOST]:PORT for a host with colons. ERROR_USAGE. */
+/* Takes any other address apart: HOST:PORT or tls:HOST:PORT, [HOST]:PORT for a host with colons.
+ * ERROR_USAGE. */
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]);
 
 struct endpoint endpoint_of_info(const struct addrinfo *info);
 
-/* A non-blocking stream socket of the place's family, or −1 with errno. */
+/* A non-blocking stream socket of the endpoint's family, or −1 with errno. */
 int endpoint_socket(const struct endpoint *endpoint);
 
-/* Connecting without blocking the event loop: a name is resolved in a thread, the handshake of TLS
- * is made where the address needs it (wire/peer.h), and an attempt that nobody answers ends at its
- * deadline. */
+/* ---- dialling ----
+ *
+ * Connects without blocking the event loop. A name is resolved in a thread, the handshake of TLS is
+ * made where the address needs it, and an attempt that nobody answers ends at its deadline. */
 
 struct event_base;
 struct channel;
@@ -66,7 +68,7 @@ struct tls;
  * end; error_text() says why, and the callee clears it. The struct dial is already freed. */
 typedef void dial_done(void *context, int code, struct channel *channel);
 
-/* Connects to an address (wire/peer.h). `tls` is the key, or NULL; it must outlive the channel.
+/* Connects to an address. `tls` is the key, or NULL; it must outlive the channel.
  * `done` is called from the loop, once and never from within this call, at the latest after
  * `timeout_ms`. */
 struct dial *dial_new(struct event_base *base, const char *address, const struct tls *tls,

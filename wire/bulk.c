@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "wire/bulk.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +31,21 @@ struct segment *segment_new(size_t length) {
     do
         segment->id = ++last;
     while (!segment->id); /* 0 means none */
+    assert((uintptr_t)segment->start % BULK_ALIGNMENT == 0);
     return segment;
 }
 
 void segment_free(struct segment *segment) {
     if (!segment)
         return;
+    assert(segment->id);
     munmap(segment->start, segment->length);
     close(segment->descriptor);
     free(segment);
 }
 
 struct shared_mapping *shared_mapping_new(int descriptor, uint32_t id) {
+    assert(descriptor >= 0 && id);
     struct stat status;
     int seals = fcntl(descriptor, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(descriptor, &status) || status.st_size <= 0)
@@ -59,12 +63,17 @@ struct shared_mapping *shared_mapping_new(int descriptor, uint32_t id) {
 }
 
 struct shared_mapping *shared_mapping_keep(struct shared_mapping *mapping) {
-    mapping->references++;
+    unsigned before = mapping->references++;
+    assert(before);
     return mapping;
 }
 
 void shared_mapping_release(struct shared_mapping *mapping) {
-    if (!mapping || --mapping->references)
+    if (!mapping)
+        return;
+    unsigned before = mapping->references--;
+    assert(before);
+    if (before > 1)
         return;
     munmap((void *)(uintptr_t)mapping->start, mapping->length);
     free(mapping);
@@ -79,9 +88,11 @@ void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
         kept->data = memcpy(kept->owned, bulk->data, bulk->length);
         kept->length = bulk->length;
     }
+    assert(kept->length == 0 || !kept->owned != !kept->mapping);
 }
 
 void kept_bulk_release(struct kept_bulk *kept) {
+    assert(!kept->owned || !kept->mapping);
     free(kept->owned);
     shared_mapping_release(kept->mapping);
     *kept = (struct kept_bulk){0};

@@ -11,6 +11,9 @@
 
 #include "wire/message.h"
 
+/* What a receiver may rely on, so a sender must provide it. */
+#define BULK_ALIGNMENT 64
+
 struct segment {
     uint32_t id; /* unique in this process */
     int descriptor;

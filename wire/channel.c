@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "wire/channel.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@ struct channel {
 };
 
 struct channel *channel_new(int descriptor) {
+    assert(descriptor >= 0);
     struct channel *channel = memory_new(1, sizeof *channel);
     struct sockaddr_storage address;
     socklen_t length = sizeof address;
@@ -24,7 +26,7 @@ struct channel *channel_new(int descriptor) {
 
 struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client) {
     struct channel *channel = channel_new(descriptor);
-    channel->local = false;
+    channel->local = false; /* a descriptor cannot be sent through TLS */
     channel->stream = tls_stream_new(tls, descriptor, client);
     return channel;
 }
@@ -42,6 +44,7 @@ int channel_descriptor(const struct channel *channel) {
 }
 
 bool channel_is_local(const struct channel *channel) {
+    assert(!channel->local || !channel->stream);
     return channel->local;
 }
 
@@ -58,6 +61,7 @@ ssize_t channel_receive(struct channel *channel, struct msghdr *message) {
 }
 
 ssize_t channel_send(struct channel *channel, const struct msghdr *message) {
+    assert(channel->local || !message->msg_controllen);
     return channel->stream ? tls_send(channel->stream, message)
                            : sendmsg(channel->descriptor, message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }

@@ -14,15 +14,16 @@
 struct channel; /* opaque */
 struct tls;     /* a key, ready for use; opaque */
 
-/* Take over a connected non-blocking socket. The first is plain; with the second a handshake comes
- * first, in which the client speaks first, and `tls` must outlive the channel. */
+/* Both take over a connected non-blocking socket: the first for a plain channel, the second for one
+ * of TLS. There a handshake comes before all else, in which the client speaks first, and `tls` must
+ * outlive the channel. */
 struct channel *channel_new(int descriptor);
 struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client);
 void channel_free(struct channel *channel); /* closes; harmless on NULL */
 
 int channel_descriptor(const struct channel *channel);
 
-/* A Unix socket: descriptors may be sent along. */
+/* Whether it is a Unix socket without TLS: then descriptors may be sent along. */
 bool channel_is_local(const struct channel *channel);
 
 /* Goes on with the handshake: 1 if there is none or it is done, 0 while bytes are awaited, −1 if it
@@ -30,12 +31,12 @@ bool channel_is_local(const struct channel *channel);
 int channel_handshake(struct channel *channel);
 
 /* As recvmsg() and sendmsg(), which they are on a plain channel; they never block, and raise no
- * signal. EPROTO: channel_error() says why. With TLS, descriptors are neither sent nor received. */
+ * signal. EPROTO: channel_error() says why. Only a local channel sends and receives descriptors. */
 ssize_t channel_receive(struct channel *channel, struct msghdr *message);
 ssize_t channel_send(struct channel *channel, const struct msghdr *message);
 
-/* Whether bytes wait that the socket will not report again: channel_receive() must be called
- * without an event. */
+/* Whether received bytes wait here that the socket will not report again: channel_receive() must
+ * then be called without an event. */
 bool channel_pending(const struct channel *channel);
 
 /* Bytes that were sent but that the socket has not taken yet; channel_flush() is to be called when
@@ -43,19 +44,20 @@ bool channel_pending(const struct channel *channel);
 size_t channel_unsent(const struct channel *channel);
 int channel_flush(struct channel *channel);
 
-/* Why it failed, FRAME_FINE if it did not; and the name of the other end's key, if that is another
- * than ours and known, else "". */
+/* Why it failed; FRAME_FINE if it did not. And the name of the other end's key if that is known and
+ * not ours, else "". */
 enum frame_error channel_error(const struct channel *channel);
 const char *channel_other_key(const struct channel *channel);
 
 /* ---- TLS: for the programs that have a key, and for channel.c ----
  *
  * TLS 1.3 with a key that both ends have (wire/key.h), on a non-blocking socket. No certificates,
- * no tickets, no early data; each connection has keys of its own, so that a recording of one is of
- * no use on another, nor to who gets the key later.
+ * no tickets, no early data; each connection has session keys of its own. So what was recorded of one
+ * cannot be replayed on another, and who learns the key later cannot read it.
  *
- * The name of the key travels in clear as the identity, so that a program with another key is told
- * apart from one without. What a run is, HELLO and GREET say.
+ * The name of the key travels in clear as the identity, so that a program with another key can be
+ * told from one without any. Which run a program belongs to is not TLS's matter: HELLO and GREET
+ * say it.
  *
  * Nothing here blocks: what the socket does not take is kept, and tls_flush() sends it. */
 
@@ -75,8 +77,8 @@ const char *tls_key_name(const struct tls *tls);
 /* The socket stays the caller's; `tls` must outlive the stream. The client speaks first. */
 struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool client);
 
-/* Tells the other end that this is all, if the socket takes it, so that it knows this end from a
- * cut. */
+/* Says to the other end that the stream is complete, if the socket still takes that: without it
+ * the end looks like a cut connection. Harmless on NULL. */
 void tls_stream_free(struct tls_stream *stream);
 
 /* Goes on with the handshake: 1 once it is done, 0 while bytes are awaited, −1 after a failure:

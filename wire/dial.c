@@ -16,7 +16,10 @@
 #include "base/process.h"
 #include "wire/channel.h"
 
-enum { ENDPOINTS_MAX = 8, RETRY_MS = 10 };
+enum {
+    ENDPOINTS_MAX = 8, /* of one name: those behind are not tried */
+    RETRY_MS = 10,     /* while the backlog of a Unix socket is full */
+};
 
 /* A name that is being resolved.
  *
@@ -57,7 +60,9 @@ struct dial {
 /* ---- names ---- */
 
 static void lookup_drop(struct lookup *lookup) {
-    if (!lookup || atomic_fetch_sub(&lookup->holders, 1) > 1)
+    int before = lookup ? atomic_fetch_sub(&lookup->holders, 1) : 0;
+    assert(before >= (lookup != NULL));
+    if (before != 1)
         return;
     if (lookup->found)
         freeaddrinfo(lookup->found);
@@ -83,6 +88,7 @@ static void *look_up(void *context) {
 
 static int lookup_new(const char *host, const char *port, struct lookup **lookup) {
     pthread_t thread;
+    assert(!*lookup && strlen(host) < ENDPOINT_HOST_BYTES && strlen(port) < ENDPOINT_PORT_BYTES);
     int ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (ready < 0)
         return error_set_errno(ERROR_UNAVAILABLE, "cannot look up %s", host);
@@ -93,7 +99,7 @@ static int lookup_new(const char *host, const char *port, struct lookup **lookup
     strcpy(l->port, port);
     int code = thread_start(&thread, look_up, l);
     if (code) {
-        atomic_store(&l->holders, 1);
+        atomic_store(&l->holders, 1); /* there is no thread to hold the other */
         lookup_drop(l);
         return code;
     }
@@ -122,6 +128,7 @@ static void finish(struct dial *dial, int code) {
     dial_done *done = dial->done;
     void *context = dial->context;
     struct channel *channel = code ? NULL : dial->channel;
+    assert(code < 0 || (!code && channel));
     if (!code)
         dial->channel = NULL;
     dial_free(dial);
@@ -129,6 +136,8 @@ static void finish(struct dial *dial, int code) {
 }
 
 typedef void handler(evutil_socket_t descriptor, short what, void *context);
+
+/* Waits for one event alone, and forgets what was waited for before. `delay_ms` < 0: no limit. */
 
 static void await(struct dial *dial, int descriptor, short what, handler *handle, int delay_ms) {
     struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
@@ -142,6 +151,7 @@ static void await(struct dial *dial, int descriptor, short what, handler *handle
 static int handshake_failed(const struct dial *dial) {
     enum frame_error error = channel_error(dial->channel);
     const char *address = dial->address;
+    assert(error < FRAME_ERRORS);
     if (!error)
         return error_set(ERROR_PERMISSION,
                          "%s: closed during the handshake of TLS: is a worker there?", address);
@@ -163,6 +173,7 @@ static void on_ready(evutil_socket_t descriptor, short what, void *context) {
 
 static void shake_hands(struct dial *dial) {
     struct channel *channel = dial->channel;
+    assert(channel && dial->descriptor < 0);
     int state = channel_handshake(channel);
     short what = (short)(channel_unsent(channel) ? EV_READ | EV_WRITE : EV_READ);
     if (state > 0)
@@ -174,6 +185,7 @@ static void shake_hands(struct dial *dial) {
 }
 
 static void connected(struct dial *dial) {
+    assert(!dial->channel && dial->descriptor >= 0);
     dial->channel = address_is_unix(dial->address)
                         ? channel_new(dial->descriptor)
                         : channel_new_tls(dial->descriptor, dial->tls, true);
@@ -184,6 +196,7 @@ static void connected(struct dial *dial) {
 /* ---- attempts ---- */
 
 static void attempt_failed(struct dial *dial, int error) {
+    assert(error && dial->next < dial->count);
     if (dial->descriptor >= 0)
         close(dial->descriptor);
     dial->descriptor = -1;
@@ -217,6 +230,7 @@ static void on_connected(evutil_socket_t descriptor, short what, void *context) 
 /* A Unix socket whose backlog is full answers EAGAIN (TCP would wait by itself), and no event tells
  * when there is room. So the same socket is tried again a little later, until the deadline. */
 static void attempt_next(struct dial *dial) {
+    assert(dial->count <= ENDPOINTS_MAX && !dial->channel);
     while (dial->next < dial->count) {
         const struct endpoint *endpoint = &dial->endpoints[dial->next];
         if (dial->descriptor < 0)
@@ -247,7 +261,7 @@ static void on_found(evutil_socket_t descriptor, short what, void *context) {
     struct lookup *lookup = dial->lookup;
     /* Reading `settled` orders the thread's writes before the reads here. */
     bool settled = atomic_load(&lookup->settled);
-    assert(settled);
+    assert(settled && !dial->count);
     if (lookup->failed) {
         finish(dial,
                error_set(ERROR_UNAVAILABLE, "%s: %s", dial->address, gai_strerror(lookup->failed)));
@@ -271,8 +285,7 @@ static int begin_inet(struct dial *dial) {
                          "%s: links to other hosts need a key: give this program --key FILE, with "
                          "the key STATE/key of the job",
                          dial->address);
-    if (getaddrinfo(host, port, &hints, &found) ==
-        0) { /* a numeric address: no name server is asked */
+    if (!getaddrinfo(host, port, &hints, &found)) { /* a number: no name server is asked */
         dial->endpoints[dial->count++] = endpoint_of_info(found);
         freeaddrinfo(found);
         return 0;
@@ -286,7 +299,8 @@ static int begin_inet(struct dial *dial) {
 static void on_begin(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct dial *dial = context;
-    bool is_unix = endpoint_unix_path(dial->address) != NULL;
+    bool is_unix = address_is_unix(dial->address);
+    assert(!dial->count && !dial->lookup);
     int code = is_unix ? endpoint_of_unix(dial->address, &dial->endpoints[0]) : begin_inet(dial);
     dial->count += is_unix;
     if (code)
@@ -308,6 +322,7 @@ static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
 struct dial *dial_new(struct event_base *base, const char *address, const struct tls *tls,
                       int timeout_ms, dial_done *done, void *context) {
     struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+    assert(timeout_ms > 0 && done);
     struct dial *dial = memory_new(1, sizeof *dial);
     *dial = (struct dial){.base = base,
                           .address = memory_copy_string(address),

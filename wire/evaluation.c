@@ -18,6 +18,11 @@ static const struct kind kinds[] = {
 #include "wire/kinds.def"
 };
 
+#define KIND(NAME, name, number, totals, sums, text)                                               \
+    static_assert((number) > 0 && (totals) <= EVALUATION_TOTALS_MAX && (sums) < SUMS_LAYOUTS,      \
+                  "a part of any kind makes an evaluation");
+#include "wire/kinds.def"
+
 static const struct kind *kind_of(uint32_t number) {
     return number < sizeof kinds / sizeof *kinds && kinds[number].name ? &kinds[number] : NULL;
 }
@@ -27,6 +32,7 @@ const char *evaluation_kind_name(uint32_t kind) {
 }
 
 static const char *part_fault(const struct part_list *parts, uint32_t i) {
+    assert(i < parts->length);
     const struct evaluation_part *part = &parts->items[i];
     uint64_t end_before = i ? (uint64_t)part[-1].first + part[-1].count : 0;
     if (!kind_of(part->kind))
@@ -65,13 +71,16 @@ struct evaluation_parts evaluation_parts_of(const struct part_list *list) {
 }
 
 struct part_list evaluation_list(const struct evaluation_parts *parts) {
+    assert(parts->count <= EVALUATION_PARTS_MAX);
     return (struct part_list){.items = parts->items, .length = parts->count};
 }
 
 uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t index) {
     uint32_t totals = 0;
+    assert(index <= parts->count && parts->count <= EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < index; i++)
         totals += kind_of(parts->items[i].kind)->totals;
+    assert(totals <= EVALUATION_TOTALS_MAX);
     return totals;
 }
 
@@ -87,6 +96,7 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
 }
 
 uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters) {
+    assert(layout < SUMS_LAYOUTS && parameters <= PARAMETERS_MAX);
     if (layout == SUMS_TRIANGLE)
         return parameters <= PRECONDITION_PARAMETERS_MAX ? parameters * (parameters + 1) / 2 : 0;
     return layout == SUMS_PARAMETERS ? parameters : 0;
@@ -101,6 +111,7 @@ uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameter
 struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
                                         uint64_t first, uint64_t count) {
     uint64_t total = evaluation_sums_total(layout, parameters);
+    assert(first <= parameters && count <= parameters - first);
     if (layout == SUMS_PARAMETERS)
         return (struct sums_range){first, count};
     return first == 0 && count ? (struct sums_range){0, total} : (struct sums_range){total, 0};
@@ -113,7 +124,11 @@ uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk
     return parts->count;
 }
 
+/* ---- the flushes of an evaluation by their ids ---- */
+
 #define CAPACITY_LEAST 64u
+
+static_assert((CAPACITY_LEAST & (CAPACITY_LEAST - 1)) == 0, "slots are found by a mask");
 
 void flush_index_release(struct flush_index *index) {
     free(index->slots);
@@ -126,8 +141,10 @@ void flush_index_clear(struct flush_index *index) {
     index->count = 0;
 }
 
-/* The slot that the flush is in, or would be. At least half of the slots are empty. */
+/* The slot that the flush is in, or would be. At least half of the slots are empty, so the search
+ * ends. */
 static struct flush_slot *slot_of(const struct flush_index *index, const struct flush_id *id) {
+    assert(index->capacity && 2 * index->count <= index->capacity);
     uint32_t mask = index->capacity - 1;
     uint32_t at = (uint32_t)flush_id_hash(id) & mask;
     while (index->slots[at].number && !flush_id_equal(&index->slots[at].id, id))
@@ -145,7 +162,9 @@ void flush_index_add(struct flush_index *index, const struct flush_id *id, uint3
                 *slot_of(index, &old.slots[i].id) = old.slots[i];
         free(old.slots);
     }
-    *slot_of(index, id) = (struct flush_slot){.id = *id, .number = number + 1};
+    struct flush_slot *slot = slot_of(index, id);
+    assert(!slot->number && number < UINT32_MAX);
+    *slot = (struct flush_slot){.id = *id, .number = number + 1};
     index->count++;
 }
 

@@ -1,8 +1,8 @@
 /* What an evaluation computes at one point.
  *
  * An evaluation is a short list of parts; a part is a kind and a range of chunks. Ranges rise and
- * do not overlap. The results of all parts travel together: in one flush, with one verdict and one
- * fold.
+ * do not overlap. The results of all parts travel together: in one flush, with one commit
+ * decision and one fold.
  *
  *   totals   exact sums of doubles, a few a part, in the order of the parts
  *   sums     integer sums on the shards, of one layout for the whole evaluation */
@@ -53,24 +53,24 @@ const char *evaluation_kind_name(uint32_t kind);
  * range, ranges that do not rise, sums of two layouts, too many totals. */
 const char *evaluation_fault(const struct part_list *parts);
 
-/* Copies a list that evaluation_fault() accepts; a list that points to such a copy. */
+/* A copy of a list that evaluation_fault() accepts, and a list that points into such a copy. */
 struct evaluation_parts evaluation_parts_of(const struct part_list *list);
 struct part_list evaluation_list(const struct evaluation_parts *parts);
 
-/* How many totals all parts yield, and which is the first of part `index`. */
+/* How many totals all parts yield, and which of them is the first of part `index` ≤ count. */
 uint32_t evaluation_totals(const struct evaluation_parts *parts);
 uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t index);
 
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 
-/* How many sums there are over all shards; 0 if the layout does not exist for so many parameters.
+/* How many sums there are on all shards together; 0 if the layout is not for so many parameters.
  */
 uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters);
 
 /* The most sums of any evaluation of a run. */
 uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameters);
 
-/* Which of these are on the shard with the parameters [first, first + count) of `parameters`. */
+/* Which of these are on the shard that has the parameters [first, first + count). */
 struct sums_range {
     uint64_t first, count;
 };
@@ -80,8 +80,8 @@ struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parame
 /* The index of the part that the chunk belongs to, or `parts->count`. */
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk);
 
-/* Finds a flush by its id among those that the caller numbers: a hash table with open addresses.
- * With a thousand replicas an evaluation has thousands of flushes, and each is asked for a few
+/* From the id of a flush to the number that the caller gave it: a hash table with open addresses.
+ * With a thousand replicas an evaluation has thousands of flushes, and each is looked up a few
  * times. */
 
 struct flush_slot {

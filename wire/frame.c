@@ -1,5 +1,6 @@
 #include "wire/frame.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -19,13 +20,14 @@ const char *frame_error_text(enum frame_error error) {
 }
 
 void frame_log_dropped(void) {
+    assert(!frame_error_counts[FRAME_FINE]);
     for (enum frame_error error = FRAME_FINE + 1; error < FRAME_ERRORS; error++)
         if (frame_error_counts[error])
             log_info("dropped %llu connections: %s", (unsigned long long)frame_error_counts[error],
                      frame_error_text(error));
 }
 
-/* The header as it lies in memory; no field needs padding. */
+/* The header as it is sent; no field needs padding. */
 struct raw_header {
     uint32_t magic;
     uint16_t version, type;
@@ -34,8 +36,27 @@ struct raw_header {
     uint32_t segment, zero;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct raw_header) == FRAME_HEADER_BYTES, "as documented");
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
+static_assert(sizeof(struct raw_header) == FRAME_HEADER_BYTES, "as documented");
+static_assert(offsetof(struct raw_header, magic) == 0 && offsetof(struct raw_header, version) == 4,
+              "every version finds magic and version there");
+static_assert(offsetof(struct raw_header, hash) == FRAME_HEADER_BYTES - sizeof(uint64_t),
+              "the hash is over all that lies before it");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
+static_assert(PROTOCOL_VERSION <= UINT16_MAX, "the version has two bytes");
+
+enum frame_error frame_header_check(const struct frame_header *header) {
+    bool shared = header->flags & FRAME_SHARED;
+    if (!strcmp(message_name(header->type), "?"))
+        return FRAME_BAD_TYPE;
+    if (header->flags & ~(uint32_t)FRAME_FLAGS_KNOWN || shared != (header->segment != 0) ||
+        (!shared && header->flags & FRAME_DESCRIPTOR) || (shared && !header->bulk_length))
+        return FRAME_BAD_FLAGS;
+    if (header->body_length > message_body_max(header->type))
+        return FRAME_BODY_TOO_LONG;
+    if (header->bulk_length > (message_has_bulk(header->type) ? BULK_BYTES_MAX : 0))
+        return FRAME_BULK_TOO_LONG;
+    return FRAME_FINE;
+}
 
 static uint64_t raw_header_hash(const struct raw_header *raw) {
     return hash64(raw, offsetof(struct raw_header, hash));
@@ -74,17 +95,7 @@ enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
         return FRAME_BAD_VERSION;
     if (raw.hash != raw_header_hash(&raw) || raw.zero)
         return FRAME_BAD_HEADER;
-    if (!strcmp(message_name(header->type), "?"))
-        return FRAME_BAD_TYPE;
-    bool shared = header->flags & FRAME_SHARED;
-    if (header->flags & ~(uint32_t)FRAME_FLAGS_KNOWN || shared != (header->segment != 0) ||
-        (!shared && header->flags & FRAME_DESCRIPTOR) || (shared && !header->bulk_length))
-        return FRAME_BAD_FLAGS;
-    if (header->body_length > message_body_max(header->type))
-        return FRAME_BODY_TOO_LONG;
-    if (header->bulk_length > (message_has_bulk(header->type) ? BULK_BYTES_MAX : 0))
-        return FRAME_BULK_TOO_LONG;
-    return FRAME_FINE;
+    return frame_header_check(header);
 }
 
 uint64_t frame_stream_bulk(const struct frame_header *header) {

@@ -30,7 +30,7 @@ enum frame_flag {
 };
 #define FRAME_FLAGS_KNOWN (FRAME_SHARED | FRAME_DESCRIPTOR)
 
-/* Why a peer is dropped. */
+/* Why a peer is dropped. Users read the texts. */
 #define FRAME_ERROR_TABLE(X)                                                                       \
     X(FRAME_BAD_MAGIC, "not a frame of this protocol")                                             \
     X(FRAME_BAD_VERSION, "another protocol version")                                               \
@@ -85,13 +85,17 @@ struct frame_header {
     uint32_t segment;
 };
 
+/* Whether type, flags, lengths and segment go together: what the receiver checks is what the sender
+ * asserts. */
+enum frame_error frame_header_check(const struct frame_header *header);
+
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
 
 /* Reads a header and checks everything that can be checked without the rest of the frame. */
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                      struct frame_header *header);
 
-/* Bytes of bulk that follow the body on the connection. */
+/* Bytes of bulk that follow the body on the connection: none if it lies in a segment. */
 uint64_t frame_stream_bulk(const struct frame_header *header);
 
 #endif

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "wire/key.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 
 enum { DIGITS = 2 * KEY_BYTES };
 
+static_assert(KEY_NAME_BYTES <= SHA256_TEXT, "a key's name is the beginning of a digest");
+
 char *key_path(const char *state) {
     return path_join(state, "key");
 }
@@ -25,6 +28,7 @@ void key_forget(struct key *key) {
     explicit_bzero(key, sizeof *key);
 }
 
+/* The purpose keeps the name apart from whatever else may be hashed of the secret. */
 static void name_key(struct key *key) {
     static const char purpose[] = "dml key name 1";
     char digest[SHA256_TEXT];
@@ -43,7 +47,7 @@ static int value_of(char digit) {
     static const char digits[] = "0123456789abcdefABCDEF";
     const char *found = digit ? strchr(digits, digit) : NULL;
     int value = found ? (int)(found - digits) : -1;
-    return value < 16 ? value : value - 6;
+    return value < 16 ? value : value - 6; /* capitals come 6 behind the small letters */
 }
 
 /* 64 digits, and nothing behind them but the end of the line. */
@@ -137,6 +141,7 @@ static int write_secret(struct new_file *file) {
     for (size_t i = 0; i < KEY_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", secret[i]);
     strcpy(text + DIGITS, "\n");
+    assert(strlen(text) == DIGITS + 1);
     int code = new_file_write(file, text, DIGITS + 1);
     explicit_bzero(secret, sizeof secret);
     explicit_bzero(text, sizeof text);
@@ -169,6 +174,7 @@ int key_ensure(const char *state, struct key *key, bool *made) {
         code = make(path);
     if (!code)
         code = key_read(path, key);
+    assert(code || strlen(key->name) == KEY_NAME_BYTES - 1);
     free(path);
     return code;
 }

@@ -7,6 +7,10 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
+static_assert(sizeof(struct chunk_range) == 8 && sizeof(struct evaluation_part) == 12,
+              "items of lists have no padding: they are sent as they lie in memory");
+static_assert(FLUSH_ID_BYTES == 3 * sizeof(uint32_t) + sizeof(uint64_t), "the fields of an id");
+
 const char *role_name(enum role role) {
     static const char *const names[] = {"coordinator", "shard", "replica"};
     return (unsigned)role < sizeof names / sizeof *names ? names[role] : "?";
@@ -24,18 +28,22 @@ uint64_t flush_id_hash(const struct flush_id *id) {
 }
 
 void flush_id_encode(const struct flush_id *id, struct bytes *out) {
+    size_t start = out->length;
     bytes_put_u32(out, id->attempt);
     bytes_put_u32(out, id->evaluation);
     bytes_put_u64(out, id->incarnation);
     bytes_put_u32(out, id->sequence);
+    assert(out->length - start == FLUSH_ID_BYTES);
 }
 
 struct flush_id flush_id_decode(struct cursor *in) {
     struct flush_id id;
+    size_t left = cursor_left(in);
     id.attempt = cursor_u32(in);
     id.evaluation = cursor_u32(in);
     id.incarnation = cursor_u64(in);
     id.sequence = cursor_u32(in);
+    assert(in->failed || left - cursor_left(in) == FLUSH_ID_BYTES);
     return id;
 }
 
@@ -61,6 +69,7 @@ static void write_text(struct message_writer *writer, const char *text) {
 
 static void write_list(struct message_writer *writer, const void *items, uint32_t length,
                        size_t size) {
+    assert(items || !length);
     bytes_put_u32(writer->out, length);
     /* List items are pointed to in place when they are decoded, so they begin on a multiple of 8.
      */
@@ -130,6 +139,7 @@ static const void *read_list(struct message_reader *reader, size_t size, uint32_
     const void *items = cursor_take(&reader->cursor, count * size);
     if (items)
         *length = count;
+    assert((uintptr_t)items % 8 == 0 && (items || !*length));
     return items;
 }
 
@@ -187,6 +197,12 @@ static const struct message_kind kinds[] = {
 #include "wire/messages.def"
 };
 
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    static_assert((number) > 0 && (number) <= UINT16_MAX && (limit) <= FRAME_BODY_BYTES_MAX &&     \
+                      (bulk) <= 1,                                                                 \
+                  "a frame can carry " #NAME);
+#include "wire/messages.def"
+
 static const uint16_t types[] = {
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields) number,
 #include "wire/messages.def"
@@ -227,6 +243,7 @@ void message_encode(const struct message *message, struct bytes *body) {
 int message_decode(unsigned type, const void *body, size_t length, struct message *message,
                    const char **why) {
     const struct message_kind *kind = kind_of(type);
+    assert((uintptr_t)body % 8 == 0 || !length);
     struct message_reader reader = {.cursor = cursor_over(body, length), .start = body};
     *message = (struct message){.type = type};
     if (!kind)
@@ -271,8 +288,11 @@ void outbox_add(struct outbox *outbox, uint32_t to, const struct message *messag
                                   .bulk = message->bulk};
     message_encode(message, &outbox->bodies);
     envelope->body_length = outbox->bodies.length - envelope->body_offset;
+    assert(!message_fault(message));
 }
 
 const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope) {
+    assert(envelope->body_offset % 8 == 0 &&
+           envelope->body_offset + envelope->body_length <= outbox->bodies.length);
     return outbox->bodies.data + envelope->body_offset;
 }

@@ -18,7 +18,7 @@
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);
 
-/* Names one flush, uniquely and for ever. A flush is what a replica has accrued over some portions
+/* Names one flush, uniquely and for ever. A flush is what a replica has added up over some portions
  * and sends as one unit. */
 struct flush_id {
     uint32_t attempt;

@@ -1,5 +1,6 @@
 #include "wire/program.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/hash.h"
@@ -57,6 +58,13 @@ static const unsigned parts[] = {
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
 };
 
+static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
+static_assert(PART_F == PART_A << (OPERANDS - 1), "the registers come first, in their order");
+static_assert(4 * HISTORY_MAX <= SCALARS_MAX && TENSORS_MAX <= SCALARS_MAX,
+              "a program may hold any one operation");
+static_assert(REGISTERS <= UINT8_MAX && OPERATIONS <= UINT8_MAX && SLOTS_MAX <= UINT16_MAX,
+              "registers and codes are sent as a byte, slots as two");
+
 static unsigned parts_of(unsigned code) {
     return code < sizeof parts / sizeof *parts ? parts[code] : 0;
 }
@@ -90,6 +98,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
     unsigned has = parts_of(operation->code);
     const uint8_t registers[OPERANDS] = {operation->a, operation->b, operation->c,
                                          operation->d, operation->e, operation->f};
+    assert(has && operation->slot < SLOTS_MAX && operation->count <= SLOTS_MAX);
     bytes_put_u8(program, (uint8_t)operation->code);
     for (unsigned i = 0; i < OPERANDS; i++)
         if (has & ((unsigned)PART_A << i))
@@ -116,6 +125,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u64(program, operation->folds);
     }
     if (has & PART_EVALUATION) {
+        assert(operation->sums < SUMS_LAYOUTS && !bounds_fault(&operation->bounds));
         bytes_put_u32(program, operation->evaluation);
         bytes_put_u8(program, (uint8_t)operation->sums);
         bounds_encode(&operation->bounds, program);
@@ -199,6 +209,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
     uint8_t scaled = has & PART_SCALED ? cursor_u8(program) : 0;
     program->failed |= scaled > 1;
     operation->scaled = scaled;
+    assert(operation->count <= SLOTS_MAX && operation->tensors <= TENSORS_MAX);
     return !program->failed;
 }
 
@@ -281,7 +292,9 @@ static const char *fault_of_next(const struct progress *now, const struct operat
     return fault ? fault : fault_of_preconditioner(now, operation);
 }
 
+/* After fault_of_next() has found nothing. */
 static void advance(struct progress *now, const struct operation *operation) {
+    assert(now->operations <= OPERATIONS_MAX && now->scalars <= SCALARS_MAX);
     if (operation->code == OPERATION_PAIR)
         now->pair = operation->slot;
     if (operation->code == OPERATION_PRECONDITION) {
