@@ -23,8 +23,9 @@ typedef uint64_t word_lanes __attribute__((vector_size(64)));
 
 #define LANES 8
 
-/* Half of them, for the hottest loops: with AVX2 a vector of whole lanes is two registers, and gcc
- * often keeps it in memory. Sums of many values or of integers stay in registers like this. */
+/* Half as many lanes, for the hottest loops: with AVX2 a vector of whole lanes is two registers,
+ * and gcc often keeps it in memory. Sums of many values or of integers stay in registers like this.
+ */
 typedef double half_lanes __attribute__((vector_size(32)));
 typedef float half_float_lanes __attribute__((vector_size(16)));
 typedef uint64_t half_words __attribute__((vector_size(32)));
@@ -53,7 +54,7 @@ LANES_INLINE double lanes_sum(const lanes *a) {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* The same of lanes 0 to 3 and 4 to 7. */
+/* The same where lanes 0 to 3 and 4 to 7 are kept apart. */
 LANES_INLINE double half_lanes_sum(const half_lanes *low, const half_lanes *high) {
     half_lanes v = *low + *high;
     return (v[0] + v[2]) + (v[1] + v[3]);

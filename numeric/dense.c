@@ -11,6 +11,7 @@
 #include "numeric/clones.h"
 
 void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, double *b) {
+    assert(n <= ld);
     for (size_t j = 0; j < n && transposed; j++) {
         for (size_t i = 0; i < j; i++)
             b[j] -= r[i + j * ld] * b[i];
@@ -25,6 +26,7 @@ void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, do
 
 /* Row k of X = R⁻¹ (row-major n×n, zero before), when the rows below it are known. */
 static void invert_row(size_t n, const double *r, size_t ld, size_t k, double *x) {
+    assert(k < n);
     double *row = x + k * n, pivot = r[k + k * ld];
     for (size_t i = k + 1; i < n; i++)
         for (size_t j = i; j < n; j++)
@@ -46,6 +48,7 @@ static double largest(size_t count, const double *sums) {
  * with each row the sums over its columns, of which the 1-norm is the largest. Norms of a larger
  * corner are no smaller: the first that is too badly conditioned is one too many. */
 size_t dense_upper_corner(size_t n, const double *r, size_t ld, double least) {
+    assert(n <= ld && least > 0);
     double *x = memory_new(n * (n + 2), sizeof *x), *sums = x + n * n, *inverse_sums = sums + n;
     size_t k = n;
     while (k > 0) {
@@ -68,6 +71,11 @@ size_t dense_upper_corner(size_t n, const double *r, size_t ld, double least) {
 
 /* Rows that are found together: each element of the rows above is then read once for all. */
 enum { TOGETHER = 8 };
+
+static_assert(TOGETHER % LANES == 0, "rows that are found together are of one length");
+static_assert(LANES == 2 * HALF, "the sums of lanes are kept in two halves");
+static_assert(sizeof(lanes) == LANES * sizeof(double) && sizeof(half_lanes) == sizeof(lanes) / 2,
+              "rows are read in whole lanes");
 
 size_t triangle_row(size_t r) {
     size_t whole = r / LANES; /* groups of rows of one length before row r */
@@ -160,6 +168,7 @@ bool cholesky_factor(size_t n, double *a) {
     assert(n <= PRECONDITION_PARAMETERS_MAX);
     size_t length = row_length(n);
     double *room = memory_new(TOGETHER * length, sizeof *room), *kept[TOGETHER];
+    assert(triangle_row(n) + length == triangle_row(n + 1));
     for (size_t r = 0; r < TOGETHER; r++)
         kept[r] = room + r * length;
     bool found = factor(n, a, kept);
@@ -230,6 +239,7 @@ static void swap(double *a, double *b) {
 
 /* Rotates rows and columns p and q of the matrix so that its element (p, q) becomes 0. */
 static void rotate(size_t n, double *matrix, double *vectors, size_t p, size_t q) {
+    assert(p < q && q < n);
     double off = matrix[p * n + q];
     if (off == 0)
         return;
@@ -280,6 +290,7 @@ static void sort_falling(size_t n, double *values, double *vectors) {
  * rotations. The matrix is overwritten. */
 static void eigen_symmetric(size_t n, double *matrix, double *values, double *vectors) {
     double trace = 0;
+    assert(n <= EIGEN_MAX);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++)
             vectors[i * n + j] = i == j;
@@ -309,6 +320,7 @@ static double fixed_number(size_t i) {
 
 /* Column k of the n×count matrix, times itself or another one. */
 static double column_dot(size_t n, size_t count, const double *q, size_t k, size_t other) {
+    assert(k < count && other < count);
     double sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += q[i * count + k] * q[i * count + other];
@@ -335,6 +347,7 @@ static void orthonormalise(size_t n, size_t count, double *q) {
 
 void eigen_largest(struct matrix_scratch *scratch, size_t m, size_t n, const double *a,
                    size_t count, double *values, double *vectors) {
+    assert(count <= n && count <= EIGEN_MAX);
     double small[EIGEN_MAX * EIGEN_MAX] = {0}, turn[EIGEN_MAX * EIGEN_MAX];
     double *q = memory_new(n * count + 1, sizeof *q),
            *image = memory_new(m * count + 1, sizeof *image);

@@ -9,9 +9,19 @@ enum { NEGATIVE = 8 }; /* in an encoding, beside the bits of enum exact_special 
 /* Limbs above this one only hold the sign: 2⁶⁴ terms of 2¹⁰²⁴ need 2162 bits. */
 #define LIMBS_IN_USE (EXACT_LIMBS - 2)
 
+static_assert(32 * LIMBS_IN_USE >= 1074 + 1024 + 64, "2⁶⁴ terms of any size fit");
+static_assert(EXACT_TERMS_BETWEEN_CARRIES <= UINT32_C(1) << 31,
+              "a limb of 2⁶³ has room for the terms, and for the limb before them");
+static_assert(EXACT_LIMBS <= UINT8_MAX, "the number of a limb is sent as a byte");
+static_assert((NEGATIVE &
+               (EXACT_NOT_A_NUMBER | EXACT_POSITIVE_INFINITY | EXACT_NEGATIVE_INFINITY)) == 0,
+              "the sign has a bit of its own");
+static_assert(EXACT_ENCODED_MAX >= 4 + 4 * LIMBS_IN_USE, "an encoded limb takes four bytes");
+
 /* Brings every limb but the last into [0, 2³²); the last one carries the sign. */
 static void propagate(struct exact *sum) {
     int64_t carry = 0;
+    assert(sum->pending <= EXACT_TERMS_BETWEEN_CARRIES);
     for (int i = 0; i < EXACT_LIMBS - 1; i++) {
         int64_t total = sum->limb[i] + carry;
         sum->limb[i] = (int64_t)((uint64_t)total & 0xffffffff);
@@ -29,6 +39,7 @@ static bool take_sign(struct exact *sum) {
     for (int i = 0; i < EXACT_LIMBS; i++)
         sum->limb[i] = -sum->limb[i];
     propagate(sum);
+    assert(sum->limb[EXACT_LIMBS - 1] >= 0);
     return true;
 }
 
@@ -65,9 +76,11 @@ void exact_merge(struct exact *sum, const struct exact *other) {
     for (int i = 0; i < EXACT_LIMBS; i++)
         sum->limb[i] += other->limb[i];
     sum->pending += other->pending;
+    assert(sum->pending <= EXACT_TERMS_BETWEEN_CARRIES);
     sum->special |= other->special;
 }
 
+/* The bit of a magnitude that counts 2^(position − 1074). */
 static bool bit_at(const struct exact *sum, int position) {
     return position >= 0 && (sum->limb[position / 32] >> (position % 32) & 1);
 }
@@ -97,20 +110,21 @@ double exact_value(const struct exact *sum) {
                                                     : -INFINITY;
     struct exact magnitude = *sum;
     bool negative = take_sign(&magnitude);
-    /* The double nearest to a magnitude. */
     int top = highest_bit(&magnitude);
+    assert(top < 32 * EXACT_LIMBS - 1);
     int lowest = top > 52 ? top - 52 : 0;
     uint64_t mantissa = 0;
     for (int position = top; position >= lowest; position--)
         mantissa = mantissa << 1 | bit_at(&magnitude, position);
     if (bit_at(&magnitude, lowest - 1) && ((mantissa & 1) || any_below(&magnitude, lowest - 1)))
         mantissa++;
+    assert(mantissa <= UINT64_C(1) << 53);
     double value = ldexp((double)mantissa, lowest - 1074);
     return negative ? -value : value;
 }
 
-/* Sign and special value, first limb in use, number of limbs, 0; then the limbs of the magnitude,
- * the first and the last of which are not 0. */
+/* Four bytes: sign and special value, first limb in use, number of limbs, 0. Then the limbs of the
+ * magnitude, the first and the last of which are not 0: that makes the form canonical. */
 void exact_encode(const struct exact *sum, struct bytes *out) {
     struct exact magnitude = *sum;
     uint8_t flags = special_kind(sum->special);
@@ -165,7 +179,8 @@ bool exact_decode(struct exact *sum, struct cursor *in) {
         in->failed = true;
         return false;
     }
-    sum->special = flags & (EXACT_NOT_A_NUMBER | EXACT_POSITIVE_INFINITY | EXACT_NEGATIVE_INFINITY);
+    sum->special = (uint8_t)(flags & ~NEGATIVE);
+    assert(sum->special == special_kind(sum->special));
     sum->pending = 1;
     return true;
 }
@@ -184,6 +199,7 @@ void totals_merge(struct totals *into, const struct totals *from) {
 }
 
 void totals_encode(const struct totals *totals, struct bytes *out) {
+    assert(totals->count <= TOTALS_MAX);
     for (uint32_t i = 0; i < totals->count; i++)
         exact_encode(&totals->sum[i], out);
 }

@@ -1,10 +1,16 @@
 #include "numeric/fixed.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
 #include "base/limits.h"
 #include "numeric/clones.h"
+
+static_assert(FIXED_EXPONENT_MIN >= -1022 && FIXED_EXPONENT_MAX <= 1023 &&
+                  FIXED_DERIVATIVE_MIN >= -1022 && FIXED_DERIVATIVE_MAX <= 1022,
+              "powers of two with these exponents, and the inverse ones, are normal doubles");
+static_assert(sizeof(long_lanes) == LANES * sizeof(int64_t), "sums are merged lane by lane");
 
 static int clamp(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
@@ -18,6 +24,7 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     /* The sum as computed may be short by a factor of 1 + count·2⁻⁵³; a product of a derivative
      * and a value may be long by 1 + 2⁻⁵². */
     double limit = (0x1p62 - 0.5 * (double)count) * (1 - ((double)count + 4) * 0x1p-52);
+    assert(count > 0 && limit > 0);
     if (isinf(absolute_sum)) { /* it is less than count·2¹⁰²⁴ */
         absolute_sum = DBL_MAX;
         limit /= (double)count;
@@ -40,8 +47,11 @@ double fixed_absolute_sum(int exponent) {
 }
 
 int fixed_derivative_exponent(double magnitude) {
+    assert(!(magnitude < 0));
     if (magnitude == 0)
         return FIXED_DERIVATIVE_MIN;
+    if (!isfinite(magnitude)) /* frexp() leaves its exponent open */
+        return FIXED_DERIVATIVE_MAX;
     int exponent;
     double fraction = frexp(magnitude, &exponent);
     return clamp(exponent - (fraction == 0.5), FIXED_DERIVATIVE_MIN, FIXED_DERIVATIVE_MAX);

@@ -43,7 +43,8 @@ double fixed_weight(double weight);
 /* Σ|value| of a column from its base exponent, to within a third. */
 double fixed_absolute_sum(int exponent);
 
-/* Least b with magnitude ≤ 2^b, clamped to the range above; magnitude is finite and ≥ 0. */
+/* Least b with magnitude ≥ 0 at most 2^b, clamped to the range above: its end for infinity and NaN.
+ */
 int fixed_derivative_exponent(double magnitude);
 
 /* One exponent for all columns, if that loses no column more than the precision promised: with the

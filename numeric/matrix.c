@@ -1,5 +1,6 @@
 #include "numeric/matrix.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,6 +22,8 @@
 #define GATHERED 12   /* registers for a row with few values */
 #define FETCH_AHEAD 4 /* values */
 #define ALIGNMENT 64
+
+static_assert(HEIGHT % 8 == 0 && ALIGNMENT % AT_ONCE == 0, "whole groups of rows are packed");
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -199,6 +202,7 @@ bool matrix_choose(enum matrix_processor processor) {
     const struct kernels *kernels = kernels_for(processor);
     if (kernels)
         atomic_store(&chosen, kernels);
+    assert(kernels || processor != MATRIX_ANY);
     return kernels != NULL;
 }
 
@@ -224,6 +228,7 @@ struct matrix_scratch *matrix_scratch_new(void) {
     size_t skipped = (ALIGNMENT - start % ALIGNMENT) % ALIGNMENT;
     scratch->block = scratch->memory + skipped;
     scratch->rows = scratch->memory + skipped + BLOCK_BYTES;
+    assert((uintptr_t)scratch->block % ALIGNMENT == 0 && (uintptr_t)scratch->rows % ALIGNMENT == 0);
     return scratch;
 }
 
@@ -233,6 +238,7 @@ void matrix_scratch_free(struct matrix_scratch *scratch) {
 
 void matrix_product(struct matrix_scratch *scratch, size_t m, size_t n, size_t k, const double *a,
                     size_t lda, const double *b, size_t ldb, double *c, size_t ldc) {
+    assert(lda >= k && ldb >= n && ldc >= n);
     const struct double_call call = {m, n, k, a, lda, 1, b, ldb, 1, c, ldc, true};
     kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
 }
@@ -240,6 +246,7 @@ void matrix_product(struct matrix_scratch *scratch, size_t m, size_t n, size_t k
 void matrix_product_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                           const float *a, size_t lda, const float *b, size_t ldb, float *c,
                           size_t ldc) {
+    assert(lda >= k && ldb >= n && ldc >= n);
     const struct float_call call = {m, n, k, a, lda, 1, b, ldb, 1, c, ldc, true};
     kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
 }
@@ -247,6 +254,7 @@ void matrix_product_float(struct matrix_scratch *scratch, size_t m, size_t n, si
 void matrix_by_transposed(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                           const double *a, size_t lda, const double *b, size_t ldb, double *c,
                           size_t ldc) {
+    assert(lda >= k && ldb >= k && ldc >= n);
     const struct double_call call = {m, n, k, a, lda, 1, b, 1, ldb, c, ldc, true};
     kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
 }
@@ -254,6 +262,7 @@ void matrix_by_transposed(struct matrix_scratch *scratch, size_t m, size_t n, si
 void matrix_by_transposed_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                                 const float *a, size_t lda, const float *b, size_t ldb, float *c,
                                 size_t ldc) {
+    assert(lda >= k && ldb >= k && ldc >= n);
     const struct float_call call = {m, n, k, a, lda, 1, b, 1, ldb, c, ldc, true};
     kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
 }
@@ -261,6 +270,7 @@ void matrix_by_transposed_float(struct matrix_scratch *scratch, size_t m, size_t
 void matrix_add_transposed(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                            const double *a, size_t lda, const double *b, size_t ldb, double *c,
                            size_t ldc) {
+    assert(lda >= m && ldb >= n && ldc >= n);
     const struct double_call call = {m, n, k, a, 1, lda, b, ldb, 1, c, ldc, false};
     kernels_chosen()->product_double(&call, scratch->block, scratch->rows);
 }
@@ -268,30 +278,35 @@ void matrix_add_transposed(struct matrix_scratch *scratch, size_t m, size_t n, s
 void matrix_add_transposed_float(struct matrix_scratch *scratch, size_t m, size_t n, size_t k,
                                  const float *a, size_t lda, const float *b, size_t ldb, float *c,
                                  size_t ldc) {
+    assert(lda >= m && ldb >= n && ldc >= n);
     const struct float_call call = {m, n, k, a, 1, lda, b, ldb, 1, c, ldc, false};
     kernels_chosen()->product_float(&call, scratch->block, scratch->rows);
 }
 
 void matrix_sparse_product(const struct matrix_sparse *a, const double *value, size_t n,
                            const double *b, size_t ldb, double *c, size_t ldc) {
+    assert(ldb >= n && ldc >= n);
     const struct double_sparse call = {a, value, n, b, ldb, c, ldc};
     kernels_chosen()->sparse_double(&call);
 }
 
 void matrix_sparse_product_float(const struct matrix_sparse *a, const float *value, size_t n,
                                  const float *b, size_t ldb, float *c, size_t ldc) {
+    assert(ldb >= n && ldc >= n);
     const struct float_sparse call = {a, value, n, b, ldb, c, ldc};
     kernels_chosen()->sparse_float(&call);
 }
 
 void matrix_sparse_add_transposed(const struct matrix_sparse *a, const double *value, size_t n,
                                   const double *b, size_t ldb, double *c, size_t ldc) {
+    assert(ldb >= n && ldc >= n);
     const struct double_sparse call = {a, value, n, b, ldb, c, ldc};
     kernels_chosen()->transposed_double(&call);
 }
 
 void matrix_sparse_add_transposed_float(const struct matrix_sparse *a, const float *value, size_t n,
                                         const float *b, size_t ldb, float *c, size_t ldc) {
+    assert(ldb >= n && ldc >= n);
     const struct float_sparse call = {a, value, n, b, ldb, c, ldc};
     kernels_chosen()->transposed_float(&call);
 }

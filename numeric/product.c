@@ -29,6 +29,9 @@ LANES_INLINE void store(double *to, const quad *from) {
 /* Rows of a panel of b that stay in the first cache: 19 KB. */
 #define PANEL_DEPTH 196
 
+static_assert(sizeof(quad) == QUAD * sizeof(double), "the width of QUAD lanes");
+static_assert(PANEL_DEPTH * PANEL_QUADS * sizeof(quad) <= 24 << 10, "half of the first cache");
+
 static size_t panel_quads(size_t columns) {
     size_t quads = (columns + QUAD - 1) / QUAD;
     return quads < PANEL_QUADS ? quads : PANEL_QUADS;
@@ -42,6 +45,7 @@ void product_pack(size_t k, size_t n, const double *b, double *packed) {
     for (size_t first = 0; first < n; first += PANEL_QUADS * QUAD) {
         size_t width = panel_quads(n - first) * QUAD;
         size_t columns = n - first < width ? n - first : width;
+        assert(columns && width - columns < QUAD);
         for (size_t i = 0; i < k; i++, packed += width)
             for (size_t column = 0; column < width; column++)
                 packed[column] = column < columns ? b[i * n + first + column] : 0;
@@ -120,6 +124,9 @@ void product_plain(size_t m, size_t n, size_t k, const double *a, const double *
 /* Columns of a, and of b, whose sums are computed together. */
 #define BLOCK_COLUMNS 8
 #define BLOCK_OUTPUTS 5
+
+static_assert(BLOCK_COLUMNS == 2 * QUAD, "a sum of a block is two quads");
+static_assert(BLOCK_OUTPUTS == 5, "block_group() has a case for each number of outputs");
 
 struct product_block {
     size_t k, m, n;

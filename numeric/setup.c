@@ -1,5 +1,6 @@
 #include "numeric/setup.h"
 
+#include <assert.h>
 #include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 void numeric_setup(void) {
     fesetround(FE_TONEAREST);
+    assert(fegetround() == FE_TONEAREST);
 #ifdef __SSE2__
     _mm_setcsr(_mm_getcsr() & ~0x8040u); /* neither flush denormals to zero nor read them as zero */
 #endif
@@ -46,7 +48,7 @@ const char *numeric_description(void) {
     return text;
 }
 
-/* Numbers of mixed sign and size, the same everywhere. */
+/* Numbers of mixed sign and size, the same on every machine. */
 static void fill(struct random *random, size_t n, double *out) {
     for (size_t i = 0; i < n; i++) {
         double magnitude = random_unit(random) * fixed_power((int)random_below(random, 40) - 20);
@@ -67,6 +69,7 @@ struct proof {
 
 /* A factor of a matrix with a diagonal of 1, and a solution with it. */
 static void prove_factor(struct random *random, struct proof *proof) {
+    assert(triangle_row(PROOF_ORDER) <= sizeof proof->triangle / sizeof *proof->triangle);
     for (size_t r = 0; r < PROOF_ORDER; r++) {
         double *row = proof->triangle + triangle_row(r);
         for (size_t k = 0; k < r; k++)
@@ -74,7 +77,8 @@ static void prove_factor(struct random *random, struct proof *proof) {
         row[r] = 1;
     }
     fill(random, PROOF_ORDER, proof->solution);
-    cholesky_factor(PROOF_ORDER, proof->triangle);
+    bool factored = cholesky_factor(PROOF_ORDER, proof->triangle);
+    assert(factored);
     cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
 }
 

@@ -1,9 +1,15 @@
 #include "numeric/steps.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "numeric/step_element.h"
 #include "numeric/clones.h"
+
+static_assert(LANES == 2 * HALF, "the sums of lanes are kept in two halves");
+static_assert(sizeof(half_lanes) == HALF * sizeof(double) &&
+                  sizeof(half_words) == sizeof(half_lanes),
+              "a mask has a word for each lane");
 
 LANES_INLINE void roots(half_lanes *out, const half_lanes *of) {
     for (int k = 0; k < HALF; k++)
@@ -65,6 +71,7 @@ static void mask_double(size_t n, double *y, const double *x, const double *t) {
 }
 
 typedef uint32_t half_short_words __attribute__((vector_size(16)));
+static_assert(sizeof(half_short_words) == HALF * sizeof(float), "the bits of half lanes of floats");
 
 VECTOR_CLONES
 static void mask_float(size_t n, float *stored, const double *x, const double *t) {
@@ -86,6 +93,7 @@ static void mask_float(size_t n, float *stored, const double *x, const double *t
 
 void orthant_mask(enum history_type type, size_t n, void *stored, double *y, const double *x,
                   const double *t) {
+    assert(n <= BLOCK_ELEMENTS);
     mask_double(n, y, x, t);
     if (type == HISTORY_FLOAT)
         mask_float(n, stored, x, t);
@@ -95,7 +103,7 @@ void orthant_mask(enum history_type type, size_t n, void *stored, double *y, con
 
 /* ---- sums ---- */
 
-#define OPERANDS 4
+#define OPERANDS 4 /* of orthant_descent(), which has most */
 #define SUMS 3
 
 /* Adds what half lanes of the operands give to half lanes of the sums. */

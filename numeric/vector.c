@@ -1,5 +1,6 @@
 #include "numeric/vector.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -16,6 +17,12 @@
 
 /* Vectors whose sums are kept between parts. */
 #define TOGETHER 32
+
+static_assert(PART_ELEMENTS % (4 * HALF) == 0, "parts consist of whole lanes");
+static_assert(BLOCK_ELEMENTS % PART_ELEMENTS == 0, "a block consists of whole parts");
+static_assert(LANES == 2 * HALF, "the sums of lanes are kept in two halves");
+static_assert(sizeof(half_float_lanes) == HALF * sizeof(float), "floats of half lanes");
+static_assert(2 * PART_ELEMENTS * sizeof(double) <= 16 << 10, "parts of a and b stay in a cache");
 
 /* The next half lanes of a history vector, as doubles. Of floats named one by one gcc 12 makes one
  * instruction, of a vector of them four. */
@@ -128,6 +135,7 @@ static void dots_double(size_t count, size_t n, const void *const *stored, const
 
 void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
                       const double *a, const double *b, double (*dots)[2]) {
+    assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_FLOAT)
         dots_float(count, n, stored, a, b, dots);
     else
@@ -279,6 +287,10 @@ struct halves {
     double second;
 };
 
+static_assert((FIXED_EXPONENT_MAX - FIXED_DERIVATIVE_MIN + 1) / 2 <= 1022 &&
+                  (FIXED_EXPONENT_MIN - FIXED_DERIVATIVE_MAX - 1) / 2 >= -1023,
+              "half of an exponent is that of a normal double");
+
 LANES_INLINE struct halves two_powers(int exponent) {
     int half = exponent / 2;
     return (struct halves){fixed_power(-half), fixed_power(half - exponent)};
@@ -352,6 +364,7 @@ static void store_float(size_t n, float *stored, double *rounded, const double *
 
 void history_store(enum history_type type, size_t n, void *stored, double *rounded, const double *a,
                    const double *b) {
+    assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_FLOAT) {
         store_float(n, stored, rounded, a, b);
         return;
@@ -361,6 +374,7 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
 }
 
 void history_scale(enum history_type type, size_t n, void *stored, double factor) {
+    assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_DOUBLE) {
         vector_scale(n, stored, factor, stored);
         return;
@@ -387,6 +401,7 @@ static void multiply_float(size_t n, float *stored, const double *factors) {
 }
 
 void history_multiply(enum history_type type, size_t n, void *stored, const double *factors) {
+    assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_DOUBLE)
         vector_multiply(n, stored, stored, factors);
     else
@@ -429,6 +444,7 @@ static void add_two_double(size_t n, double *out, double p, const void *s, doubl
 
 void history_add(enum history_type type, size_t n, double *out, double p, const void *s, double q,
                  const void *y) {
+    assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_FLOAT)
         add_two_float(n, out, p, s, q, y);
     else

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "wire/host_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -30,6 +31,8 @@ enum {
     OTHERS = 256,    /* descriptors besides those of connections */
 };
 
+static_assert(QUIET_MS < SILENCE_MS / 2, "a worker says that it lives before it counts as lost");
+
 /* ---- links ---- */
 
 static void on_message(void *context, struct peer *peer, const struct message *message);
@@ -38,6 +41,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason);
 static struct link *add_link(struct host *host, struct channel *channel, bool stranger) {
     static const struct peer_callbacks callbacks = {on_message, on_closed};
     struct link *link = links_add(&host->links);
+    assert(!stranger || host->links.count <= CONNECTIONS_MAX);
     link->host = host;
     link->stranger = stranger;
     link->opened_ns = clock_monotonic_ns();
@@ -55,6 +59,7 @@ void host_close(struct host *host, uint32_t number) {
 }
 
 void host_start_timer(struct host *host, enum host_event event, int64_t delay_ns) {
+    assert(event < EVENTS && delay_ns >= 0);
     struct timeval delay = {.tv_sec = delay_ns / NS_PER_S, .tv_usec = delay_ns % NS_PER_S / 1000};
     event_add(host->events[event], &delay);
 }
@@ -67,6 +72,7 @@ static int64_t greet_ns(const struct host *host) {
 
 /* The role was never told of a stranger, so it is not told of the end either. */
 static void drop_stranger(struct host *host, const struct link *link, enum frame_error error) {
+    assert(link->stranger && link->number != host->coordinator);
     frame_error_counts[error]++;
     log_debug("link %u: %s", link->number, frame_error_text(error));
     host_close(host, link->number);
@@ -94,9 +100,9 @@ static void take_stranger(struct host *host, int descriptor) {
         close(descriptor);
         return;
     }
-    add_link(host,
-             address_is_unix(host->bound) ? channel_new(descriptor)
-                                          : channel_new_tls(descriptor, host->tls, false),
+    bool local = address_is_unix(host->bound);
+    assert(local || host->tls); /* host_options_read() refuses TCP without a key */
+    add_link(host, local ? channel_new(descriptor) : channel_new_tls(descriptor, host->tls, false),
              true);
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
         host_start_timer(host, ON_STRANGER, greet_ns(host));
@@ -116,6 +122,7 @@ static void beat(void *context) {
     peer_send(link->peer, &(struct message){.type = MESSAGE_PONG, .term = host->term});
 }
 
+/* Sends what the role has put into its outbox. Messages for links that are gone are lost. */
 static void drain(struct host *host) {
     for (size_t i = 0; i < host->outbox.count; i++) {
         const struct envelope *envelope = &host->outbox.envelopes[i];
@@ -129,7 +136,7 @@ static void drain(struct host *host) {
             peer_trust(link->peer);
         }
         peer_send_envelope(link->peer, &host->outbox, envelope);
-        beat(host); /* what must wait to be sent was copied */
+        beat(host); /* safe here: what must wait to be sent was copied */
     }
     outbox_clear(&host->outbox);
 }
@@ -144,6 +151,7 @@ static void finish_step(struct host *host, int64_t now_ns) {
 static void on_connected(void *context, int code, struct channel *channel) {
     struct attempt *attempt = context;
     struct host *host = attempt->host;
+    assert(attempt->dial && !code == (channel != NULL));
     uint32_t link = code ? 0 : add_link(host, channel, false)->number;
     attempt->dial = NULL;
     host->role.connected(host->role.state, (uint32_t)(attempt - host->attempts), link, code,
@@ -153,6 +161,7 @@ static void on_connected(void *context, int code, struct channel *channel) {
 }
 
 void host_connect(struct host *host, const char *address, uint32_t tag) {
+    assert(tag < SHARDS_MAX && host->role.connected);
     struct attempt *attempt = &host->attempts[tag];
     dial_free(attempt->dial);
     attempt->host = host;
@@ -160,9 +169,9 @@ void host_connect(struct host *host, const char *address, uint32_t tag) {
 }
 
 static void on_message(void *context, struct peer *peer, const struct message *message) {
-    (void)peer;
     struct link *link = context;
     struct host *host = link->host;
+    assert(peer == link->peer && link == links_find(&host->links, link->number));
     uint32_t from = link->number;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
@@ -175,7 +184,7 @@ static void on_message(void *context, struct peer *peer, const struct message *m
         return;
     }
     if (message->type == MESSAGE_HELLO && host->leaving && link->stranger)
-        host_rest(host); /* that of the next run was fast */
+        host_rest(host); /* the next coordinator was faster than the event that ends the run */
     if (message->type == MESSAGE_HELLO && host_refuses(host, link, message, now_ns))
         return;
     if (message->type == MESSAGE_HELLO) {
@@ -190,9 +199,9 @@ static void on_message(void *context, struct peer *peer, const struct message *m
 }
 
 static void on_closed(void *context, struct peer *peer, const char *reason) {
-    (void)peer;
     struct link *link = context;
     struct host *host = link->host;
+    assert(peer == link->peer);
     uint32_t number = link->number, reconnect_seconds = link->reconnect_seconds;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("link %u: %s", number, reason);
@@ -276,6 +285,7 @@ void host_alarm(struct host *host, int64_t delay_ns) {
 }
 
 void host_end(struct host *host, int code) {
+    assert(code <= 0);
     host->code = code;
     event_base_loopexit(host->base, NULL);
 }
@@ -365,8 +375,8 @@ void host_free(struct host *host) {
     if (host->waker >= 0)
         close(host->waker);
     close(host->listener);
-    if (!strncmp(host->bound, "unix:", 5))
-        unlink(host->bound + 5);
+    if (address_is_unix(host->bound))
+        unlink(endpoint_unix_path(host->bound));
     tls_free(host->tls);
     free(host->bound);
     tenancy_end(&host->tenancy);
@@ -374,6 +384,7 @@ void host_free(struct host *host) {
 }
 
 int host_run(struct host *host) {
+    assert(host->listener >= 0 && host->role.message && host->role.gone);
     heartbeat_call(beat, host);
     int code = event_base_dispatch(host->base);
     heartbeat_call(NULL, NULL);

@@ -1,4 +1,4 @@
-/* The connections of a host, by number: for wire/host.c. */
+/* The inside of the host (wire/host.h), for host*.c alone. */
 #ifndef DML_WIRE_HOST_PARTS_H
 #define DML_WIRE_HOST_PARTS_H
 
@@ -15,14 +15,14 @@ struct peer;
 struct link {
     struct host *host;
     uint32_t number;            /* from 1 up, never used again */
-    uint32_t reconnect_seconds; /* as its HELLO said, */
-    char *run;                  /* as is this; owned; NULL before */
+    uint32_t reconnect_seconds; /* as its HELLO said */
+    char *run;                  /* as its HELLO said; owned; NULL before that */
     struct peer *peer;          /* the host's to free */
     bool stranger;              /* neither WELCOMEd nor GREETed yet */
     int64_t opened_ns;
 };
 
-/* All zero: no links. */
+/* The connections by their numbers. All zero: none. */
 struct links {
     struct link **items; /* by rising number, so the first is the oldest; owned */
     size_t count, capacity;
@@ -44,23 +44,18 @@ void links_forget(struct links *links, struct link *link);
 /* Frees the list, which must be empty. */
 void links_release(struct links *links);
 
-/* The run that a worker serves: one at a time. */
-
-/* All zero: none. */
+/* The run that a worker serves: one at a time. All zero: none. */
 struct tenancy {
     char *run;        /* as HELLO names it; owned */
-    int64_t until_ns; /* its coordinator is lost, and it ends then; 0: it has one */
+    int64_t until_ns; /* not 0: its coordinator is lost, and the tenancy ends at this time */
 };
 
-/* The run goes on if it is that of before. */
+/* A coordinator has come: of a new run, or a later one of the same run. */
 void tenancy_begin(struct tenancy *tenancy, const char *run);
 void tenancy_end(struct tenancy *tenancy);
 
-/* Why a coordinator of `run` must wait: when the worker may be free. NULL if it need not. Free it.
- */
+/* Why a coordinator of `run` must wait, and until when. NULL if it need not. Free it. */
 char *tenancy_objection(const struct tenancy *tenancy, const char *run, int64_t now_ns);
-
-/* The inside of the host (host.h). For host*.c alone. */
 
 struct dial;
 struct event;
@@ -74,13 +69,13 @@ struct attempt {
 
 enum host_event {
     ON_ACCEPT,
-    ON_PAUSE,
+    ON_PAUSE, /* since descriptors ran out: accept again */
     ON_WAKE,
     ON_ALARM,
-    ON_LOST,
-    ON_REST,
-    ON_PARENT,
-    ON_STRANGER,
+    ON_LOST,     /* no coordinator came in time */
+    ON_REST,     /* the run is over: forget it */
+    ON_PARENT,   /* is the parent still there? */
+    ON_STRANGER, /* the oldest stranger was silent for too long */
     ON_TERM,
     ON_INT,
     EVENTS
@@ -97,11 +92,11 @@ struct host {
     char *bound;
     struct links links;
     uint32_t coordinator; /* link, 0 for none */
-    uint64_t term;       /* the last coordinator's, as is */
+    uint64_t term;        /* the last coordinator's, as is */
     uint32_t reconnect_seconds;
     struct tenancy tenancy;
     int64_t beat_ns; /* when the coordinator was last sent WELCOME or PONG */
-    bool leaving;    /* the run is over, and forgotten in a later turn of the loop */
+    bool leaving;    /* the run is over, and will be forgotten in a later turn of the loop */
     struct attempt attempts[SHARDS_MAX]; /* by tag */
     int code;
     struct outbox outbox;

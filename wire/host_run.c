@@ -56,16 +56,19 @@ void host_coordinator_lost(struct host *host, uint32_t reconnect_seconds, const 
     }
     log_warning("the coordinator is gone (%s); waiting %u s for the next", reason,
                 reconnect_seconds);
+    assert(host->tenancy.run);
     host->tenancy.until_ns = clock_monotonic_ns() + reconnect_seconds * NS_PER_S;
     host_start_timer(host, ON_LOST, reconnect_seconds * NS_PER_S);
 }
 
-/* The role is not asked from within its own call: it forgets in a turn of the loop. */
+/* This may be within a call of the role, so the role forgets the run in a later turn of the loop.
+ */
 void host_leave_run(struct host *host, bool stays, int code) {
     if (!stays) {
         host_end(host, code);
         return;
     }
+    assert(host->role.forget);
     host->leaving = true;
     event_active(host->events[ON_REST], EV_TIMEOUT, 0);
 }
@@ -88,6 +91,7 @@ void host_rest(struct host *host) {
     host->coordinator = 0;
     host->term = 0;
     tenancy_end(&host->tenancy);
+    assert(!host->links.count || links_first_stranger(&host->links));
     host->role.forget(host->role.state);
     malloc_trim(0);
     error_clear();
@@ -112,6 +116,7 @@ bool host_refuses(struct host *host, const struct link *link, const struct messa
 struct link *links_add(struct links *links) {
     struct link *link = memory_new(1, sizeof *link);
     link->number = ++links->last_number;
+    assert(link->number);
     MEMORY_ROOM(links->items, links->count, links->capacity);
     links->items[links->count++] = link;
     return link;
@@ -145,6 +150,7 @@ struct link *links_first_stranger(const struct links *links) {
 
 void links_forget(struct links *links, struct link *link) {
     size_t place = place_of(links, link->number);
+    assert(place < links->count && links->items[place] == link);
     links->count--;
     memmove(links->items + place, links->items + place + 1,
             (links->count - place) * sizeof *links->items);
@@ -159,6 +165,7 @@ void links_release(struct links *links) {
 }
 
 void tenancy_begin(struct tenancy *tenancy, const char *run) {
+    assert(run && (!tenancy->run || !strcmp(tenancy->run, run)));
     tenancy->until_ns = 0;
     if (!tenancy->run)
         tenancy->run = memory_copy_string(run);
@@ -169,7 +176,8 @@ void tenancy_end(struct tenancy *tenancy) {
     *tenancy = (struct tenancy){0};
 }
 
-/* The UUID, without what tells copies of a state folder apart. */
+/* Of a run's name the UUID alone, without what is behind it to tell copies of a state folder apart.
+ */
 #define RUN "%.36s"
 
 char *tenancy_objection(const struct tenancy *tenancy, const char *run, int64_t now_ns) {

@@ -181,7 +181,8 @@ struct outbox {
 void outbox_init(struct outbox *outbox);
 void outbox_release(struct outbox *outbox);
 void outbox_clear(struct outbox *outbox);
-void outbox_add(struct outbox *outbox, uint32_t to, const struct message *message);
+void outbox_add(struct outbox *outbox, uint32_t to,
+                const struct message *message); /* a valid one */
 const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope);
 
 #endif

@@ -28,6 +28,7 @@ enum {
 };
 
 static_assert(TCP_SILENCE_MS < SILENCE_MS, "a cut is told from a worker that is silent");
+static_assert(TCP_PROBES > 0, "a silent connection is probed");
 
 struct peer {
     struct channel *channel; /* owned */
@@ -70,6 +71,7 @@ static void destroy(struct peer *peer) {
 }
 
 static void close_peer(struct peer *peer, const char *reason) {
+    assert(!peer->calling && !peer->freed);
     peer->calling = true;
     peer->callbacks.closed(peer->context, peer, reason);
     destroy(peer);
@@ -78,6 +80,7 @@ static void close_peer(struct peer *peer, const char *reason) {
 /* Hands out messages, `limit` at most. Returns whether the peer is still there. */
 static bool hand_out(struct peer *peer, unsigned limit) {
     enum inlet_state state = INLET_MESSAGE;
+    assert(!peer->calling && !peer->freed);
     peer->calling = true;
     for (unsigned i = 0; i < limit && state == INLET_MESSAGE && !peer->freed; i++) {
         struct message message;
@@ -95,6 +98,7 @@ static bool hand_out(struct peer *peer, unsigned limit) {
         return false;
     }
     if (state == INLET_CLOSED || state == INLET_BAD) {
+        assert(peer->inlet.why);
         close_peer(peer, peer->inlet.why);
         return false;
     }
@@ -114,7 +118,7 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
         close_peer(peer, frame_error_text(FRAME_SLOW));
         return;
     }
-    /* While part of a frame is there, the next part must come in time. */
+    /* While a frame is incomplete, its next part must come in time. */
     bool within = inlet_within_frame(&peer->inlet);
     if (within && !peer->impatient)
         event_add(peer->readable, &peer->patience); /* begins anew with each event */
@@ -123,7 +127,7 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
     peer->impatient = within;
     if (inlet_pending(&peer->inlet))
         event_active(peer->readable, EV_READ, 0);
-    if (channel_unsent(peer->channel)) /* the handshake's */
+    if (channel_unsent(peer->channel)) /* of the handshake */
         event_add(peer->writable, NULL);
 }
 
@@ -145,6 +149,7 @@ static void after_sending(struct peer *peer) {
 static void on_writable(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct peer *peer = context;
+    assert(!peer->calling && !peer->freed);
     outlet_flush(&peer->outlet);
     if (!peer->outlet.error)
         after_sending(peer);
@@ -190,6 +195,7 @@ void peer_trust(struct peer *peer) {
 }
 
 void peer_set_patience(struct peer *peer, int patience_ms) {
+    assert(patience_ms > 0);
     peer->patience =
         (struct timeval){.tv_sec = patience_ms / 1000, .tv_usec = patience_ms % 1000 * 1000};
 }
@@ -197,6 +203,7 @@ void peer_set_patience(struct peer *peer, int patience_ms) {
 void peer_free(struct peer *peer) {
     if (!peer)
         return;
+    assert(!peer->freed);
     peer->freed = true;
     if (peer->calling) {
         event_del(peer->readable);
@@ -224,6 +231,7 @@ void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
 }
 
 void peer_hold(struct peer *peer) {
+    assert(!peer->outlet.held);
     peer->outlet.held = true;
 }
 
@@ -246,8 +254,7 @@ const struct failpoint_row message_failpoints[MESSAGE_FAILPOINTS] = {
                                  FAILPOINTS] = {"receive_" #NAME, FAILPOINT_PLACE, text},
 #include "wire/messages.def"
 };
-_Static_assert((int)MESSAGE_FAILPOINTS_END <= (int)FAILPOINTS_MAX,
-               "visits are counted for all of them");
+static_assert((int)MESSAGE_FAILPOINTS_END <= (int)FAILPOINTS_MAX, "visits are counted for all");
 
 void failpoint_send(enum message_type type) {
     static const unsigned of_type[] = {

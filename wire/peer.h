@@ -35,7 +35,8 @@ struct peer *peer_new_stranger(struct event_base *base, struct channel *channel,
                                const struct peer_callbacks *callbacks, void *context);
 void peer_trust(struct peer *peer);
 
-/* How long a frame that has begun may stand still before the peer is dropped; 30 s by default. */
+/* How long the rest of an incomplete frame may take to go on before the peer is dropped; 30 s by
+ * default. */
 void peer_set_patience(struct peer *peer, int patience_ms);
 
 void peer_free(struct peer *peer); /* closes; queued messages are lost. Safe in callbacks */
@@ -53,8 +54,7 @@ void peer_let_go(struct peer *peer);
 /* Bytes that are queued because the system has not taken them yet. */
 size_t peer_queued(const struct peer *peer);
 
-/* A failpoint for the sending and one for the receiving of each message: send_STAGE,
- * receive_STAGE. The peers visit them. */
+/* Two failpoints a message, such as send_STAGE and receive_STAGE: the peers visit them. */
 
 enum {
     MESSAGE_FAILPOINTS_BEGIN = FAILPOINTS - 1,

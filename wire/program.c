@@ -98,7 +98,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
     unsigned has = parts_of(operation->code);
     const uint8_t registers[OPERANDS] = {operation->a, operation->b, operation->c,
                                          operation->d, operation->e, operation->f};
-    assert(has && operation->slot < SLOTS_MAX && operation->count <= SLOTS_MAX);
+    assert(operation->count <= SLOTS_MAX);
     bytes_put_u8(program, (uint8_t)operation->code);
     for (unsigned i = 0; i < OPERANDS; i++)
         if (has & ((unsigned)PART_A << i))
@@ -125,7 +125,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u64(program, operation->folds);
     }
     if (has & PART_EVALUATION) {
-        assert(operation->sums < SUMS_LAYOUTS && !bounds_fault(&operation->bounds));
+        assert(operation->bounds.count <= TENSORS_MAX);
         bytes_put_u32(program, operation->evaluation);
         bytes_put_u8(program, (uint8_t)operation->sums);
         bounds_encode(&operation->bounds, program);

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -37,12 +38,11 @@ uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
  * returns, and nothing has to be called again with the same arguments. */
 
 struct tls_socket {
-    int descriptor; /* not owned */
-    bool starved;   /* it had no more at the last read; the reader sets it back */
-    bool ended;     /* it was closed, or failed */
-    int broken;     /* errno of the failure, or 0 */
-    size_t
-        allowance; /* bytes that it may still receive, then it looks closed; SIZE_MAX: no limit */
+    int descriptor;   /* not owned */
+    bool starved;     /* it had no more at the last read; the reader sets it back */
+    bool ended;       /* it was closed, or failed */
+    int broken;       /* errno of the failure, or 0 */
+    size_t allowance; /* bytes that it may still receive, or SIZE_MAX; at 0 it looks closed */
     uint8_t first[2]; /* the first bytes that came, whatever OpenSSL makes of them */
     unsigned first_count;
     uint8_t *unsent; /* encrypted; from unsent_at to unsent_end */
@@ -50,6 +50,8 @@ struct tls_socket {
 };
 
 static size_t tls_socket_unsent(const struct tls_socket *socket) {
+    assert(socket->unsent_at <= socket->unsent_end);
+    assert(socket->unsent_end <= socket->unsent_capacity);
     return socket->unsent_end - socket->unsent_at;
 }
 
@@ -62,17 +64,17 @@ static int tls_socket_flush(struct tls_socket *socket) {
             return 0;
         if (sent < 0)
             return -1;
+        assert((size_t)sent <= tls_socket_unsent(socket));
         socket->unsent_at += (size_t)sent;
     }
     socket->unsent_at = socket->unsent_end = 0;
     return 0;
 }
 
-/* What OpenSSL calls. */
-
-/* Queues encrypted bytes. */
+/* OpenSSL calls the next three. This one queues encrypted bytes. */
 static int write_out(BIO *bio, const char *data, int length) {
     struct tls_socket *socket = BIO_get_data(bio);
+    assert(length >= 0);
     size_t end = socket->unsent_end + (size_t)length;
     if (end > socket->unsent_capacity && socket->unsent_at) {
         size_t kept = tls_socket_unsent(socket);
@@ -95,6 +97,7 @@ static int read_in(BIO *bio, char *data, int length) {
     size_t most = (size_t)length < socket->allowance ? (size_t)length : socket->allowance;
     ssize_t got = most ? recv(socket->descriptor, data, most, MSG_DONTWAIT) : 0;
     BIO_clear_retry_flags(bio);
+    assert(got <= (ssize_t)most);
     if (got > 0) {
         if (socket->allowance != SIZE_MAX)
             socket->allowance -= (size_t)got;
@@ -170,11 +173,13 @@ struct tls_stream {
 };
 
 static struct tls_stream *stream_of(const SSL *ssl) {
-    return SSL_get_app_data(ssl);
+    struct tls_stream *stream = SSL_get_app_data(ssl);
+    assert(stream && stream->ssl == ssl);
+    return stream;
 }
 
-/* Answers 1 without a session if the key is not ours: the handshake then finds no way to go on, and
- * the client is told so by an alert (handshake_failure). */
+/* The server's: whose key is it? Answers 1 without a session if it is not ours: then the handshake
+ * finds no way to go on, and an alert (handshake_failure) tells the client. */
 static int find_session(SSL *ssl, const unsigned char *identity, size_t length,
                         SSL_SESSION **session) {
     struct tls_stream *stream = stream_of(ssl);
@@ -184,16 +189,17 @@ static int find_session(SSL *ssl, const unsigned char *identity, size_t length,
     if (length == own && !memcmp(identity, tls->identity, own)) {
         SSL_SESSION_up_ref(tls->session);
         *session = tls->session;
-        stream->error = FRAME_FINE; /* of an identity before this one */
+        stream->error = FRAME_FINE; /* an identity before this one may have set it */
     } else if (length == own && !memcmp(identity, IDENTITY, mark)) {
         stream->error = FRAME_TLS_OTHER_KEY;
-        for (size_t i = 0; i < KEY_NAME_BYTES - 1; i++) /* it may be anything */
+        for (size_t i = 0; i < KEY_NAME_BYTES - 1; i++) /* a stranger may have sent anything */
             stream->other_key[i] =
                 strchr("0123456789abcdef", identity[mark + i]) ? (char)identity[mark + i] : '?';
     }
     return 1;
 }
 
+/* The client's: it has one key, and names it. */
 static int use_session(SSL *ssl, const EVP_MD *digest, const unsigned char **identity,
                        size_t *length, SSL_SESSION **session) {
     const struct tls *tls = stream_of(ssl)->tls;
@@ -268,9 +274,10 @@ int tls_new(const struct key *key, struct tls **made) {
     struct tls *tls = memory_new(1, sizeof *tls);
     tls->key = *key;
     snprintf(tls->identity, sizeof tls->identity, "%s%s", IDENTITY, key->name);
+    assert(strlen(tls->identity) == strlen(IDENTITY) + KEY_NAME_BYTES - 1);
     tls->server = make_context(TLS_server_method());
     tls->client = make_context(TLS_client_method());
-    if (tls->client) /* no certificate is trusted: a server without the key has no other way */
+    if (tls->client) /* no certificate is trusted, so a server without the key cannot pass */
         SSL_CTX_set_verify(tls->client, SSL_VERIFY_PEER, NULL);
     tls->session = tls->client ? make_session(key, tls->client) : NULL;
     if (!tls->server || !tls->session) {
@@ -403,7 +410,7 @@ static enum frame_error meaning_of_first(const struct tls_stream *stream) {
     return tls ? FRAME_FINE : FRAME_TLS_GARBAGE;
 }
 
-/* OpenSSL has failed for good. What is known without it comes first. */
+/* OpenSSL has failed for good. A reason that we found ourselves says more than its own. */
 static void note_failure(struct tls_stream *stream) {
     int reason = ERR_GET_REASON(ERR_peek_error());
     ERR_clear_error();
@@ -411,10 +418,12 @@ static void note_failure(struct tls_stream *stream) {
         stream->error = meaning_of_first(stream);
     if (!stream->error)
         stream->error = meaning_of_reason(reason);
+    assert(stream->error);
     (void)tls_socket_flush(&stream->socket); /* the alert */
 }
 
-/* Whether the call may be made again at once. Else: errno, or the end. */
+/* After a call of OpenSSL that did not succeed: whether it may be made again at once. If not, errno
+ * says why; 0 is the end of the stream. */
 static bool goes_on(struct tls_stream *stream, int result) {
     int why = SSL_get_error(stream->ssl, result);
     if (stream->error || (why == SSL_ERROR_SSL && !stream->socket.ended)) {
@@ -436,7 +445,7 @@ static bool goes_on(struct tls_stream *stream, int result) {
     return !stream->socket.starved;
 }
 
-/* The socket does not take any more, ever. */
+/* Sends what is queued. After a failure nothing is sent or received any more. */
 static void flush(struct tls_stream *stream) {
     if (tls_socket_flush(&stream->socket)) {
         stream->socket.broken = errno;
@@ -450,7 +459,8 @@ int tls_handshake(struct tls_stream *stream) {
         ERR_clear_error();
         int result = SSL_do_handshake(stream->ssl);
         if (result == 1) {
-            /* Without certificates there is no other way, but this is what all rests on. */
+            /* There are no certificates, so a handshake cannot succeed without the key. It is
+             * checked all the same, as all security rests on it. */
             stream->done = SSL_session_reused(stream->ssl);
             stream->error = stream->done ? FRAME_FINE : FRAME_TLS_NO_KEY;
             stream->socket.allowance = SIZE_MAX;
@@ -476,6 +486,7 @@ static size_t receive_into(struct tls_stream *stream, void *place, size_t length
             total += got;
         more = result ? !stream->error : goes_on(stream, result);
     }
+    assert(total <= length);
     stream->received += total;
     return total;
 }
@@ -506,7 +517,7 @@ ssize_t tls_receive(struct tls_stream *stream, const struct msghdr *message) {
     return errno ? -1 : 0;
 }
 
-/* Where the next text is in the places of a message. */
+/* How far the text of a message was sent: the place, and the offset in it. */
 struct walk {
     const struct iovec *place, *end;
     size_t offset;
@@ -517,6 +528,7 @@ static size_t next_text(struct walk *walk, uint8_t *gathered, const uint8_t **te
     size_t length = 0;
     while (walk->place < walk->end && length < RECORD_BYTES) {
         const uint8_t *from = (const uint8_t *)walk->place->iov_base + walk->offset;
+        assert(walk->offset <= walk->place->iov_len);
         size_t rest = walk->place->iov_len - walk->offset, lack = RECORD_BYTES - length;
         size_t taken = rest < lack ? rest : lack;
         walk->offset += taken;
@@ -538,6 +550,7 @@ static size_t next_text(struct walk *walk, uint8_t *gathered, const uint8_t **te
 /* Encrypts one record. */
 static bool send_record(struct tls_stream *stream, const uint8_t *text, size_t length) {
     size_t written;
+    assert(stream->done && length && length <= RECORD_BYTES);
     ERR_clear_error();
     if (stream->sent - stream->rekeyed >= tls_rekey_bytes) {
         (void)SSL_key_update(stream->ssl, SSL_KEY_UPDATE_NOT_REQUESTED);

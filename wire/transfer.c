@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -18,14 +19,21 @@
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
+static_assert(offsetof(struct inlet, holder) == 0, "inlet_keep() finds the inlet by it");
+static_assert(INLET_STRANGER_BYTES >= FRAME_HEADER_BYTES, "a header is read at once");
+
+/* ---- receiving ---- */
+
+/* What is to be received next, and into which place. */
 static void receive(struct inlet *inlet, enum inlet_part part, uint8_t *place, size_t needed) {
+    assert(inlet->got == inlet->needed && (place || !needed));
     inlet->part = part;
     inlet->place = place;
     inlet->needed = needed;
     inlet->got = 0;
 }
 
-/* Gives the bulk of the message handed out away: it is not in the message any more. */
+/* Gives away the bulk of the message that was handed out: the message has none any more. */
 static void inlet_keep(struct bulk_holder *holder, struct kept_bulk *kept) {
     struct inlet *inlet = (struct inlet *)holder; /* its first member */
     *kept = (struct kept_bulk){.data = inlet->current.data, .length = inlet->current.length};
@@ -34,6 +42,7 @@ static void inlet_keep(struct bulk_holder *holder, struct kept_bulk *kept) {
     if (inlet->mapping) {
         kept->mapping = shared_mapping_keep(inlet->mapping);
     } else {
+        assert(inlet->current.data == inlet->bulk);
         kept->owned = inlet->bulk;
         inlet->bulk = NULL;
         inlet->bulk_capacity = 0;
@@ -70,6 +79,7 @@ void inlet_release(struct inlet *inlet) {
 }
 
 static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const char *why) {
+    assert(error > FRAME_FINE && error < FRAME_ERRORS);
     frame_error_counts[error]++;
     inlet->why = why ? why : frame_error_text(error);
     return INLET_BAD;
@@ -88,7 +98,7 @@ static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
     if (*buffer && length <= *capacity)
         return true;
     free(*buffer);
-    size_t page = length < HUGE_PAGE_BYTES ? 64 : HUGE_PAGE_BYTES;
+    size_t page = length < HUGE_PAGE_BYTES ? BULK_ALIGNMENT : HUGE_PAGE_BYTES;
     size_t bytes = (length + page) / page * page;
     *buffer = aligned_alloc(page, bytes);
     *capacity = *buffer ? length : 0;
@@ -107,6 +117,7 @@ static bool take_descriptors(struct inlet *inlet, struct msghdr *header) {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
+        assert(c->cmsg_len >= CMSG_LEN(0)); /* the kernel's */
         size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (size_t i = 0; i < count; i++) {
             int descriptor;
@@ -123,9 +134,10 @@ static bool take_descriptors(struct inlet *inlet, struct msghdr *header) {
 }
 
 /* Maps the segment whose descriptor came with the current frame. */
-static enum frame_error learn_segment(struct inlet *inlet) {
+static enum frame_error map_segment(struct inlet *inlet) {
     if (!inlet->descriptor_count)
         return FRAME_BAD_DESCRIPTOR;
+    assert(inlet->descriptor_count <= INLET_DESCRIPTORS && !inlet->stranger);
     int descriptor = inlet->descriptors[0];
     inlet->descriptor_count--;
     memmove(inlet->descriptors, inlet->descriptors + 1, inlet->descriptor_count * sizeof(int));
@@ -141,13 +153,14 @@ static enum frame_error learn_segment(struct inlet *inlet) {
 
 static enum frame_error find_shared_bulk(struct inlet *inlet) {
     const struct frame_header *header = &inlet->header;
+    assert(header->segment && header->bulk_length);
     if (header->flags & FRAME_DESCRIPTOR) {
-        enum frame_error error = learn_segment(inlet);
+        enum frame_error error = map_segment(inlet);
         if (error)
             return error;
     }
     struct shared_mapping *mapping = inlet->known[header->segment % SEGMENT_PLACES];
-    if (!mapping || mapping->id != header->segment || header->bulk_place % 64 ||
+    if (!mapping || mapping->id != header->segment || header->bulk_place % BULK_ALIGNMENT ||
         header->bulk_place > mapping->length ||
         header->bulk_length > mapping->length - header->bulk_place)
         return FRAME_BAD_SEGMENT;
@@ -168,6 +181,7 @@ static enum frame_error header_is_there(struct inlet *inlet) {
         return FRAME_STRANGER;
     if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
         return FRAME_NO_MEMORY;
+    assert(inlet->body_capacity >= inlet->header.body_length);
     receive(inlet, INLET_BODY, inlet->body, inlet->header.body_length);
     return FRAME_FINE;
 }
@@ -188,6 +202,8 @@ static enum frame_error body_is_there(struct inlet *inlet) {
             return FRAME_NO_MEMORY;
         inlet->current.data = inlet->bulk;
     }
+    assert(!bulk || inlet->bulk_capacity >= bulk);
+    assert((uintptr_t)inlet->current.data % BULK_ALIGNMENT == 0);
     receive(inlet, INLET_BULK, inlet->bulk, bulk);
     return FRAME_FINE;
 }
@@ -213,6 +229,8 @@ static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *messa
 /* ---- bytes ---- */
 
 static void take_buffered(struct inlet *inlet) {
+    assert(inlet->buffer_at <= inlet->buffer_end && inlet->buffer_end <= inlet->buffer_bytes);
+    assert(inlet->got <= inlet->needed);
     size_t have = inlet->buffer_end - inlet->buffer_at, lack = inlet->needed - inlet->got;
     size_t taken = have < lack ? have : lack;
     if (!taken)
@@ -232,6 +250,7 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
 /* One system call reads the missing bytes into their place and whatever follows into the buffer,
  * which is empty. So many small messages come with one call, and bulk comes without a copy. */
 static enum inlet_state read_more(struct inlet *inlet) {
+    assert(inlet->buffer_at == inlet->buffer_end);
     size_t lack = inlet->needed - inlet->got;
     struct iovec places[2] = {{inlet->place + inlet->got, lack},
                               {inlet->buffer, inlet->buffer_bytes}};
@@ -244,8 +263,8 @@ static enum inlet_state read_more(struct inlet *inlet) {
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return INLET_WAIT;
     if (length < 0 && errno == EPROTO && channel_error(inlet->channel)) {
-        /* A program that is set up with another key, or with none, comes again and again. So the
-         * first of each reason is logged, for who looks for it here. */
+        /* A program with another key, or with none, comes again and again. So only the first
+         * failure of each kind is logged: enough for whoever looks for the cause here. */
         enum frame_error error = channel_error(inlet->channel);
         const char *key = channel_other_key(inlet->channel);
         if (!frame_error_counts[error])
@@ -259,6 +278,7 @@ static enum inlet_state read_more(struct inlet *inlet) {
         return end_of_stream(inlet, "closed by the other end");
     if (!take_descriptors(inlet, &header))
         return bad(inlet, FRAME_BAD_DESCRIPTOR, NULL);
+    assert((size_t)length <= lack + inlet->buffer_bytes);
     size_t here = (size_t)length < lack ? (size_t)length : lack;
     inlet->received += (uint64_t)length;
     inlet->got += here;
@@ -295,6 +315,9 @@ bool inlet_within_frame(const struct inlet *inlet) {
     return inlet->part != INLET_HEADER || inlet->got;
 }
 
+/* ---- sending ---- */
+
+/* The bytes of a frame that the socket has not taken at once. */
 struct outlet_frame {
     struct outlet_frame *next;
     int descriptor; /* to send with the first byte; owned; −1 for none */
@@ -334,6 +357,7 @@ static void drop_first(struct outlet *outlet) {
     outlet->first = frame->next;
     if (!outlet->first)
         outlet->end = &outlet->first;
+    assert(frame->sent <= frame->length && frame->length - frame->sent <= outlet->queued);
     outlet->queued -= frame->length - frame->sent;
     if (frame->descriptor >= 0)
         close(frame->descriptor);
@@ -343,9 +367,11 @@ static void drop_first(struct outlet *outlet) {
 void outlet_release(struct outlet *outlet) {
     while (outlet->first)
         drop_first(outlet);
+    assert(!outlet->queued);
 }
 
 static void fail(struct outlet *outlet, int error) {
+    assert(error);
     outlet->error = error;
     outlet_release(outlet);
 }
@@ -355,7 +381,9 @@ static void fail(struct outlet *outlet, int error) {
 static size_t send_some(struct outlet *outlet, struct iovec *places, size_t count, int descriptor) {
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof descriptor)] = {0};
     struct msghdr header = {.msg_iov = places, .msg_iovlen = count};
+    assert(count && !outlet->error);
     if (descriptor >= 0) {
+        assert(channel_is_local(outlet->channel));
         header.msg_control = control;
         header.msg_controllen = sizeof control;
         struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
@@ -379,6 +407,7 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
     size_t length = 0;
     for (size_t i = 0; i < count; i++)
         length += places[i].iov_len;
+    assert(sent < length);
     length -= sent;
     struct outlet_frame *frame = new_frame(length);
     frame->descriptor = sent || descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -397,6 +426,7 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
                    rest);
         frame->length += rest;
     }
+    assert(frame->length == length && !*outlet->end);
     *outlet->end = frame;
     outlet->end = &frame->next;
     outlet->queued += length;
@@ -408,7 +438,8 @@ static struct segment *segment_of(const struct outlet *outlet, const struct bulk
     if (!channel_is_local(outlet->channel) || !segment || !bulk->length)
         return NULL;
     size_t offset = (size_t)((const uint8_t *)bulk->data - (const uint8_t *)segment->start);
-    return offset % 64 == 0 ? segment : NULL;
+    assert(offset <= segment->length && bulk->length <= segment->length - offset);
+    return offset % BULK_ALIGNMENT == 0 ? segment : NULL;
 }
 
 /* Describes the bulk in the header. Returns the descriptor to send along, or −1. */
@@ -440,6 +471,7 @@ void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, c
                                   .body_length = (uint32_t)body_length,
                                   .body_hash = hash64(body, body_length)};
     int descriptor = describe_bulk(outlet, bulk, &header);
+    assert(frame_header_check(&header) == FRAME_FINE);
     uint8_t raw[FRAME_HEADER_BYTES];
     frame_header_encode(&header, raw);
     /* sendmsg() only reads, though its type does not say so. */
@@ -452,9 +484,11 @@ void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, c
         queue(outlet, places, 3, sent, descriptor);
 }
 
+/* The socket has taken the first `sent` bytes of what is queued. */
 static void account(struct outlet *outlet, size_t sent) {
     while (sent) {
         struct outlet_frame *frame = outlet->first;
+        assert(frame);
         size_t rest = frame->length - frame->sent, part = sent < rest ? sent : rest;
         if (frame->descriptor >= 0)
             close(frame->descriptor);
@@ -476,6 +510,7 @@ bool outlet_waits(const struct outlet *outlet) {
 void outlet_flush(struct outlet *outlet) {
     if (channel_flush(outlet->channel))
         fail(outlet, errno);
+    assert(!outlet->first == !outlet->queued);
     while (outlet->first) {
         struct iovec places[FRAMES_AT_ONCE];
         size_t count = 0, total = 0;

@@ -13,7 +13,7 @@
 
 #define INLET_BUFFER_BYTES (64u << 10)
 #define INLET_STRANGER_BYTES (4u << 10) /* the buffer while it is not known who sends */
-#define INLET_DESCRIPTORS 16            /* received and not yet asked for by a frame */
+#define INLET_DESCRIPTORS 16            /* received, and not yet asked for by a frame */
 
 enum inlet_state {
     INLET_MESSAGE, /* a message is there, until the next call */
@@ -52,7 +52,8 @@ struct inlet {
     struct shared_mapping *known[SEGMENT_PLACES];
 };
 
-/* The inlet of a stranger uses little memory until inlet_trust(). */
+/* The inlet of a stranger (who has not been welcomed yet) uses little memory until inlet_trust().
+ */
 void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger);
 void inlet_trust(struct inlet *inlet);
 void inlet_release(struct inlet *inlet);
@@ -60,8 +61,8 @@ void inlet_release(struct inlet *inlet);
 /* The next message. Its fields and bulk point into the inlet until the next call. */
 enum inlet_state inlet_next(struct inlet *inlet, struct message *message);
 
-/* Whether bytes wait in the buffer or the channel. The socket will not report these again:
- * inlet_next() must be called without an event. */
+/* Whether received bytes wait in the buffer or the channel. The socket will not report these again:
+ * inlet_next() must then be called without an event. */
 bool inlet_pending(const struct inlet *inlet);
 
 /* Whether a part of a frame was received and the rest is missing. */
@@ -88,7 +89,7 @@ void outlet_release(struct outlet *outlet);
 void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, const void *body,
                  size_t body_length, const struct bulk *bulk);
 
-/* Whether something waits until the socket takes more: then outlet_flush() is to be called. */
+/* Whether something waits until the socket takes more. Then outlet_flush() must be called. */
 bool outlet_waits(const struct outlet *outlet);
 
 /* Sends what is queued, as far as the system takes it. */

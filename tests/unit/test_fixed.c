@@ -49,6 +49,8 @@ static void the_derivative_exponent_is_the_least_that_covers(void **state) {
     assert_int_equal(fixed_derivative_exponent(0.25), -2);
     assert_int_equal(fixed_derivative_exponent(0), FIXED_DERIVATIVE_MIN);
     assert_int_equal(fixed_derivative_exponent(DBL_MAX), FIXED_DERIVATIVE_MAX);
+    assert_int_equal(fixed_derivative_exponent(INFINITY), FIXED_DERIVATIVE_MAX);
+    assert_int_equal(fixed_derivative_exponent(NAN), FIXED_DERIVATIVE_MAX);
 }
 
 static void one_exponent_serves_columns_of_like_scale_only(void **state) {

@@ -154,7 +154,7 @@ static void an_outbox_keeps_order_and_aligns_bodies(void **state) {
     const char *why;
     outbox_init(&outbox);
     for (uint32_t i = 0; i < 40; i++) {
-        struct message message = filled(i % 2 ? MESSAGE_FLUSHED : MESSAGE_BYE);
+        struct message message = filled(i % 2 ? MESSAGE_RESULT : MESSAGE_BYE);
         outbox_add(&outbox, i, &message);
     }
     assert_int_equal(outbox.count, 40);
