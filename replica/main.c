@@ -21,7 +21,6 @@
 #include "plugin/plugin.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
-#include "wire/peer.h"
 #include "wire/host.h"
 
 struct shell {
@@ -381,7 +380,10 @@ static void forget(void *state) {
 }
 
 static int serve(const struct host_options *options) {
-    int code = 0;
+    numeric_setup();
+    int code = memory_suffices();
+    if (code)
+        return code;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
     struct shell shell = {.device_option = options->device,
@@ -405,24 +407,12 @@ static int serve(const struct host_options *options) {
 }
 
 int main(int argc, char **argv) {
-    struct host_options options;
     process_begin();
     if (argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
         return plugin_process(argc - 2, argv + 2);
-    memory_is_of_worker();
-    int code = failpoint_setup("replica", message_failpoints, MESSAGE_FAILPOINTS);
-    if (!code)
-        code = host_options_read(
-            argc, argv, "computes loss and gradient of its portions of the data", &options);
-    if (!code) {
-        log_open("replica", (enum log_level)options.log_level);
-        numeric_setup();
-        code = memory_suffices();
-        if (!code)
-            code = serve(&options);
-    }
-    code = process_end(code == 1 ? 0 : code); /* 1: it has answered */
-    if (code < 0 && *error_text())
+    int code = host_main(argc, argv, "replica",
+                         "computes loss and gradient of its portions of the data", serve);
+    if (code && *error_text())
         log_error("%s", error_text());
-    return code < 0 ? -code : 0;
+    return -code;
 }

@@ -3,16 +3,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/failpoint.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/process.h"
 #include "numeric/setup.h"
 #include "shard/disk.h"
 #include "shard/placing.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
-#include "wire/peer.h"
 #include "wire/host.h"
 
 struct shell {
@@ -89,6 +86,7 @@ static int choose_disk(struct shell *shell, const struct host_options *options) 
 }
 
 static int serve(const struct host_options *options) {
+    numeric_setup();
     char name[256] = "";
     (void)gethostname(name, sizeof name - 1);
     struct shell shell = {.self = {.pid = (uint32_t)getpid(),
@@ -117,20 +115,10 @@ static int serve(const struct host_options *options) {
 }
 
 int main(int argc, char **argv) {
-    struct host_options options;
     process_begin();
-    memory_is_of_worker();
-    int code = failpoint_setup("shard", message_failpoints, MESSAGE_FAILPOINTS);
-    if (code == 0)
-        code = host_options_read(argc, argv, "Keeps one range of a model's vectors for dml.",
-                                 &options);
-    if (code == 0) {
-        log_open("shard", (enum log_level)options.log_level);
-        numeric_setup();
-        code = serve(&options);
-    }
-    code = process_end(code == 1 ? 0 : code); /* 1: it has answered */
-    if (code < 0)
+    int code =
+        host_main(argc, argv, "shard", "Keeps one range of a model's vectors for dml.", serve);
+    if (code)
         fprintf(stderr, "dml-shard: %s: %s\n", error_name(code), error_text());
     return -code;
 }

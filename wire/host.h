@@ -48,6 +48,12 @@ struct host_options {
  * with 0. ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
+/* main() of a worker, after process_begin(): reads the options and calls `serve` with them, unless
+ * they were answered here. `role` is its name in logs and failpoints. 0, or an error whose text is
+ * recorded. */
+int host_main(int argc, char **argv, const char *role, const char *summary,
+              int (*serve)(const struct host_options *options));
+
 /* The role's state machine. Links number connections: from 1 up, never used again. */
 struct host_role {
     void *state;

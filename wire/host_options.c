@@ -1,4 +1,4 @@
-/* The options that all workers share: see wire/host.h. */
+/* The options that all workers share, and how their programs begin and end: see wire/host.h. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
@@ -10,9 +10,12 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/process.h"
 #include "config.h"
 #include "wire/address.h"
 #include "wire/host.h"
+#include "wire/peer.h"
 
 /* clang-format off */
 static const struct option long_options[] = {
@@ -141,4 +144,18 @@ int host_options_read(int argc, char **argv, const char *summary, struct host_op
                          "with the key STATE/key of the job, makes links over TCP safe",
                          options->listen);
     return 0;
+}
+
+int host_main(int argc, char **argv, const char *role, const char *summary,
+              int (*serve)(const struct host_options *options)) {
+    struct host_options options;
+    memory_is_of_worker();
+    int code = failpoint_setup(role, message_failpoints, MESSAGE_FAILPOINTS);
+    if (!code)
+        code = host_options_read(argc, argv, summary, &options);
+    if (!code) {
+        log_open(role, (enum log_level)options.log_level);
+        code = serve(&options);
+    }
+    return process_end(code == 1 ? 0 : code); /* 1: it has answered */
 }
