@@ -17,7 +17,7 @@ enum { ALIGNMENT = 64 };
 
 static const char magic[8] = "DMLCKPT\n";
 
-static const enum vector_register points[CHECKPOINT_POINTS] = {
+const uint8_t checkpoint_registers[CHECKPOINT_POINTS] = {
     [CHECKPOINT_X] = REGISTER_X,
     [CHECKPOINT_G] = REGISTER_G,
     [CHECKPOINT_BEST] = REGISTER_BEST,
@@ -114,7 +114,7 @@ static uint64_t header_checksum(const void *bytes, size_t length) {
 
 /* ---- writing ---- */
 
-static double *copy_register(const struct registers *registers, enum vector_register number) {
+static double *copy_register(const struct registers *registers, uint8_t number) {
     size_t bytes = registers->count * sizeof(double);
     double *copy = memory_map(bytes);
     heartbeat_copy(copy, registers->vector[number].elements, bytes);
@@ -145,7 +145,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
     job->bytes = register_bytes(header);
     job->factor = header->factor ? factor_hold(registers->factor) : NULL;
     for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
-        job->points[i] = has_point(header, i) ? copy_register(registers, points[i]) : NULL;
+        job->points[i] =
+            has_point(header, i) ? copy_register(registers, checkpoint_registers[i]) : NULL;
     for (uint32_t i = 0; i < pairs; i++) {
         struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
         const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
@@ -155,8 +156,8 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
         if (there)
             continue;
         pair->file = header->step;
-        job->vectors[i][0] = registers_s(registers, pair->slot, 0);
-        job->vectors[i][1] = registers_q(registers, pair->slot, 0);
+        job->vectors[i][0] = registers_s(registers, pair->slot);
+        job->vectors[i][1] = registers_q(registers, pair->slot);
     }
     return job;
 }
@@ -394,12 +395,13 @@ static int load_points(const struct checkpoint_reader *reader, const struct regi
         if (!has_point(header, i) || (i == CHECKPOINT_BEST && mutant(BEST_NOT_RESTORED)) ||
             (i == CHECKPOINT_SUMS && mutant(ADAGRAD_NOT_RESTORED)))
             continue;
-        if (!registers_have(registers, (uint8_t)points[i]))
+        if (!registers_have(registers, checkpoint_registers[i]))
             return error_set(ERROR_DATA, "%s holds %s, which this run has not", reader->path,
                              i == CHECKPOINT_BEST ? "the best point of early stopping"
                                                   : "the sums of downpour");
-        code = load_section(reader, point_offset(header, i), registers->vector[points[i]].elements,
-                            bytes, header->checksums[i]);
+        code = load_section(reader, point_offset(header, i),
+                            registers->vector[checkpoint_registers[i]].elements, bytes,
+                            header->checksums[i]);
     }
     return code;
 }
@@ -451,10 +453,10 @@ static int load_pair(const struct checkpoint_reader *holder, const struct checkp
         return code;
     uint64_t offset = pair_offset(&holder->checkpoint, place);
     size_t bytes = history_bytes(&holder->checkpoint.header);
-    code = load_section(holder, offset, registers_s(registers, pair->slot, 0), bytes,
-                        pair->checksums[0]);
+    code =
+        load_section(holder, offset, registers_s(registers, pair->slot), bytes, pair->checksums[0]);
     return code ? code
-                : load_section(holder, offset + bytes, registers_q(registers, pair->slot, 0), bytes,
+                : load_section(holder, offset + bytes, registers_q(registers, pair->slot), bytes,
                                pair->checksums[1]);
 }
 

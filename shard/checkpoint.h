@@ -20,8 +20,8 @@
 #include "shard/disk.h"
 #include "shard/registers.h"
 
-/* Raised whenever a file of the old version would be read wrongly or lacks something. Files of
- * another version are refused: a run ends with the program that began it. */
+/* Raised whenever this program would misread a file of the former version. Files of another version
+ * are refused: a run ends with the program that began it. */
 #define CHECKPOINT_VERSION 4
 
 #define CHECKPOINT_RUN_BYTES 64
@@ -34,6 +34,9 @@ enum checkpoint_point {
     CHECKPOINT_SUMS,
     CHECKPOINT_POINTS,
 };
+
+/* The register of each. */
+extern const uint8_t checkpoint_registers[CHECKPOINT_POINTS];
 
 /* The beginning of a file, byte for byte. The pairs follow, and zeros up to `header_bytes`, a
  * multiple of 64; then, without gaps, the vectors of `points`, the factor if it has a serial
@@ -95,9 +98,9 @@ struct checkpoint_job {
     size_t bytes;                      /* of each of them */
     struct factor *factor;             /* held, as it never changes; or NULL */
     const void *(*vectors)[2]; /* s and q of each pair that is to be written; NULL, NULL for one
-                                  that an earlier file holds. Owned, not what they point to: it
-                                  must stay as it is until the job has taken it. */
-    atomic_bool taken;         /* the registers are not read any more */
+                                  that an earlier file holds. The list is owned; the vectors are the
+                                  registers', which must not change them before `taken` */
+    atomic_bool taken;         /* the registers have been read */
     void (*on_taken)(void *context); /* called then, by the thread that writes; or NULL */
     void *on_taken_context;
 };
@@ -113,7 +116,7 @@ struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint *earlier);
 void checkpoint_job_free(struct checkpoint_job *job);
 
-/* Writes the file. Touches nothing but the job: any thread may do it. */
+/* Writes the file. Any thread may do it, as it uses nothing but the job. */
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
 
 /* ---- reading ---- */

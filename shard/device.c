@@ -18,7 +18,8 @@ _Static_assert(PASS_BLOCK == BLOCK_ELEMENTS, "a block of threads takes one block
 /* A slice comes in parts of so many elements. */
 enum { PART_ELEMENTS = 1 << 20, ALIGNMENT = 256, MERGE_BLOCKS_MAX = 4096 };
 
-/* How many threads of a block make a sum, in the order of numeric/. */
+/* How many threads of a block make a sum: as many as numeric/ has lanes, for the same order of
+ * additions. */
 enum { ORTHANT_LANES = 8, DOT_LANES = 32 };
 
 static size_t part_elements(const struct registers *registers) {
@@ -116,28 +117,24 @@ static size_t stored_bytes(const struct registers *registers) {
     return registers->count * history_size(registers->history_type);
 }
 
-/* s or q (`part` 0 or 1) of a slot. */
-static uint8_t *stored_at(const struct registers *registers, uint32_t slot, uint32_t part) {
-    assert(slot < registers->slots && part < 2);
-    return registers->resident->history + (2 * (size_t)slot + part) * registers->history_stride;
-}
-
 static int pull_pair(struct registers *registers, uint32_t slot) {
     size_t bytes = stored_bytes(registers);
     int code =
-        get(registers, registers_s(registers, slot, 0), stored_at(registers, slot, 0), bytes);
-    return code ? code
-                : get(registers, registers_q(registers, slot, 0), stored_at(registers, slot, 1),
-                      bytes);
+        get(registers, registers_s(registers, slot), registers_stored(registers, slot, 0), bytes);
+    if (!code)
+        code = get(registers, registers_q(registers, slot), registers_stored(registers, slot, 1),
+                   bytes);
+    return code;
 }
 
 static int push_pair(struct registers *registers, uint32_t slot) {
     size_t bytes = stored_bytes(registers);
     int code =
-        put(registers, stored_at(registers, slot, 0), registers_s(registers, slot, 0), bytes);
-    return code ? code
-                : put(registers, stored_at(registers, slot, 1), registers_q(registers, slot, 0),
-                      bytes);
+        put(registers, registers_stored(registers, slot, 0), registers_s(registers, slot), bytes);
+    if (!code)
+        code = put(registers, registers_stored(registers, slot, 1), registers_q(registers, slot),
+                   bytes);
+    return code;
 }
 
 static int load(struct registers *registers) {
@@ -166,7 +163,7 @@ static int begin(struct registers *registers, size_t count) {
     assert(count <= SCALARS_MAX);
     int code = device_fill(registers->device, QUEUE_COMPUTE, resident->yields, 0,
                            count * sizeof *resident->yields);
-    /* What the sums of the biases come to is known on the host. */
+    /* The gradient by the biases is computed on the host: scaling_read_biases(). */
     if (!code && scaling->used)
         code = put(registers, resident->bias_gradient, scaling->bias_gradient,
                    scaling->outputs * sizeof *scaling->bias_gradient);
@@ -228,8 +225,9 @@ static size_t arrange(struct pass_plan *pass, struct pass_phase *phases) {
     return count;
 }
 
-/* Room for `bytes` of a program. */
-static int make_room(struct registers *registers, size_t bytes) {
+/* Memory of the device for `bytes` of a pass; it grows by more than is asked for, so that few
+ * passes wait for memory. */
+static int make_pass_room(struct registers *registers, size_t bytes) {
     struct resident *resident = registers->resident;
     if (bytes <= resident->program_bytes)
         return 0;
@@ -255,7 +253,7 @@ static int put_pass(struct registers *registers, struct pass_plan *pass,
         memcpy(bytes + steps, pass->terms, terms);
     assert(arguments->phases && arguments->phases <= 2 * pass->step_count);
     size_t length = steps + terms + arguments->phases * sizeof *phases;
-    int code = make_room(registers, length);
+    int code = make_pass_room(registers, length);
     uint8_t *to = registers->resident->program;
     if (!code)
         code = put(registers, to, bytes, length);

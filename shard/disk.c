@@ -18,18 +18,13 @@ enum { PORTION_BYTES = 1 << 24 }; /* read between two heartbeats */
 
 /* ---- files: writing ---- */
 
-static int make_folder_of(const char *path) {
-    char *folder = path_folder(path);
-    int code = folder_make(folder, 0755);
-    free(folder);
-    return code;
-}
-
 static int write_file(void *context, const char *path, const struct disk_piece *pieces,
                       size_t count, const struct disk_taken *taken) {
     (void)context;
     struct new_file file;
-    int code = make_folder_of(path);
+    char *folder = path_folder(path);
+    int code = folder_make(folder, 0755);
+    free(folder);
     if (!code)
         code = new_file_open(&file, path);
     if (code)
@@ -160,7 +155,7 @@ static bool lies_below(const char *path, const char *root) {
     return !strncmp(path, root, length) && (top || path[length] == '/' || !path[length]);
 }
 
-static int check(const struct confined *confined, const char *path) {
+static int check_below(const struct confined *confined, const char *path) {
     char *real = climbs(path) ? NULL : resolve_existing(path);
     bool below = real && lies_below(real, confined->root);
     free(real);
@@ -177,14 +172,14 @@ static int check(const struct confined *confined, const char *path) {
 static int confined_write_file(void *context, const char *path, const struct disk_piece *pieces,
                                size_t count, const struct disk_taken *taken) {
     const struct confined *confined = context;
-    int code = check(confined, path);
+    int code = check_below(confined, path);
     return code ? code
                 : confined->below->write(confined->below->context, path, pieces, count, taken);
 }
 
 static int confined_open_file(void *context, const char *path, void **file, uint64_t *length) {
     const struct confined *confined = context;
-    int code = check(confined, path);
+    int code = check_below(confined, path);
     return code ? code : confined->below->open(confined->below->context, path, file, length);
 }
 
@@ -202,13 +197,13 @@ static void confined_close_file(void *context, void *file) {
 static int confined_list_folder(void *context, const char *folder,
                                 void (*visit)(void *visitor, const char *name), void *visitor) {
     const struct confined *confined = context;
-    int code = check(confined, folder);
+    int code = check_below(confined, folder);
     return code ? code : confined->below->list(confined->below->context, folder, visit, visitor);
 }
 
 static int confined_remove_file(void *context, const char *path) {
     const struct confined *confined = context;
-    int code = check(confined, path);
+    int code = check_below(confined, path);
     return code ? code : confined->below->remove(confined->below->context, path);
 }
 

@@ -15,8 +15,8 @@ struct disk_piece {
     size_t length; /* bytes */
 };
 
-/* Called once the pieces are not read any more, possibly before they are safe on disk: from then on
- * the memory of the pieces may change. */
+/* Called once the pieces have been read, possibly before they are safe on disk: from then on their
+ * memory may change. */
 struct disk_taken {
     void (*tell)(void *context);
     void *context;
@@ -47,9 +47,9 @@ struct disk {
 /* The disk of a shard that runs as a process: files in folders, through base/file.h. */
 extern const struct disk files_disk;
 
-/* A disk that allows access below one folder only, whatever the coordinator names. */
+/* A disk that gives access below one folder only, whatever path the coordinator names. */
 struct confined {
-    struct disk disk;         /* hand this out; the struct must not move */
+    struct disk disk;         /* to be used; refers to the struct, which must not move */
     const struct disk *below; /* the disk that does the work */
     char *root;               /* owned, without links */
 };

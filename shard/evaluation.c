@@ -108,7 +108,7 @@ static void drop_staged(struct staging *staging, struct staged *staged) {
     *staged = staging->staged[--staging->staged_count];
 }
 
-/* How many sums of biases come beside each slice: only if the run has scaled columns. */
+/* How many sums of biases come beside each slice: none, unless columns are scaled. */
 static size_t biases_of(const struct shard *shard) {
     return shard->sums == SUMS_PARAMETERS ? shard->registers.scaling.biases : 0;
 }
@@ -128,7 +128,7 @@ static int check_slice(const struct shard *shard, const struct message *message)
     return 0;
 }
 
-/* Keeps a slice until its verdict, and takes its memory over. A replica sends a STAGE again if the
+/* Keeps a slice until FOLD or DROP, and takes its memory over. A replica sends a STAGE again if the
  * answer was lost with a connection or a coordinator. A flush that is folded already must not be
  * staged again: nobody would fold or drop that slice. */
 static int keep_slice(struct shard *shard, const struct message *message) {
@@ -151,8 +151,8 @@ static int keep_slice(struct shard *shard, const struct message *message) {
     return 0;
 }
 
-/* The first slice of an evaluation replaces what the sums held of the one before. Biases are few:
- * the host has their sums, wherever the others are. */
+/* The first slice of an evaluation replaces what the sums held of the one before. The sums of the
+ * biases are few, and always in the host's memory. */
 static int add_slice(struct shard *shard, const struct staged *staged) {
     struct registers *registers = &shard->registers;
     bool first = !shard->staging.folded_count;
@@ -169,10 +169,10 @@ static int add_slice(struct shard *shard, const struct staged *staged) {
                                     first);
 }
 
-/* Exactly once: the next coordinator repeats FOLD for every verdict in its journal, and cannot know
- * which of them this shard has carried out. So the list of folded flushes is asked first. The list,
- * the sums and the hash are for one evaluation; BEGIN clears them together. ERROR_INTERNAL if the
- * flush was never staged here, or dropped. */
+/* Adds a flush exactly once: the next coordinator repeats FOLD for every flush in its journal, and
+ * cannot know which of them this shard has carried out. So the list of folded flushes is asked
+ * first. The list, the sums and the hash are of one evaluation; BEGIN clears them together.
+ * ERROR_INTERNAL if the flush was never staged here, or dropped. */
 static int fold(struct shard *shard, const struct flush_id *id) {
     struct staging *staging = &shard->staging;
     struct staged *staged = find_staged(staging, id);

@@ -4,9 +4,9 @@
  * so that neither columns of very different size nor a large lambda cost precision. With S = C·Cᵀ,
  * P·b = R⁻¹·(C·Cᵀ)⁻¹·R⁻¹·b.
  *
- * A factor is made once and does not change: a new one is new memory, so that one that is being
- * written to a checkpoint stays as it is. It is counted who holds it; all holders are on one
- * thread. */
+ * A factor does not change once it is made: the next one is new memory, so that one that is being
+ * written to a checkpoint stays as it is. Its holders are counted; all of them are on one thread.
+ */
 #ifndef DML_SHARD_FACTOR_H
 #define DML_SHARD_FACTOR_H
 
@@ -18,7 +18,7 @@ struct registers; /* shard/registers.h */
 struct factor {
     uint64_t serial;
     size_t order;     /* rows: 0 on a shard that holds no parameters */
-    unsigned holders; /* who must drop it */
+    unsigned holders; /* each must call factor_drop() */
     double *elements; /* the roots, padded with zeros to whole lanes, and the triangle of C
                          (numeric/dense.h): factor_bytes() */
 };
@@ -33,10 +33,9 @@ double *factor_triangle(const struct factor *factor); /* in `elements` */
 
 /* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or an empty range. A row of
- * zeros counts as one of the unit matrix. To the diagonal of S 1e-10 is added, or, if that is not
- * enough for a factor, as little as helps: `*added` says how much more. NULL, with `*added`
- * infinite, if that does not help either: something in H is not finite, or below 0 on the diagonal.
- */
+ * zeros counts as one of the unit matrix. 1e-10 is added to the diagonal of S, or as much more as a
+ * factor needs: `*added` says how much more. NULL, with `*added` infinite, if no addition helps:
+ * something in H is not finite, or below 0 on the diagonal. */
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
                            double lambda, uint64_t serial, double *added);
 

@@ -11,7 +11,7 @@
 #include "shard/registers.h"
 
 /* What is always added to the diagonal of 1. It bounds P where columns repeat each other, and is
- * far below what a sample of the rows leaves open. */
+ * far smaller than the error of a sample of the rows. */
 #define ALWAYS_ADDED 1e-10
 #define ADDED_GROWTH 10 /* from one attempt to find a factor to the next */
 

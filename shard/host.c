@@ -1,5 +1,5 @@
-/* Registers in the memory of the host, where nothing has to be moved, and fused passes there: block
- * by block, each step by a function of numeric/. */
+/* Registers in the memory of the host, where nothing has to be moved, and fused passes over them:
+ * block by block, each step by a function of numeric/. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@ struct pass_block {
     const struct pass_plan *pass;
     size_t offset, count;           /* elements */
     double *y;                      /* of the pair formed last, rounded, without B */
-    double (*room)[BLOCK_ELEMENTS]; /* for what a step makes of its operands: ROOMS of them */
+    double (*room)[BLOCK_ELEMENTS]; /* [ROOMS]: workspace for operands that a step transforms */
     struct yield *yields;
 };
 
@@ -52,7 +52,7 @@ static void run_gradient(const struct pass_step *step, const struct pass_block *
                                   step->bound, step->alpha);
 }
 
-/* Operand b, weighed if the step says so; the answer may be room of the block. */
+/* Operand b, times the step's weights if it has any; then in room 0 of the block. */
 static const double *weighed_b(const struct pass_step *step, const struct pass_block *block,
                                struct block_part part) {
     const double *b = step->b + part.first;
@@ -127,9 +127,9 @@ static void run_history(const struct pass_step *step, const struct pass_block *b
 
 /* ---- steps with l1 ---- */
 
-/* With scaled columns l1 is that of the weights, √penalty·|z|: as if with each point multiplied by
- * √penalty, and each gradient divided by it. Answers elements of an operand like that, in room
- * `room` of the block unless they are what they are. */
+/* With scaled columns l1 acts on weights, √penalty·|z|: as if each point were multiplied by
+ * √penalty and each gradient divided by it. Answers the elements of an operand after that: in room
+ * `room` of the block, or unchanged where they are if nothing is scaled. */
 static const double *weighed(const struct pass_block *block, struct block_part part,
                              const double *operand, unsigned room, bool gradient) {
     if (!block->registers->scaling.used)

@@ -46,7 +46,7 @@ void operation_list_release(struct operation_list *list) {
 
 /* ---- a plan ---- */
 
-/* One operation on its way into the plan. */
+/* What the steps of one operation are made from. */
 struct planner {
     struct pass_plan *plan;
     const struct registers *registers;
@@ -69,7 +69,7 @@ static struct layout_span whole_range(const struct planner *planner) {
     return (struct layout_span){0, planner->registers->count};
 }
 
-/* Adds a step about a part of the range; `step` lacks only that. */
+/* Adds a step over a part of the range; `step` is complete but for that. */
 static void add_step(const struct planner *planner, struct layout_span span,
                      struct pass_step step) {
     struct pass_plan *plan = planner->plan;
@@ -84,28 +84,19 @@ static void add_step(const struct planner *planner, struct layout_span span,
 
 /* ---- operands ---- */
 
-/* Operands are where programs run: on the device, if it has them. */
+/* The register where programs run: on the device, if there is one. */
 static double *at(const struct planner *planner, uint8_t number) {
     const struct vector *vector = &planner->registers->vector[number];
     return vector->resident ? vector->resident : vector->elements;
 }
 
-/* s or q (`part` 0 or 1) of a slot. */
-static void *stored(const struct planner *planner, uint32_t slot, uint32_t part) {
-    const struct registers *registers = planner->registers;
-    assert(slot < registers->slots);
-    uint8_t *history = registers->resident ? registers->resident->history : registers->history;
-    return history + (2 * (size_t)slot + part) * registers->history_stride;
-}
-
-/* What l2 is weighed with, or NULL: elements are not all regularised alike if columns are scaled.
- */
+/* The weights of l2, which differ between elements if columns are scaled; else NULL. */
 static const double *penalty_of(const struct planner *planner) {
     const struct registers *registers = planner->registers;
     return registers->resident ? registers->resident->penalty : registers->scaling.penalty;
 }
 
-/* The operands that an operation names as the step does. */
+/* A step with the operands of the operation, under the same letters. */
 static struct pass_step step_of(const struct planner *planner, enum pass_code code) {
     const struct operation *operation = planner->operation;
     return (struct pass_step){.code = (uint32_t)code,
@@ -172,8 +163,8 @@ static void plan_scaling_of_q(const struct planner *planner, struct pass_step st
 static void plan_pair(const struct planner *planner) {
     const struct operation *operation = planner->operation;
     struct pass_step step = step_of(planner, PASS_STORE_S);
-    step.s = stored(planner, operation->slot, 0);
-    step.q = stored(planner, operation->slot, 1);
+    step.s = registers_stored(planner->registers, operation->slot, 0);
+    step.q = registers_stored(planner->registers, operation->slot, 1);
     add_step(planner, whole_range(planner), step);
     step.code = PASS_STORE_Q;
     step.a = at(planner, operation->c);
@@ -213,8 +204,8 @@ static void plan_direction(const struct planner *planner) {
     for (uint32_t i = 0; i < operation->count; i++) {
         MEMORY_ROOM(plan->terms, plan->term_count, plan->term_capacity);
         plan->terms[plan->term_count++] =
-            (struct pass_term){.s = stored(planner, operation->slots[i], 0),
-                               .q = stored(planner, operation->slots[i], 1),
+            (struct pass_term){.s = registers_stored(planner->registers, operation->slots[i], 0),
+                               .q = registers_stored(planner->registers, operation->slots[i], 1),
                                .p = -operation->u[i],
                                .r = operation->alpha * operation->w[i]};
     }
@@ -243,7 +234,7 @@ static void plan_pseudo_gradient(const struct planner *planner) {
 
 static void plan_mask(const struct planner *planner) {
     struct pass_step step = step_of(planner, PASS_MASK);
-    step.q = stored(planner, planner->operation->slot, 1);
+    step.q = registers_stored(planner->registers, planner->operation->slot, 1);
     for_regularized(planner, step);
 }
 
@@ -268,16 +259,17 @@ static void plan_history_dots(const struct planner *planner) {
         struct pass_step step = sums_of(planner, PASS_HISTORY, 2);
         step.yield = planner->yield + 4 * i;
         step.yield_step = 2;
-        step.s = stored(planner, operation->slots[i], 0);
+        step.s = registers_stored(planner->registers, operation->slots[i], 0);
         add_step(planner, whole_range(planner), step);
         step.yield++;
-        step.s = stored(planner, operation->slots[i], 1);
+        step.s = registers_stored(planner->registers, operation->slots[i], 1);
         add_step(planner, whole_range(planner), step);
     }
 }
 
-/* The square of a step is of the vectors themselves, also if l1 is of the weights of scaled
- * columns. Where nothing is regularised l1 is 0, and an orthant has no border. */
+/* Where nothing is regularised l1 is 0, and the sign constraint is inactive. The square of the step
+ * is that of the vectors themselves: with scaled columns, whose operands are weighed for l1, a step
+ * of its own computes it. */
 static void plan_descent(const struct planner *planner) {
     bool used = planner->registers->scaling.used;
     struct pass_step step = sums_of(planner, PASS_DESCENT, used ? 2 : 3);
@@ -296,7 +288,7 @@ static void plan_descent(const struct planner *planner) {
 
 enum extent { NOTHING, WHOLE, REGULARIZED };
 
-/* How an operation becomes steps: by its own function, or as one step. */
+/* How an operation becomes steps: by `plan`, or else as one step with this code. */
 struct plan_rule {
     void (*plan)(const struct planner *planner);
     enum pass_code code;

@@ -32,7 +32,7 @@ enum pass_code {
     PASS_ADD,         /* a = b + alpha·c */
     PASS_SCALE,       /* a = alpha·b */
     PASS_MULTIPLY,    /* a *= b, element by element */
-    PASS_GRADIENT,    /* a = sum/alpha under a bound, exponents undone */
+    PASS_GRADIENT,    /* a = sum/alpha as the bound and the exponents say */
     PASS_TO_SCALED,   /* a gradient by weights becomes that by scaled ones */
     PASS_REGULARIZE,  /* a += alpha·penalty·b */
     PASS_STORE_S,     /* s = a − b */
@@ -59,17 +59,17 @@ enum pass_code {
     PASS_EXCESS,              /* of a and b */
 };
 
-/* Operands are memory of whoever executes the step; they begin with the range. */
+/* Operands are in the memory of whoever executes the step, and begin with the range. */
 struct pass_step {
     uint32_t code;
-    uint32_t thread;     /* of sums on a device: that of the first lane, */
-    uint32_t lanes;      /* and how many there are: the executor's own */
+    uint32_t thread;     /* of sums, for a device alone: the thread of the first lane, */
+    uint32_t lanes;      /* and how many lanes there are */
     uint32_t results;    /* of sums: how many it makes */
     uint32_t yield;      /* of sums: where the first goes, */
     uint32_t yield_step; /* and from there to the next */
     int32_t bound;       /* GRADIENT */
     uint32_t first_term, terms;
-    uint64_t first, end; /* elements of the range that it is about */
+    uint64_t first, end; /* the elements of the range that it takes */
     double *a;
     const double *b, *c, *d;
     void *s, *q; /* stored vectors */
@@ -96,7 +96,7 @@ void pass_plan_clear(struct pass_plan *plan);
 void pass_plan_release(struct pass_plan *plan);
 
 /* Adds the steps of an operation, whose first scalar is number `yield` of the program. Operations
- * that act before or after the passes, or between two, have none. `bounds` are those of the
+ * that act before, after or between passes add none. `bounds` are those of the
  * evaluation whose sum the registers hold. */
 void pass_plan_add(struct pass_plan *plan, const struct registers *registers,
                    const struct bounds *bounds, const struct operation *operation, uint32_t yield);

@@ -16,7 +16,8 @@
 /* A block and a part of one. */
 enum { ELEMENTS = BLOCK_ELEMENTS + 1003, SLOTS = 2, BIASES = 51 };
 
-/* The same registers on the CPU or on the device, and what a program yields there. */
+/* One of the two runs that are compared: registers on the CPU or on the device, and the scalars of
+ * the program. */
 struct proof_side {
     struct registers registers;
     struct bytes scalars;
@@ -34,7 +35,7 @@ static double element(struct random *random, uint8_t number) {
     return number == REGISTER_A ? fabs(value) : value;
 }
 
-/* Registers, sums and exponents as no program would leave them, the same for both sides. */
+/* Fills registers, sums and exponents with arbitrary numbers, the same for both sides. */
 static int fill(struct registers *registers) {
     struct random random;
     int16_t exponents[ELEMENTS];
@@ -192,10 +193,10 @@ static bool agree(const struct proof_side *one, const struct proof_side *other) 
                 !memcmp(one->registers.vector[i].elements, other->registers.vector[i].elements,
                         ELEMENTS * sizeof(double));
     for (uint32_t slot = 0; slot < SLOTS; slot++)
-        same &= !memcmp(registers_s(&one->registers, slot, 0),
-                        registers_s(&other->registers, slot, 0), stored) &&
-                !memcmp(registers_q(&one->registers, slot, 0),
-                        registers_q(&other->registers, slot, 0), stored);
+        same &= !memcmp(registers_s(&one->registers, slot), registers_s(&other->registers, slot),
+                        stored) &&
+                !memcmp(registers_q(&one->registers, slot), registers_q(&other->registers, slot),
+                        stored);
     return same;
 }
 

@@ -12,8 +12,8 @@
 #define DEVICE_ELEMENTS_MIN (UINT64_C(1) << 20)
 
 struct shard_placing {
-    const char *own;       /* the choice of the process itself, instead of the run's; or NULL */
-    struct device *device; /* that was opened last, and gives the CPU's bits; or NULL */
+    const char *own;       /* the choice of this process, instead of the run's; or NULL */
+    struct device *device; /* the one opened last, proved to give the CPU's bits; or NULL */
 };
 
 /* For shard_self.place: `context` is a struct shard_placing. A device that was lost is opened anew.
@@ -23,9 +23,9 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup,
 
 void shard_placing_release(struct shard_placing *placing); /* no shard may be on it any more */
 
-/* Runs programs of every operation on canned numbers, on the device and on the CPU. 0 if all that
- * they leave and yield is the same; else ERROR_CONFIG, with a text that names the device; and
- * ERROR_UNAVAILABLE if that failed. */
+/* Runs every operation on canned numbers, on the device and on the CPU. 0 if all registers and
+ * scalars are the same afterwards; else ERROR_CONFIG, with a text that names the device, or
+ * ERROR_UNAVAILABLE if the device failed. */
 int shard_proof_of_device(struct device *device);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* ---- running ---- */
 
-/* A program under way. */
+/* A program that is being run. */
 struct course {
     const struct operation_list *list;
     struct registers *registers;
@@ -64,7 +64,8 @@ static int make_factors(const struct course *course) {
     return code;
 }
 
-/* On the host, between two passes. The factor is of the Hessian by weights. */
+/* On the host, between two passes. The factor is of the Hessian by weights, so what is scaled is
+ * scaled back for it. */
 static int apply_factor(struct registers *registers, const struct operation *operation) {
     assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
@@ -108,7 +109,7 @@ static int run_passes(struct course *course) {
     return code ? code : run_pass(course);
 }
 
-/* What the sums of the biases come to, before the first pass: every element needs it. */
+/* Before the first pass, as every element of a scaled gradient needs that by the biases. */
 static void read_biases(const struct course *course) {
     for (size_t i = 0; i < course->list->count; i++) {
         const struct operation *operation = &course->list->items[i];
@@ -124,13 +125,11 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     const struct shard_backend *backend = registers->backend;
     assert(backend && registers_complete(registers));
     struct course course = {.list = list, .registers = registers, .bounds = bounds};
-    course.yield_count = 0;
     for (size_t i = 0; i < list->count; i++)
         course.yield_count += operation_scalars(&list->items[i]);
-    struct yield *yields = memory_new(course.yield_count, sizeof *yields);
+    course.yields = memory_new(course.yield_count, sizeof *course.yields);
     for (size_t i = 0; i < course.yield_count; i++)
-        exact_init(&yields[i].sum);
-    course.yields = yields;
+        exact_init(&course.yields[i].sum);
     read_biases(&course);
     int code = backend->begin(registers, course.yield_count);
     if (!code)
@@ -148,8 +147,9 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
 
 /* ---- checks, before anything is changed ---- */
 
-/* 0: run it; 1: answer from memory; else an error. The next coordinator sends the journalled
- * program again, because it cannot know whether the shard has run it. */
+/* 0: run it; 1: it is the last one again, whose scalars are kept; else an error. The next
+ * coordinator sends the journalled program again, because it cannot know whether the shard has run
+ * it. */
 static int check_number(const struct shard *shard, const struct message_program *program) {
     unsigned long long number = program->number;
     if (!shard->ready)
@@ -194,8 +194,8 @@ static int check_begin(const struct registers *registers, const struct operation
     return 0;
 }
 
-/* A gradient is made of sums over the parameters, a preconditioner of a triangle; and the one that
- * is applied must be the one that the coordinator believes to be here. */
+/* A gradient is made of sums over the parameters, a preconditioner of sums of a triangle. The
+ * preconditioner that is applied must be the one that the coordinator believes to be here. */
 static int check_operation(const struct shard *shard, const struct operation *operation) {
     const struct registers *registers = &shard->registers;
     uint64_t serial = registers_factor_serial(registers);
@@ -249,8 +249,8 @@ static int check_operations(const struct shard *shard, const struct operation_li
 
 /* ---- the program of a message ---- */
 
-/* Whether the operation changes t: from then on t is not the point of the evaluation any more, and
- * replicas may not fetch it. */
+/* Whether the operation changes t. Then t is not the point of the evaluation any more, and replicas
+ * may not fetch it. */
 static bool writes_trial(const struct operation *operation) {
     switch (operation->code) {
     case OPERATION_SWAP:
@@ -282,10 +282,10 @@ static const struct operation *find_operation(const struct operation_list *list,
     return NULL;
 }
 
-/* A program that is sound. SWAP acts first. BEGIN acts last: the operations before it may have read
- * the sum and the bounds of the evaluation that it replaces. Replicas read the trial point from the
- * host. */
-static int run_sound(struct shard *shard, const struct operation_list *list) {
+/* Runs a program that has passed all checks. SWAP acts first. BEGIN acts last: the operations
+ * before it may have read the sum and the bounds of the evaluation that it replaces. Replicas read
+ * the trial point from the host's memory, so it is pulled there. */
+static int run_checked(struct shard *shard, const struct operation_list *list) {
     struct registers *registers = &shard->registers;
     const struct operation *begin = find_operation(list, OPERATION_BEGIN);
     bool reads_sum =
@@ -312,8 +312,7 @@ static int run_sound(struct shard *shard, const struct operation_list *list) {
         shard->evaluation = begin->evaluation;
         shard->sums = begin->sums;
         shard->bounds = begin->bounds;
-        staging_clear(
-            &shard->staging); /* the first fold replaces the sum of the evaluation before */
+        staging_clear(&shard->staging); /* so the next fold replaces the former sum */
     }
     return code;
 }
@@ -324,7 +323,7 @@ static int run(struct shard *shard, const struct message_program *program) {
     if (!code)
         code = check_operations(shard, &list);
     if (!code)
-        code = run_sound(shard, &list);
+        code = run_checked(shard, &list);
     if (!code) {
         assert(program->number >= shard->last.number);
         shard->last.number = program->number;

@@ -83,7 +83,7 @@ static void clear_vectors(struct registers *registers) {
             heartbeat_clear(registers->vector[i].elements, vector_bytes(registers->count));
 }
 
-/* Where they are to be stays. */
+/* Keeps what says where vectors are to be: the backend and its device. */
 static void drop_vectors(struct registers *registers) {
     const struct shard_backend *backend = registers->backend;
     struct device *device = registers->device;
@@ -122,8 +122,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
            layout_equal(&registers->layout, layout);
 }
 
-/* A uniform exponent is one for the gradient. The sums of second derivatives always have one a
- * column. */
+/* A uniform exponent is for gradients alone: sums of second derivatives need one for each column.
+ */
 static bool has_exponents(const struct registers *registers) {
     return !registers->uniform || registers->precondition;
 }
@@ -265,16 +265,20 @@ void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {
     registers->vector[b] = held;
 }
 
-static void *history_vector(const struct registers *registers, uint32_t number, size_t offset) {
-    assert(number < 2 * registers->slots && offset <= registers->count);
-    return registers->history + number * registers->history_stride +
-           offset * history_size(registers->history_type);
+static size_t history_offset(const struct registers *registers, uint32_t slot, uint32_t part) {
+    assert(slot < registers->slots && part < 2);
+    return (2 * (size_t)slot + part) * registers->history_stride;
 }
 
-void *registers_s(const struct registers *registers, uint32_t slot, size_t offset) {
-    return history_vector(registers, 2 * slot, offset);
+void *registers_s(const struct registers *registers, uint32_t slot) {
+    return registers->history + history_offset(registers, slot, 0);
 }
 
-void *registers_q(const struct registers *registers, uint32_t slot, size_t offset) {
-    return history_vector(registers, 2 * slot + 1, offset);
+void *registers_q(const struct registers *registers, uint32_t slot) {
+    return registers->history + history_offset(registers, slot, 1);
+}
+
+void *registers_stored(const struct registers *registers, uint32_t slot, uint32_t part) {
+    uint8_t *history = registers->resident ? registers->resident->history : registers->history;
+    return history + history_offset(registers, slot, part);
 }

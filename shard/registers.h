@@ -33,20 +33,20 @@ static inline const int64_t *slice_values(const struct slice *slice) {
     return (const int64_t *)(const void *)(start + stage_sparse_values_at(slice->entries));
 }
 
-/* A scalar of a program: it grows block by block. */
+/* A scalar of a program, while it is added up block by block. */
 struct yield {
     struct exact sum;
     double max;
 };
 
 struct vector {
-    double *elements;        /* of the host; a copy, if a device has them: registers_pull() */
+    double *elements;        /* in the host's memory; a copy if a device has them */
     struct segment *segment; /* the shared memory they lie in; NULL: a private mapping */
     double *resident;        /* where a device has them; else NULL */
 };
 
-/* What a device holds beside the registers, which are where their vectors say. Pointers are to
- * memory of the device. */
+/* What a device holds beside the registers (for those see struct vector). Pointers are to memory of
+ * the device. */
 struct resident {
     void *memory;     /* all but the program, in one piece */
     uint8_t *history; /* laid out as that of the registers */
@@ -56,7 +56,7 @@ struct resident {
     double *bias_gradient;
     struct pass_yield *yields; /* of a program: SCALARS_MAX */
     uint8_t *slice;            /* room for a part of a slice */
-    void *program;             /* the plan of the last pass, or NULL */
+    void *program;             /* the steps of the last pass, or NULL */
     size_t program_bytes;
 };
 
@@ -68,7 +68,7 @@ struct registers {
     uint32_t regularized_count;
     struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
     uint32_t biases_count;
-    double weight_sum; /* of the examples that sums of second derivatives are over */
+    double weight_sum; /* of the examples that second derivatives are summed over */
     uint32_t slots;    /* of the history */
     enum history_type history_type;
     bool uniform;           /* one exponent for all columns of a gradient */
@@ -80,9 +80,8 @@ struct registers {
     size_t start_set;       /* elements of x that came */
     int64_t *sum;           /* of the evaluation, in fixed point: registers_sums() */
     size_t sum_length;      /* the most elements it can have */
-    struct vector
-        vector[REGISTERS]; /* those that become t in segments: replicas read it in place */
-    bool keeps_best;       /* else there is no REGISTER_BEST */
+    struct vector vector[REGISTERS]; /* x, t and best in shared memory: replicas read t in place */
+    bool keeps_best;                 /* else there is no REGISTER_BEST */
     bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH, and no factor */
     bool orthants;         /* else there is no REGISTER_QG or REGISTER_QH */
     bool adagrad;          /* else there is no REGISTER_A */
@@ -200,9 +199,12 @@ uint64_t registers_factor_serial(const struct registers *registers);
 /* Exchanges two registers without copying elements. */
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b);
 
-/* Elements of a pair's vectors from `offset`, a multiple of BLOCK_ELEMENTS: s, and q, which is P·y,
- * or y if there is no preconditioner. */
-void *registers_s(const struct registers *registers, uint32_t slot, size_t offset);
-void *registers_q(const struct registers *registers, uint32_t slot, size_t offset);
+/* The vectors of a pair in the host's memory: s, and q, which is P·y, or y if there is no
+ * preconditioner. */
+void *registers_s(const struct registers *registers, uint32_t slot);
+void *registers_q(const struct registers *registers, uint32_t slot);
+
+/* The same where programs run: `part` 0 is s, 1 is q. */
+void *registers_stored(const struct registers *registers, uint32_t slot, uint32_t part);
 
 #endif

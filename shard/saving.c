@@ -140,8 +140,8 @@ static int folder_keep(const struct disk *disk, const char *folder, const uint64
 
 /* ---- actions ---- */
 
-/* At most one action of a kind is queued. A second one replaces the first, which it includes: a
- * FENCE of a higher term, or a KEEP of a later step. */
+/* At most one action of a kind is queued. A second one replaces the first: a FENCE of a higher term
+ * or a KEEP of a later step makes the earlier one needless. */
 static void add_action(struct saving *saving, struct shard_action action) {
     size_t place = 0;
     while (place < saving->action_count && saving->actions[place].kind != action.kind)
@@ -267,16 +267,17 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
         else
             tell_if_ready(shard, out);
     } else if (welcoming) {
-        refuse(shard->term, shard->coordinator, reason, out);
-        if (saving->former) /* the coordinator before is not obeyed any more: tell it */
-            refuse(saving->former_term, saving->former, "a newer coordinator was here", out);
+        send_refused(shard->term, shard->coordinator, reason, out);
+        if (saving->former) /* it is not obeyed any more, and would wait for answers */
+            send_refused(saving->former_term, saving->former, "a newer coordinator was here", out);
         shard->coordinator = 0;
+        forget_waiting(shard);
     } else {
         shard_answer(
             shard, shard->coordinator,
             (struct message){.type = MESSAGE_FAILED, .failed = {(uint32_t)-code, reason, 0}}, out);
     }
-    go_on(shard, out);
+    handle_waiting(shard, out);
 }
 
 /* ---- writing ---- */
@@ -315,39 +316,53 @@ static int check_wanted(const struct shard *shard, const struct message_checkpoi
     return 0;
 }
 
-/* Brings what the job is to write to the host: its points, and the pairs that are not in an earlier
- * file, whose copies nothing changes until the next checkpoint. */
-static int pull_points(struct registers *registers, const struct message_checkpoint *wanted) {
-    int code = registers_pull(registers, REGISTER_X, 0, registers->count);
-    if (!code)
-        code = registers_pull(registers, REGISTER_G, 0, registers->count);
-    if (!code && wanted->best)
-        code = registers_pull(registers, REGISTER_BEST, 0, registers->count);
-    if (!code && wanted->sums)
-        code = registers_pull(registers, REGISTER_A, 0, registers->count);
+/* Moves the points of a bit set between the host and where programs run. */
+static int move_points(struct registers *registers, uint32_t points,
+                       int (*move)(struct registers *registers, uint8_t number, size_t offset,
+                                   size_t count)) {
+    int code = 0;
+    for (uint32_t i = 0; i < CHECKPOINT_POINTS && !code; i++)
+        if (points >> i & 1)
+            code = move(registers, checkpoint_registers[i], 0, registers->count);
     return code;
 }
 
-/* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
- * from where it is: FACTOR makes another one elsewhere. */
-static struct checkpoint_job *take_snapshot(const struct shard *shard,
-                                            const struct message_checkpoint *wanted) {
-    const struct saving *saving = &shard->saving;
+static struct checkpoint_header header_of(const struct shard *shard,
+                                          const struct message_checkpoint *wanted) {
     struct checkpoint_header header;
-    struct checkpoint_pair pairs[SLOTS_MAX] = {0};
     checkpoint_header_init(&header, shard->run, shard->index, &shard->registers, wanted->step);
     header.attempt = shard->attempt;
     header.points |= (uint32_t)wanted->best << CHECKPOINT_BEST;
     header.points |= (uint32_t)wanted->sums << CHECKPOINT_SUMS;
     header.factor = wanted->factor;
+    return header;
+}
+
+/* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
+ * from where it is, as FACTOR makes the next one elsewhere. */
+static struct checkpoint_job *take_snapshot(const struct shard *shard,
+                                            const struct checkpoint_header *header,
+                                            const struct message_checkpoint *wanted) {
+    const struct saving *saving = &shard->saving;
+    struct checkpoint_pair pairs[SLOTS_MAX] = {0};
     assert(wanted->slots.length <= SLOTS_MAX && wanted->serials.length == wanted->slots.length);
     for (uint32_t i = 0; i < wanted->slots.length; i++) {
         pairs[i].slot = (uint32_t)wanted->slots.items[i];
         pairs[i].serial = wanted->serials.items[i];
     }
-    return checkpoint_job_new(saving->folder, &header, &shard->registers, pairs,
+    return checkpoint_job_new(saving->folder, header, &shard->registers, pairs,
                               wanted->slots.length,
                               saving->kept_count ? &saving->kept[saving->kept_count - 1] : NULL);
+}
+
+/* Brings the pairs that no earlier file has to the host. Nothing changes these copies until the
+ * next checkpoint. */
+static int pull_pairs(struct registers *registers, const struct checkpoint_job *job) {
+    int code = 0;
+    for (uint32_t i = 0; i < job->checkpoint.header.pairs && !code; i++)
+        if (job->vectors[i][0])
+            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
+    return code;
 }
 
 void on_checkpoint(struct shard *shard, uint32_t from, const struct message *message,
@@ -363,13 +378,12 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
         error_clear();
         return;
     }
-    struct registers *registers = &shard->registers;
     assert(!shard->saving.job);
-    code = pull_points(registers, wanted);
-    struct checkpoint_job *job = code ? NULL : take_snapshot(shard, wanted);
-    for (uint32_t i = 0; !code && i < job->checkpoint.header.pairs; i++)
-        if (job->vectors[i][0])
-            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
+    struct checkpoint_header header = header_of(shard, wanted);
+    code = move_points(&shard->registers, header.points, registers_pull);
+    struct checkpoint_job *job = code ? NULL : take_snapshot(shard, &header, wanted);
+    if (!code)
+        code = pull_pairs(&shard->registers, job);
     if (code) {
         checkpoint_job_free(job);
         shard_fail(shard, code, out);
@@ -381,15 +395,15 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
 }
 
 void shard_taken(struct shard *shard, struct outbox *out) {
-    go_on(shard, out);
+    handle_waiting(shard, out);
 }
 
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     assert(saving->job);
     struct checkpoint *checkpoint = &saving->job->checkpoint;
-    /* A coordinator that came meanwhile has not asked for it. But the file is there and may hold
-     * pairs that a later checkpoint refers to, so it is kept in any case. */
+    /* A coordinator that came meanwhile has not asked for this checkpoint, so it is not told. The
+     * file is kept in any case: a later checkpoint may refer to its pairs. */
     if (saving->asked_by == shard->coordinator)
         tell_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
                           checkpoint->header.step, checkpoint->digest, code, reason, out);
@@ -397,7 +411,7 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
         note_kept(saving, checkpoint);
     checkpoint_job_free(saving->job);
     saving->job = NULL;
-    go_on(shard, out);
+    handle_waiting(shard, out);
 }
 
 /* ---- loading ---- */
@@ -440,20 +454,14 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
 
 /* What was loaded into vectors of the host goes to where programs run. */
 static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
-    int code = registers_push(registers, REGISTER_X, 0, registers->count);
-    if (!code)
-        code = registers_push(registers, REGISTER_G, 0, registers->count);
-    if (!code && loaded->header.points >> CHECKPOINT_BEST & 1)
-        code = registers_push(registers, REGISTER_BEST, 0, registers->count);
-    if (!code && loaded->header.points >> CHECKPOINT_SUMS & 1)
-        code = registers_push(registers, REGISTER_A, 0, registers->count);
+    int code = move_points(registers, loaded->header.points, registers_push);
     for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
         code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
     return code;
 }
 
-/* A checkpoint that cannot be loaded sends the run back to another step; a device that fails
- * meanwhile says nothing about the checkpoint. */
+/* RESTORED with an error makes the coordinator try an older step. So a device that fails while the
+ * points are moved to it is told as FAILED: the checkpoint is good. */
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     assert(saving->unanswered && !saving->job);
@@ -465,7 +473,7 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
         tell_restored(shard, saving->restoring, code, reason, out);
     if (!code)
         note_kept(saving, &saving->loading);
-    go_on(shard, out);
+    handle_waiting(shard, out);
 }
 
 /* ---- retaining ---- */
@@ -491,8 +499,8 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
     (void)from, (void)out;
     const struct message_retain *retain = &message->retain;
     struct saving *saving = &shard->saving;
-    /* If this process has neither written nor loaded one of the two steps, it does not know which
-     * files that step needs: delete nothing. */
+    /* Of a step that this process has neither written nor loaded it does not know which files it
+     * needs: then it deletes nothing. */
     if (!saving->folder || !knows(saving, retain->newer) ||
         (retain->older && !knows(saving, retain->older)))
         return;

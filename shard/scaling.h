@@ -11,7 +11,7 @@
 #include "wire/message.h"
 
 struct scaling {
-    bool used;        /* else the vectors are weights and biases, and nothing below is used */
+    bool used;        /* false: vectors are weights and biases, and nothing below is set */
     uint64_t first;   /* of the range, in the whole vector */
     size_t count;     /* elements of the range */
     uint64_t weights; /* elements of the first tensor, which begins the whole vector */
@@ -23,8 +23,8 @@ struct scaling {
     int bias_exponent;              /* base exponent of the biases */
     uint32_t bias_tensor;           /* which one of the layout they are */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
-    double *bias_gradient; /* of each of `outputs`, what the sums of its biases come to, all
-                              together: scaling_read_biases(); owned */
+    double *bias_gradient; /* [outputs] the gradient by the biases; those that share a weight are
+                              added up: scaling_read_biases(); owned */
 };
 
 /* For the range and the layout that `setup` describes. The scaling was zeroed, or set up before. */
@@ -51,7 +51,7 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
 void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,
                    const double *in, bool inverse);
 
-/* What l2 is for a weight itself, relative to l2, where penalty·z² is what is regularised. */
+/* The l2 that acts on the weight itself, as a multiple of l2: penalty·z² = this·w². */
 double scaling_weight_penalty(const struct scaling *scaling, size_t element);
 
 /* For a range that is the whole vector: a scaled gradient becomes one by weights, and a

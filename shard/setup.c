@@ -9,7 +9,7 @@
 #include "base/mutant.h"
 #include "shard/state.h"
 
-void refuse(uint64_t term, uint32_t to, const char *reason, struct outbox *out) {
+void send_refused(uint64_t term, uint32_t to, const char *reason, struct outbox *out) {
     outbox_add(
         out, to,
         &(struct message){.type = MESSAGE_REFUSED, .term = term, .refused = {.reason = reason}});
@@ -32,7 +32,7 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const char *fault = fault_of_hello(shard, message);
     if (fault) {
-        refuse(message->term, from, fault, out);
+        send_refused(message->term, from, fault, out);
         return;
     }
     if (!shard->run)
@@ -99,11 +99,11 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_greet *greet = &message->greet;
     if (greet->protocol != PROTOCOL_VERSION) {
-        refuse(message->term, from, "the replica speaks another protocol version", out);
+        send_refused(message->term, from, "the replica speaks another protocol version", out);
         return;
     }
     if (!shard->run || strcmp(shard->run, greet->run)) {
-        refuse(message->term, from, "this shard works for another run, or for none", out);
+        send_refused(message->term, from, "this shard works for another run, or for none", out);
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
@@ -139,7 +139,8 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
                  out);
 }
 
-/* If the CPU would do, a device without memory for the range is none. */
+/* Where the job does not insist on a device, the CPU takes the place of one that cannot be used, as
+ * for lack of memory. */
 static int set_up_registers(struct shard *shard, const struct message_shard_setup *setup) {
     struct registers *registers = &shard->registers;
     struct shard_place place = {.backend = &shard_on_host};
@@ -169,24 +170,30 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         shard->counters.stale++;
         return;
     }
+    /* Whatever the set-up comes to, the registers change: nothing of an older attempt may be read
+     * of them. Programs of the new attempt count from 1. */
+    shard->attempt = setup->attempt;
+    shard->set_up = shard->ready = shard->begun = shard->trial_is_there = false;
     shard->device_failed = false;
+    shard->last.number = shard->last.hash = 0;
+    shard->sums = SUMS_NONE;
+    staging_clear(&shard->staging);
     int code = set_up_registers(shard, setup);
     if (code) {
         shard_fail(shard, code, out);
         return;
     }
-    /* Programs of the new attempt count from 1; what was begun or staged for an older one is stale.
-     */
-    assert(!shard->set_up || setup->attempt >= shard->attempt);
-    shard->attempt = setup->attempt;
     shard->set_up = true;
-    shard->ready = false;
-    shard->last.number = shard->last.hash = 0;
-    shard->begun = false;
-    shard->sums = SUMS_NONE;
-    staging_clear(&shard->staging);
     saving_begin(&shard->saving, setup->folder);
     if (!fence_folder(shard))
+        tell_if_ready(shard, out);
+}
+
+/* One of the messages that complete a set-up was taken, with this result. */
+static void answer_part_of_setup(struct shard *shard, int code, struct outbox *out) {
+    if (code)
+        shard_fail(shard, code, out);
+    else
         tell_if_ready(shard, out);
 }
 
@@ -200,10 +207,7 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
     }
     int code = registers_set_exponents(&shard->registers, exponents->first, message->bulk.data,
                                        exponents->count);
-    if (code)
-        shard_fail(shard, code, out);
-    else
-        tell_if_ready(shard, out);
+    answer_part_of_setup(shard, code, out);
 }
 
 void on_coordinates(struct shard *shard, uint32_t from, const struct message *message,
@@ -216,10 +220,7 @@ void on_coordinates(struct shard *shard, uint32_t from, const struct message *me
     }
     int code = scaling_set_columns(&shard->registers.scaling, coordinates->first,
                                    message->bulk.data, coordinates->count);
-    if (code)
-        shard_fail(shard, code, out);
-    else
-        tell_if_ready(shard, out);
+    answer_part_of_setup(shard, code, out);
 }
 
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
@@ -238,8 +239,5 @@ void on_start(struct shard *shard, uint32_t from, const struct message *message,
         start->register_ == REGISTER_X
             ? registers_set_start(registers, start->first, elements, start->count)
             : registers_fill(registers, start->register_, start->first, elements, start->count);
-    if (code)
-        shard_fail(shard, code, out);
-    else
-        tell_if_ready(shard, out);
+    answer_part_of_setup(shard, code, out);
 }

@@ -160,9 +160,25 @@ static bool begins_anew(enum message_type type) {
     return type == MESSAGE_HELLO || type == MESSAGE_GREET || type == MESSAGE_SHARD_SETUP;
 }
 
+/* What holds between any two messages. */
+static void check_state(const struct shard *shard) {
+    const struct saving *saving = &shard->saving;
+    const struct staging *staging = &shard->staging;
+    assert(!shard->coordinator || shard->run);
+    assert(!shard->set_up || shard->registers.backend);
+    assert(!shard->ready || (shard->set_up && registers_complete(&shard->registers)));
+    assert(!shard->begun || (shard->ready && shard->last.number));
+    assert(!shard->trial_is_there || shard->begun);
+    assert(shard->begun || (!staging->staged_count && !staging->folded_count));
+    assert(!saving->welcoming || saving->unanswered);
+    assert(!saving->job || saving->folder);
+    assert(!shard->waiting.count || shard->coordinator);
+}
+
 void shard_step(struct shard *shard, uint32_t from, const struct message *message, int64_t now_ns,
                 struct outbox *out) {
     (void)now_ns;
+    check_state(shard);
     bool known = message->type < sizeof handlers / sizeof *handlers;
     const struct handler *handler = known ? &handlers[message->type] : NULL;
     if (!handler || !handler->call)
@@ -182,9 +198,10 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
         keep_waiting(shard, message);
     else
         handler->call(shard, from, message, out);
+    check_state(shard);
 }
 
-void go_on(struct shard *shard, struct outbox *out) {
+void handle_waiting(struct shard *shard, struct outbox *out) {
     struct waiting *waiting = &shard->waiting;
     size_t done = 0;
     assert(!waiting->count || shard->coordinator);

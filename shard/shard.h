@@ -23,7 +23,7 @@ struct shard_place {
     const struct shard_backend *backend; /* shard/backend.h */
     struct device *device;               /* or NULL: the CPU; must outlive the shard */
     const char *name;                    /* of the device, for READY */
-    bool optional;                       /* the CPU would do as well */
+    bool optional;                       /* if it cannot be used, the CPU is */
 };
 
 /* What the process says about itself in WELCOME, and what it can compute on. Texts are not copied.
@@ -38,19 +38,19 @@ struct shard_self {
     void *context;
 };
 
-/* Messages that were not acted on, by reason. */
+/* Messages that were ignored, by reason. */
 struct shard_counters {
-    uint64_t old_term;      /* of an older coordinator */
+    uint64_t old_term;       /* of an older coordinator */
     uint64_t stale;          /* of another attempt or evaluation */
     uint64_t stranger;       /* from a link that may not say this */
     uint64_t stages_refused; /* malformed slices */
 };
 
 enum shard_action_kind {
-    SHARD_WRITE, /* checkpoint_write(job), in its own time; answer shard_written() */
+    SHARD_WRITE, /* checkpoint_write(job), in the background; answer shard_written() */
     SHARD_LOAD,  /* checkpoint_load(); answer shard_loaded() */
-    SHARD_KEEP,  /* remove older files but these; a failure is worth a warning */
-    SHARD_FENCE, /* put the term into the folder; answer shard_fenced() */
+    SHARD_KEEP,  /* remove older files except these; a failure is only logged */
+    SHARD_FENCE, /* write the term into the folder; answer shard_fenced() */
 };
 
 /* The pointers belong to the shard. They are valid until the action is answered; for KEEP, which
@@ -66,11 +66,11 @@ struct shard_action {
     const uint64_t *steps;       /* KEEP: [count] steps whose files are needed */
     size_t count;
     uint64_t before; /* KEEP: later steps stay as well */
-    uint64_t term;  /* FENCE */
+    uint64_t term;   /* FENCE */
 };
 
 struct shard *shard_new(const struct shard_self *self);
-void shard_free(struct shard *shard); /* no WRITE may be under way any more */
+void shard_free(struct shard *shard); /* not while a WRITE runs */
 
 /* Takes one message from link `from`. Bulk in `out` points into the shard's registers and must be
  * sent before the next call. */
@@ -81,7 +81,7 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
  * before the next message; only WRITE may take longer. */
 bool shard_next_action(struct shard *shard, struct shard_action *action);
 
-/* Carries out an action on a disk, and answers it. */
+/* Carries out an action on a disk and calls its answer. */
 void shard_carry_out(struct shard *shard, const struct disk *disk,
                      const struct shard_action *action, struct outbox *out);
 
@@ -91,11 +91,11 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out);
 
-/* A WRITE does not read the registers any more (checkpoint_job.taken): messages that waited only
- * for that are handled now. */
+/* The job of a WRITE has read the registers (checkpoint_job.taken): messages that waited only for
+ * that are handled now. */
 void shard_taken(struct shard *shard, struct outbox *out);
 
-/* The link is gone. The slices that it staged stay: a verdict may still accept them. */
+/* The link is gone. The slices that it staged stay: the coordinator may still accept them. */
 void shard_peer_gone(struct shard *shard, uint32_t link);
 
 const struct shard_counters *shard_counters(const struct shard *shard);

@@ -13,7 +13,7 @@
 #include "wire/evaluation.h"
 #include "wire/message.h"
 
-/* A slice of a flush that waits for its verdict. */
+/* A slice of a flush that waits for FOLD or DROP. */
 struct staged {
     struct flush_id id;
     enum stage_encoding encoding;
@@ -22,7 +22,7 @@ struct staged {
     int64_t *biases; /* sums of the biases beside it, or NULL; owned */
 };
 
-/* The slices that wait, and the flushes that the sum holds. */
+/* The slices that wait, and the flushes whose slices were added to the sum. */
 struct staging {
     struct staged *staged; /* owned */
     size_t staged_count, staged_capacity;
@@ -39,8 +39,8 @@ void staging_release(struct staging *staging);
 struct replica_link {
     uint32_t link;
     uint64_t incarnation;
-    bool fetching;                /* asked for an evaluation that has not begun */
-    uint32_t attempt, evaluation; /* which */
+    bool fetching;                /* FETCH came for an evaluation that has not begun: */
+    uint32_t attempt, evaluation; /* this one */
 };
 
 /* The last program, so that its repetition is answered from memory. */
@@ -62,21 +62,21 @@ struct waiting {
     size_t count, capacity;
 };
 
-/* What lies on disk, and what is on its way there or from there. */
+/* The checkpoints of the shard: those on disk, and the one that is being written or loaded. */
 struct saving {
     char *folder;                   /* owned; NULL: no checkpoints */
     uint64_t fenced;                /* the term that the folder holds; 0: not known */
-    bool welcoming;                 /* WELCOME waits until the folder holds the term */
-    uint32_t former;                /* the coordinator before: its link, 0 for none */
-    uint64_t former_term;          /* and its term */
-    unsigned unanswered;            /* actions FENCE and LOAD */
-    struct shard_action actions[4]; /* one of a kind at most */
+    bool welcoming;                 /* WELCOME is sent once the folder holds the term */
+    uint32_t former;                /* the link of the coordinator before; 0: none */
+    uint64_t former_term;           /* and its term */
+    unsigned unanswered;            /* FENCE and LOAD actions without an answer yet */
+    struct shard_action actions[4]; /* queued; one of a kind at most */
     size_t action_count;
 
-    struct checkpoint *kept; /* those on disk that are known, by rising step; owned */
+    struct checkpoint *kept; /* what this process wrote or loaded, by rising step; owned */
     size_t kept_count, kept_capacity;
-    uint64_t restoring; /* the step that LOAD is about */
-    struct checkpoint loading;
+    uint64_t restoring;         /* the step that LOAD is about, */
+    struct checkpoint loading;  /* and its header and pairs */
     struct checkpoint_job *job; /* being written, or NULL; owned */
     uint32_t asked_by;          /* the link that asked for it */
     uint64_t *steps;            /* of the last KEEP; owned */
@@ -88,7 +88,7 @@ struct shard {
 
     /* identity and peers: from HELLO and GREET */
     uint64_t term; /* the highest seen */
-    char *run;      /* owned; NULL before the first HELLO */
+    char *run;     /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
     uint64_t since;       /* the term in which it became this incarnation */
@@ -118,10 +118,10 @@ struct shard {
     struct waiting waiting;
 };
 
-/* Answers: the term is filled in. */
+/* Sends a message with the shard's term. */
 void shard_answer(const struct shard *shard, uint32_t to, struct message message,
                   struct outbox *out);
-/* Tells the coordinator that the shard cannot go on, and why (the recorded error, then cleared). */
+/* Sends FAILED to the coordinator, with the recorded error as the reason, and clears that. */
 void shard_fail(struct shard *shard, int code, struct outbox *out);
 
 struct replica_link *shard_replica(const struct shard *shard, uint32_t link);
@@ -157,23 +157,23 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
                struct outbox *out);
 
 /* Handles the messages that need not wait any more, in order. */
-void go_on(struct shard *shard, struct outbox *out);
+void handle_waiting(struct shard *shard, struct outbox *out);
 /* Drops the waiting messages: their coordinator is gone or replaced. */
 void forget_waiting(struct shard *shard);
 
 /* Queues the action that makes the folder hold the term; false if there is nothing to do. */
 bool fence_folder(struct shard *shard);
-/* A new attempt, with this folder: "" for no checkpoints. */
+/* A new attempt, whose checkpoints go to this folder; "": there are none. */
 void saving_begin(struct saving *saving, const char *folder);
 void saving_release(struct saving *saving);
 
 /* Sends WELCOME and HOLDING, once the folder holds the term. */
 void welcome_coordinator(struct shard *shard, struct outbox *out);
 /* Sends REFUSED. `term` is that of the refused message: a coordinator ignores other terms. */
-void refuse(uint64_t term, uint32_t to, const char *reason, struct outbox *out);
+void send_refused(uint64_t term, uint32_t to, const char *reason, struct outbox *out);
 void tell_if_ready(struct shard *shard, struct outbox *out);
 
-/* Answers the questions for the trial point that came before the evaluation began. */
+/* Answers each FETCH that came before its evaluation began. */
 void answer_held_fetches(struct shard *shard, struct outbox *out);
 
 #endif

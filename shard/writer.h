@@ -12,7 +12,7 @@ struct writer; /* opaque */
  * registers any more. `disk` and `context` must outlive the writer. */
 struct writer *writer_new(const struct disk *disk, void (*done)(void *context), void *context);
 
-/* Waits until the current job has ended. NULL is fine. */
+/* Waits until the current job has ended. Harmless on NULL. */
 void writer_free(struct writer *writer);
 
 /* Starts a job. The caller owns it and must keep it until writer_take() answers true, which it must

@@ -157,8 +157,8 @@ static inline struct point *point_now(struct saved *saved) {
         uint32_t slot = slot_of(serial);
         point->serials[i] = serial;
         point->slots[i] = slot;
-        memcpy(point->s[slot], registers_s(registers, slot, 0), sizeof point->s[slot]);
-        memcpy(point->y[slot], registers_q(registers, slot, 0), sizeof point->y[slot]);
+        memcpy(point->s[slot], registers_s(registers, slot), sizeof point->s[slot]);
+        memcpy(point->y[slot], registers_q(registers, slot), sizeof point->y[slot]);
     }
     return point;
 }
@@ -170,8 +170,8 @@ static inline void assert_holds(struct saved *saved, const struct point *point) 
     assert_memory_equal(point->g, registers->vector[REGISTER_G].elements, sizeof point->g);
     for (uint32_t i = 0; i < point->pairs; i++) {
         uint32_t slot = (uint32_t)point->slots[i];
-        assert_memory_equal(point->s[slot], registers_s(registers, slot, 0), sizeof point->s[slot]);
-        assert_memory_equal(point->y[slot], registers_q(registers, slot, 0), sizeof point->y[slot]);
+        assert_memory_equal(point->s[slot], registers_s(registers, slot), sizeof point->s[slot]);
+        assert_memory_equal(point->y[slot], registers_q(registers, slot), sizeof point->y[slot]);
     }
 }
 

@@ -177,7 +177,7 @@ static void what_is_masked_is_masked_in_the_history(void **state) {
     bench_push(&bench.shard->registers, REGISTER_H);
     run_operations(&bench, form, 2);
     bench_pull(&bench.shard->registers);
-    const double *q = registers_q(&bench.shard->registers, 1, 0);
+    const double *q = registers_q(&bench.shard->registers, 1);
     for (size_t i = 0; i < BLOCK_ELEMENTS; i++)
         assert_true(q[i] == 0);
     bench_release(&bench);

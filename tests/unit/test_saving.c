@@ -309,7 +309,7 @@ static void a_shard_that_was_not_set_up_holds_attempt_0(void **state) {
     bench_release(&bench);
 }
 
-static void an_term_is_on_disk_before_its_coordinator_is_welcomed(void **state) {
+static void a_term_is_on_disk_before_its_coordinator_is_welcomed(void **state) {
     (void)state;
     struct saved saved;
     struct bench *bench = &saved.bench;
@@ -332,7 +332,11 @@ static void an_term_is_on_disk_before_its_coordinator_is_welcomed(void **state) 
     message.term = EPOCH + 2;
     tell(bench, NEXT_LINK, message);
     assert_true(shard_next_action(bench->shard, &action));
+    struct message early = setup_saving(saved.folder, 2);
+    early.term = EPOCH + 2;
+    tell(bench, NEXT_LINK, early); /* it waits, and goes with who sent it */
     shard_fenced(bench->shard, ERROR_IO, "the disk is full", &bench->out);
+    assert_int_equal(bench->out.count, 2);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_REFUSED);
     assert_string_equal(answer(bench, 0).refused.reason, "the disk is full");
     message = setup_saving(saved.folder, 2);
@@ -467,7 +471,7 @@ SUITE(saving) {
         cmocka_unit_test(a_checkpoint_or_restore_that_cannot_be_is_refused),
         cmocka_unit_test(the_next_coordinator_is_told_what_is_in_hand),
         cmocka_unit_test(a_shard_that_was_not_set_up_holds_attempt_0),
-        cmocka_unit_test(an_term_is_on_disk_before_its_coordinator_is_welcomed),
+        cmocka_unit_test(a_term_is_on_disk_before_its_coordinator_is_welcomed),
         cmocka_unit_test(a_shard_started_anew_refuses_an_older_coordinator),
         cmocka_unit_test(a_shard_that_could_not_write_the_term_is_not_ready),
         cmocka_unit_test(a_damaged_term_is_found),

@@ -69,6 +69,23 @@ static void a_setup_with_an_unknown_type_of_history_is_refused(void **state) {
     bench_release(&bench);
 }
 
+static void after_a_setup_that_fails_nothing_of_the_one_before_can_be_read(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    struct message message = setup(N, 0, N);
+    message.shard_setup.history_type = HISTORY_DOUBLE + 1;
+    tell(&bench, COORDINATOR_LINK, message);
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    tell(&bench, REPLICA_LINK, (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1}});
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, COORDINATOR_LINK,
+         (struct message){.type = MESSAGE_READ, .read = {.register_ = REGISTER_X, .count = N}});
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
 static void exponents_may_come_in_pieces_and_are_spread_over_the_outputs(void **state) {
     (void)state;
     enum { OUTPUTS = 3, FEATURES = 20 };
@@ -388,6 +405,7 @@ SUITE(shard) {
         cmocka_unit_test(hello_is_refused_for_old_terms_other_runs_and_other_versions),
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
         cmocka_unit_test(a_setup_with_an_unknown_type_of_history_is_refused),
+        cmocka_unit_test(after_a_setup_that_fails_nothing_of_the_one_before_can_be_read),
         cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),
         cmocka_unit_test(a_start_comes_in_pieces_and_the_shard_is_ready_when_all_is_there),
         cmocka_unit_test(a_new_attempt_without_a_start_is_at_zero),

@@ -209,7 +209,7 @@ static void fill_vectors(struct registers *registers, struct random *random, enu
     }
     size_t wide = registers->history_type == HISTORY_DOUBLE ? 1 : 0;
     for (uint32_t slot = 0; slot < SLOTS; slot++) {
-        void *stored[] = {registers_s(registers, slot, 0), registers_q(registers, slot, 0)};
+        void *stored[] = {registers_s(registers, slot), registers_q(registers, slot)};
         for (size_t part = 0; part < 2; part++)
             for (size_t k = 0; k < registers->count; k++) {
                 double number = random_number(random, special);
@@ -309,7 +309,7 @@ static void assert_same_history(struct side *sides, uint32_t slot, uint64_t seed
         for (int side = 0; side < 2; side++) {
             struct registers *registers = &sides[side].registers;
             const void *from =
-                part ? registers_q(registers, slot, 0) : registers_s(registers, slot, 0);
+                part ? registers_q(registers, slot) : registers_s(registers, slot);
             stored[side] = memory_new(count, sizeof(double));
             for (size_t k = 0; k < count; k++)
                 stored[side][k] = registers->history_type == HISTORY_DOUBLE
