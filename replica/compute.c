@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-/* What a kernel finds in a chunk; what its kind does not tell is 0. */
+/* What comes out of a chunk: the member of its kind of evaluation; the other is 0. */
 struct chunk_result {
     struct objective_result result;
     struct objective_hessian hessian;
@@ -40,7 +40,7 @@ static kernel *const kernels[] = {
 #include "wire/kinds.def"
 };
 
-/* Once a bound was exceeded the sums are of no use. */
+/* Once a bound was exceeded the sums are void, and nothing is added to them. */
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed) {
     uint32_t part = evaluation_part_at(parts, number);
@@ -91,13 +91,8 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
 }
 
 void computed_init(struct computed *computed, const struct evaluation_parts *parts) {
+    *computed = (struct computed){0};
     totals_init(&computed->totals, evaluation_totals(parts));
-    computed->maxima = (struct maxima){0};
-    computed->exceeded = computed->stopped = false;
-    computed->values = 0;
-    computed->error = 0;
-    computed->device_failed = false;
-    computed->reason[0] = '\0';
 }
 
 void computed_add(struct computed *into, const struct computed *part) {

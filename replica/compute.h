@@ -14,28 +14,28 @@
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
-    uint64_t point;                        /* not 0; of another number it is another point */
-    const double *parameters;              /* the point; does not change before the answer */
-    const struct objective_change *change; /* nor does this; or NULL */
+    uint64_t point;           /* number of the point; another point has another; not 0 */
+    const double *parameters; /* the point; does not change before the answer */
+    const struct objective_change *change; /* the same; or NULL */
     struct bounds bounds;                  /* of the evaluation */
     struct row_sampling sampling;          /* of the curvature */
     bool sums;                             /* false: only totals and maxima, no integer sums */
-    bool clear;                            /* zero the sums first: they hold something useless */
+    bool clear;                            /* zero the sums first: they hold what nobody wants */
 };
 
 struct computed {
     struct totals totals; /* of the evaluation's parts */
     struct maxima maxima; /* exact, over the rows whose gradient was asked for */
-    bool exceeded;        /* one is beyond its bound: discard the sums */
+    bool exceeded;        /* a maximum is beyond its bound: discard the sums */
     bool stopped;         /* stopped before its end: discard everything */
-    uint64_t values;      /* stored values seen that went into the sums */
+    uint64_t values;      /* stored values of the rows that went into the sums */
     int error;            /* 0 or an error code */
     bool device_failed;   /* the error is of the device alone: no more can be computed there */
     char reason[1024];    /* text of the error */
 };
 
-/* What a thread computes with, and its sums. A chunk is computed by one thread in a fixed order, so
- * the result depends on the chunk and the point alone. */
+/* What a thread computes a chunk from, and the sums that it adds to. One thread computes a chunk in
+ * a fixed order, so the result depends on the chunk and the point alone. */
 struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
@@ -45,9 +45,9 @@ struct kernel_place {
     struct objective_scratch *scratch;
 };
 
-/* Computes chunk `number`, whose rows these are, as the part of `parts` says that it belongs to,
- * and adds what comes out to `computed` and, unless a bound was exceeded, to the place's sums.
- * ERROR_INTERNAL if it belongs to none. */
+/* Computes the kind of evaluation that chunk `number`, whose rows these are, belongs to by `parts`.
+ * Adds the result to `computed` and, unless a bound was exceeded, to the place's sums.
+ * ERROR_INTERNAL if the chunk belongs to no part. */
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed);
 

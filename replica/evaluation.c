@@ -103,9 +103,10 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
     replica->parameters = replica->own_parameters;
 }
 
-/* Adds a tensor's part, whose rows have these penalties, or 1, to what weights cost. */
-static double pull_of(const struct layout_tensor *tensor, const struct column_scaling *columns,
-                      double l2, const double *vector, double *pull) {
+/* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; answers l2's
+ * part of the loss. */
+static double penalise(const struct layout_tensor *tensor, const struct column_scaling *columns,
+                       double l2, const double *vector, double *pull) {
     double cost = 0;
     for (uint64_t j = 0; j < tensor->rows; j++)
         for (uint64_t k = 0; k < tensor->columns; k++) {
@@ -117,7 +118,7 @@ static double pull_of(const struct layout_tensor *tensor, const struct column_sc
     return cost / 2;
 }
 
-/* The point of scaled columns, in place, from what the shards hold; and the change of its gradient.
+/* Undoes the Kronecker factors, in place: columns stay scaled. Notes how the gradient is changed.
  */
 static void point_from_kronecker(struct kronecker_point *point, const struct layout *layout,
                                  const struct column_scaling *columns, double l2, double *vector) {
@@ -128,10 +129,10 @@ static void point_from_kronecker(struct kronecker_point *point, const struct lay
     for (uint32_t t = 0; t < layout->count; t++)
         if (layout->tensor[t].regularized)
             point->change.penalty +=
-                pull_of(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
+                penalise(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
 }
 
-/* The whole point is here: rows are computed with weights and biases. */
+/* Rows are computed with weights and biases. To be called when the whole point is here. */
 static void point_from_scaled(struct replica *replica) {
     if (!replica->setup.scaled)
         return;
@@ -169,8 +170,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     }
     take_parameters(replica, shard, &message->bulk);
     from->fetched = true;
-    /* A shard sends the point only after it began this evaluation, and then reads no flush of an
-     * earlier one. Once all shards have sent it, the memory of those flushes is free. */
+    /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
+     * earlier one. When all shards have sent it, the memory of those flushes is free. */
     if (++evaluation->fetched == replica->shard_count) {
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
         point_from_scaled(replica);
@@ -224,8 +225,8 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
     bool sums = sums_needed(evaluation) != SUMS_NONE;
-    /* Nothing is accrued, so sums that are not zero are left over: from an abandoned evaluation, or
-     * from portions that exceeded the bound. */
+    /* While nothing is accrued, sums that are not zero are void: of an abandoned evaluation, or of
+     * portions that exceeded a bound. */
     bool clear = sums && replica->sums_dirty && !evaluation->accrual.count && !mutant(SUMS_KEPT);
     replica->activity = ACTIVITY_COMPUTING;
     replica->sums_dirty |= sums;
@@ -296,13 +297,12 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
 
 static void stage(struct replica *replica, struct flush *flush, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++)
-        if (replica->shards[i]
-                .greeted) /* others get it by replica_resume_shard() once they greet */
+        if (replica->shards[i].greeted) /* others get it when they greet: replica_resume_shard() */
             flush_stage(flush, i, replica->shards[i].link, replica->term, out);
     replica->counters.flushes++;
 }
 
-/* False if no buffer is free; it is tried again after the next verdict. */
+/* False if no buffer is free: replica_advance() tries again after the next commit decision. */
 static bool begin_flush(struct replica *replica, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct flush_id id = {evaluation->attempt, evaluation->number, replica->incarnation,
@@ -337,8 +337,8 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
     replica->sums_dirty = false;
     if (wanted) {
         const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
-        bool scaled = replica->setup.scaled && !replica->kronecker.used; /* by the shards */
-        if (scaled && replica->gathering->sums == SUMS_PARAMETERS && bias)
+        bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
+        if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges,
                      replica->setup.layout.tensor[0].columns);
@@ -365,8 +365,8 @@ void replica_on_staged(struct replica *replica, uint32_t shard,
         flush_report(&replica->flushes, flush, replica->coordinator, replica->term, out);
 }
 
-/* Only the verdict ends a flush: until then a shard on this host may read its slice in our buffer.
- */
+/* Only the commit decision ends a flush: until then a shard on this host may read its slice in the
+ * buffer. */
 void replica_on_verdict(struct replica *replica, const struct message_verdict *message,
                         int64_t now_ns, struct outbox *out) {
     struct flush *flush = flush_find(&replica->flushes, &message->flush);
@@ -423,11 +423,10 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
         replica->activity != ACTIVITY_NONE)
         return;
     if (!evaluation->asked) {
-        /* Only while no thread computes (replica_advance()): the threads may read the last point in
-         * the memory that the next point will take, here or on the shard. */
-        assert(replica->ready && replica->activity == ACTIVITY_NONE &&
-               !replica->evaluation.fetched);
-        replica->evaluation.asked = true;
+        /* Not while a thread computes: it may read the last point in the memory that the next point
+         * will take, here or on the shard. */
+        assert(replica->ready && replica->activity == ACTIVITY_NONE && !evaluation->fetched);
+        evaluation->asked = true;
         for (uint32_t i = 0; i < replica->shard_count; i++) {
             replica->shards[i].fetched = false;
             fetch(replica, i, out);

@@ -22,9 +22,7 @@ void accrual_release(struct accrual *accrual) {
     *accrual = (struct accrual){0};
 }
 
-/* Portions of the home range follow one another: together they are one range, however many there
- * were.
- */
+/* Portions of the home range follow one another, so that a flush often names but one range. */
 static void add_chunk_range(struct accrual *accrual, struct chunk_range portion) {
     assert(portion.count && accrual->count <= accrual->capacity);
     struct chunk_range *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;

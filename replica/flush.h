@@ -1,8 +1,9 @@
-/* Flushes in flight: from the moment that accrued portions become a flush until its verdict.
+/* Flushes in flight: from the moment that accrued portions become a flush until the coordinator's
+ * commit decision.
  *
  * The elements lie in a buffer: one segment of shared memory for all sums, with each shard's
  * slice at its range. A shard on this host reads its slice in place. So a buffer is free
- * again only after the verdict, or when every shard has begun another evaluation.
+ * again only after that decision, or when every shard has begun another evaluation.
  *
  * The life of a gradient, from kernel to fold: objective/ (rows), replica/compute.c (a chunk),
  * replica/workers.c (all threads), replica/evaluation.c (portions), here (slices),
@@ -17,8 +18,8 @@
 #include "wire/bulk.h"
 #include "wire/message.h"
 
-/* Buffers for flushes, one gradient each. While all of them wait for verdicts, computing waits too.
- */
+/* Buffers for flushes, one gradient each. While all of them wait for decisions, computing waits
+ * too. */
 #define FLUSH_BUFFERS_MAX 4
 
 /* What a replica has computed and not yet flushed. */
@@ -27,13 +28,14 @@ struct accrual {
     uint32_t count, capacity;
     struct totals totals;
     struct maxima maxima;
-    bool exceeded;    /* a portion exceeded the bound: there are no sums */
+    bool exceeded;    /* a portion exceeded its bound: the sums are void */
     uint64_t values;  /* stored values of the portions */
     int64_t busy_ns;  /* spent computing them */
-    int64_t since_ns; /* when the first was started */
+    int64_t since_ns; /* when the first portion was started */
 };
 
-/* Empties it, for an evaluation with `totals` totals, and keeps its memory. Zeroed memory is fine.
+/* Empties it for an evaluation with `totals` totals, and keeps its memory. Harmless on zeroed
+ * memory.
  */
 void accrual_clear(struct accrual *accrual, uint32_t totals);
 void accrual_release(struct accrual *accrual);
@@ -65,7 +67,7 @@ struct flush {
     struct flush_slice *slices; /* a shard each */
     bool *staged;               /* acknowledged; a shard each */
     uint64_t *incarnations;     /* of the shards that acknowledged */
-    uint64_t *biases; /* int64 each: the sums of the biases, if shards need them all, or NULL */
+    uint64_t *biases; /* the sums of the biases as int64, if every shard needs them, or NULL */
     uint32_t biases_count;
     uint32_t staged_count;
 };
@@ -89,13 +91,14 @@ void flush_pool_release(struct flush_pool *pool);
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued, enum sums_layout sums);
 
-/* Cuts a flush, its buffer filled, into slices; `ranges` are of the parameters. A value of the data
- * adds to `outputs` elements of a gradient, which is a row of the first tensor. */
+/* Cuts a flush, whose buffer is filled, into slices; `ranges` are of the parameters. A value of the
+ * data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse is
+ * known without a look at the sums. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs);
 
-/* Every shard is to get these elements of the flush, the biases, beside its slice. Before
- * flush_encode(). */
+/* Copies these elements of the flush, the biases, for every shard to get beside its slice. To be
+ * called before flush_encode(). */
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count);
 
 /* Sends a shard its slice. */
@@ -115,7 +118,7 @@ struct flush *flush_find(const struct flush_pool *pool, const struct flush_id *i
 /* Ends a flush that no shard reads any more; its buffer may be used again. */
 void flush_drop(struct flush_pool *pool, struct flush *flush);
 
-/* The same for every flush of another evaluation than this. */
+/* Drops every flush of another evaluation than this. */
 void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation);
 
 /* Drops every flush except `kept` (may be NULL) although shards may still read them. Their buffers

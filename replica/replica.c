@@ -64,7 +64,7 @@ void replica_computes_on(struct replica *replica, const char *device) {
     snprintf(replica->device, sizeof replica->device, "%s", device);
 }
 
-/* ---- its life ---- */
+/* ---- making and freeing ---- */
 
 struct replica *replica_new(const struct replica_identity *identity) {
     struct replica *replica = memory_new(1, sizeof *replica);
@@ -98,8 +98,7 @@ static int shard_of_link(const struct replica *replica, uint32_t link) {
     return -1;
 }
 
-/* Connects again at once to a shard whose connection closed: if only the connection broke, it
- * answers. */
+/* Connects to the shard again at once: if only the connection broke, it answers. */
 void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
     if (link == replica->coordinator)
         replica->coordinator = 0;
@@ -179,9 +178,25 @@ static void step_coordinator(struct replica *replica, const struct message *mess
     }
 }
 
+/* What holds between any two messages. */
+static void check_state(const struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    assert(!replica->coordinator || replica->run);
+    assert(!replica->ready || (replica->opened && replica->shard_count));
+    assert(!replica->error || replica->failure);
+    assert((replica->activity == ACTIVITY_GATHERING) == (replica->gathering != NULL));
+    assert(!replica->abandoned || replica->activity != ACTIVITY_NONE);
+    assert(!evaluation->running || evaluation->attempt == replica->attempt);
+    assert(evaluation->running || (!evaluation->portion_count && !evaluation->accrual.count));
+    assert(evaluation->asked ? evaluation->fetched <= replica->shard_count : !evaluation->fetched);
+    assert(replica->flushes.free_count <= replica->flushes.made &&
+           replica->flushes.made <= FLUSH_BUFFERS_MAX);
+}
+
 void replica_step(struct replica *replica, uint32_t from, const struct message *message,
                   int64_t now_ns, struct outbox *out) {
     int shard = shard_of_link(replica, from);
+    check_state(replica);
     replica->now_ns = now_ns;
     if (message->type == MESSAGE_HELLO)
         replica_on_hello(replica, from, message, out);
@@ -192,4 +207,5 @@ void replica_step(struct replica *replica, uint32_t from, const struct message *
         step_coordinator(replica, message, now_ns, out);
     else
         replica->counters.stale++;
+    check_state(replica);
 }

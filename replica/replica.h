@@ -33,15 +33,15 @@ struct replica_setup {
     const char *objective;         /* the same; its name */
     const char *scratch;           /* the same; "": keep no copy of the set */
     const char *device;            /* the same; as device/find.h reads it */
-    uint32_t on_host;              /* to share out the devices of its host by */
+    uint32_t on_host;              /* number of this replica on its host: which device it takes */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
-    uint8_t activation, precision; /* of a network: what its layout does not say */
-    double unit;                   /* likewise */
+    uint8_t activation, precision; /* of a network */
+    double unit;                   /* of a network's outputs */
     double l2;                     /* of a network with Kronecker factors, else 0 */
     enum precondition precondition;
-    bool scaled;      /* the shards' vectors are (base/layout.h) */
+    bool scaled;      /* the shards' vectors are scaled (base/layout.h) */
     uint32_t threads; /* 0: as many as there are processors */
 };
 
@@ -56,7 +56,7 @@ struct action {
     uint64_t sums; /* of the evaluation */
 };
 
-/* What a replica says of itself in WELCOME. The texts must outlive it. */
+/* What WELCOME says of this process. The texts must outlive the replica. */
 struct replica_identity {
     uint32_t pid, threads;
     uint64_t proof;
@@ -83,12 +83,12 @@ void replica_gone(struct replica *replica, uint32_t link, struct outbox *out);
 /* Takes the next action off the queue; false when there is none. */
 bool replica_next_action(struct replica *replica, struct action *action);
 
-/* What the set that is being opened is computed on: "cpu", or a device and its name. To be said
- * before replica_opened(), if it is not the CPU. */
+/* Tells what computes on the set that is being opened: "cpu", or the name of a device. To be called
+ * before replica_opened(), unless it is the CPU. */
 void replica_computes_on(struct replica *replica, const char *device);
 
-/* The device failed, whatever was under way on it: no answer of it will come. The replica computes
- * nothing before it is set up anew. `error` has its text in `reason`. */
+/* The device failed, and with it the action that was under way: it is not answered. The replica
+ * computes nothing before it is set up anew. `error` has its text in `reason`. */
 void replica_device_failed(struct replica *replica, int error, const char *reason,
                            struct outbox *out);
 

@@ -13,7 +13,7 @@
 enum { TRIES_MAX = 20 };
 #define RETRY_NS (500 * NS_PER_MS)
 
-/* ---- what a set-up leaves behind ---- */
+/* ---- releasing a set-up ---- */
 
 static void forget_shards(struct replica *replica) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
@@ -36,7 +36,6 @@ static void release_kronecker(struct kronecker_point *point) {
     *point = (struct kronecker_point){0};
 }
 
-/* What the last set-up left behind. The workers must have let go of it. */
 static void release_work(struct replica *replica) {
     flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
@@ -126,10 +125,10 @@ static void become_another(struct replica *replica, struct outbox *out) {
 }
 
 /* The same or a new coordinator greets this incarnation again, so what it computed still counts. It
- * is reported only after the set-up: before, the coordinator may not know where the run is, ignores
- * the report, and waits for another one. So no shard counts as placed: else a link that breaks and
- * comes back before the set-up would make the replica ready. Shards that already know the new term
- * ignored what was sent with the old one: they get it again now. */
+ * is reported only after the set-up: before that the coordinator may not know where the run is, and
+ * would ignore the report and wait for another. So no shard counts as placed: otherwise a link that
+ * breaks and comes back before the set-up would make the replica ready. Shards that already know
+ * the new term have ignored what was sent with the old one, and get it again now. */
 static void take_up(struct replica *replica, struct outbox *out) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         struct shard_link *shard = &replica->shards[i];
@@ -360,7 +359,7 @@ void replica_connect_shard(struct replica *replica, uint32_t index) {
                              .kind = ACTION_CONNECT, .shard = index, .address = shard->address});
 }
 
-/* Whether the link to the shard stands, or is being made. */
+/* Whether the replica is connected or connecting to this shard already. */
 static bool is_there(const struct replica *replica, const struct message_shard_at *message) {
     const struct shard_link *shard = &replica->shards[message->index];
     const struct range *range = &replica->ranges[message->index];

@@ -15,9 +15,9 @@ struct shard_link {
     bool connecting;  /* ACTION_CONNECT has not been answered yet */
     bool placed;      /* SHARD_AT has come for this attempt */
     bool greeted;     /* the link is up and leads to the right incarnation */
-    bool met;         /* it has greeted at least once */
+    bool met;         /* it has greeted at least once: the address is right */
     bool fetched;     /* its part of the trial point is here */
-    uint32_t tries;   /* failed ones, since it greeted last */
+    uint32_t tries;   /* that failed since it greeted last */
     int64_t retry_ns; /* when to try again; 0: no retry */
     uint64_t incarnation;
     char *address;
@@ -38,24 +38,24 @@ struct evaluation {
     struct row_sampling sampling;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */
-    bool resting;             /* REST came, and no portion since */
+    bool resting;             /* REST came last: there is no portion for now */
     bool flush_due;           /* the last portion asked for a flush behind it */
     bool starved;             /* a flush is due, but all buffers are in use */
-    bool exceeded;            /* a derivative was beyond the bound: no sums from now on */
+    bool exceeded;            /* a derivative was beyond its bound: no sums from now on */
     struct portion *portions; /* handed out and not yet started */
     uint32_t portion_count, portion_capacity;
     struct accrual accrual;
 };
 
-/* The Kronecker factors (objective/kronecker.h) of a network: the shards' vectors are scaled by
- * these, on top of the scaled columns, and so is the gradient that goes to them. What weights cost
- * is added here, since it is no sum over elements there. Zeroed memory is one that is not used. */
+/* The Kronecker factors (objective/kronecker.h) of a network. The shards' vectors are scaled by
+ * these, on top of the scaled columns, and so is the gradient that goes to them. Replicas add l2,
+ * as the norm of the weights is no sum over scaled elements. Zeroed memory: there are none. */
 struct kronecker_point {
-    bool used;                      /* the layout says so */
+    bool used;                      /* the layout says that there are some */
     bool set;                       /* the factors have come for this attempt */
     struct kronecker *kronecker;    /* owned */
     struct kronecker_work *work;    /* owned */
-    double *pull;                   /* of change; owned */
+    double *pull;                   /* what `change` refers to; owned */
     struct objective_change change; /* at the point that was fetched last */
 };
 
@@ -90,8 +90,8 @@ struct replica {
     struct kronecker_point kronecker;
 
     /* the trial point */
-    double *own_parameters; /* n elements: the parts of several shards are copied here, and what a
-                               scaled point comes to */
+    double *own_parameters; /* n elements: the parts of several shards put together, and the weights
+                               that a scaled point stands for */
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;
@@ -101,7 +101,7 @@ struct replica {
     enum activity activity;
     struct portion computing; /* the portion in work */
     int64_t started_ns;
-    bool abandoned;  /* the current work belongs to an evaluation that is over */
+    bool abandoned;  /* the work under way belongs to an evaluation that is over */
     bool sums_dirty; /* the workers' sums are not all zero */
     struct flush *gathering;
     struct flush_pool flushes;
@@ -117,37 +117,39 @@ void replica_send(struct replica *replica, uint32_t to, struct message *message,
 void replica_fail(struct replica *replica, int error, const char *reason, struct outbox *out);
 void replica_tell_failure(struct replica *replica, struct outbox *out);
 
-/* Forgets the shards, the set and what was made for it. The workers must have let go of it. */
+/* Forgets the shards, the set and what was made for it. No worker may use any of it. */
 void replica_release_setup(struct replica *replica);
 
-/* Notes that a shard does not answer, and retries later: perhaps only the connection broke. If the
- * shard is dead, the coordinator replaces it and sends the new address. A shard that was never
- * reached in TRIES_MAX tries is an error of the set-up. */
+/* Notes that a shard does not answer, and retries later, as perhaps only the connection broke. If
+ * the shard is dead, the coordinator replaces it and sends the new address. It is an error of the
+ * set-up if a shard was not reached once in TRIES_MAX tries. */
 void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
                            struct outbox *out);
 
 /* Asks for a connection to the shard; a connection that is still being made is given up. */
 void replica_connect_shard(struct replica *replica, uint32_t index);
 
-/* Makes the retries that are due; and when the next one is: INT64_MAX if there is none. */
+/* Makes the retries that are due. */
 void replica_retry_shards(struct replica *replica, struct outbox *out);
+
+/* When the next retry is due; INT64_MAX if there is none. */
 int64_t replica_retry_ns(const struct replica *replica);
 
-/* Forgets the running evaluation. Current work is told to stop, and its answer ignored. */
+/* Forgets the evaluation. Work under way is told to stop, and its answer is ignored. */
 void replica_abandon(struct replica *replica);
 
-/* Does what can be done now: fetch, flush, compute. */
+/* Does what the state allows now: fetches the point, makes a flush, computes a portion. */
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out);
 
 /* Sends a shard again everything that it has not answered. */
 void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox *out);
 
-/* Forgets the portions that are not begun: the next coordinator does not know that they were handed
- * out. What is accrued becomes a flush of its own. */
+/* Forgets the portions that are not begun, since the next coordinator does not know that they were
+ * handed out. What is accrued becomes a flush of its own. */
 void replica_lose_portions(struct replica *replica);
 
-/* Reports again, to the new coordinator that has set this replica up, everything that has no
- * verdict. */
+/* Reports every flush without a commit decision again, to the new coordinator that has set this
+ * replica up. */
 void replica_resume_coordinator(struct replica *replica, struct outbox *out);
 
 /* Messages. */

@@ -23,8 +23,8 @@
 
 enum sum_state {
     SUM_ZERO,
-    SUM_HELD, /* part of the gradient being accrued */
-    SUM_VOID, /* left over from an accrual that is of no use */
+    SUM_HELD, /* part of the gradient that is being accrued */
+    SUM_VOID, /* of an accrual that nobody wants any more */
 };
 
 struct worker {
@@ -54,8 +54,8 @@ struct workers {
 
     pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
     pthread_cond_t posted;
-    enum work ended;   /* workers_take() has not told it yet */
-    unsigned to_start; /* starts of the current work that no thread has taken yet */
+    enum work ended;   /* what workers_take() will answer next */
+    unsigned to_start; /* how many threads more are to join the current work */
     bool closing;
 
     /* The current work. The owner sets it while no thread works; threads only read it. */
@@ -77,6 +77,12 @@ struct workers {
     struct objective_device_result *results;
     uint32_t result_capacity;
 };
+
+static void note_error(struct computed *computed, int code) {
+    computed->error = code;
+    snprintf(computed->reason, sizeof computed->reason, "%s", error_text());
+    error_clear();
+}
 
 /* ---- for tests ---- */
 
@@ -103,7 +109,7 @@ static void pause_some(uint64_t seed, uint64_t most_us) {
 
 /* ---- the processor: a computation ---- */
 
-/* What is void may be of another layout: all of it goes. */
+/* A void sum may be of another layout, so all of it is zeroed. */
 static void set_sum_state(struct worker *worker) {
     if (!worker->workers->computation.sums)
         return;
@@ -137,17 +143,14 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
             pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
         int code = compute_chunk(worker, place, number);
         if (code) {
-            worker->computed.error = code;
-            strncpy(worker->computed.reason, error_text(), sizeof worker->computed.reason - 1);
-            error_clear();
+            note_error(&worker->computed, code);
             atomic_store(&workers->stop, true);
         }
     }
 }
 
-/* Starts are not bound to threads: a thread that is done early may take the start of one that has
- * not woken yet, and come here twice in one computation. Therefore results are added to what the
- * thread has, and never set. */
+/* A thread that is done early may take the place of one that has not woken yet, and come here twice
+ * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
@@ -244,8 +247,9 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     return OBJECTIVE_DEVICE_GRADIENT;
 }
 
-/* Chunks [first, first + count), all of one part. */
-static int compute_run(struct workers *workers, uint32_t part, uint32_t first, uint32_t count) {
+/* Computes chunks [first, first + count), all of one part. */
+static int compute_chunk_range(struct workers *workers, uint32_t part, uint32_t first,
+                               uint32_t count) {
     const struct computation *computation = &workers->computation;
     struct computed *computed = &workers->worker->computed;
     enum objective_device_kind kind = kind_of(computation->parts.items[part].kind);
@@ -272,8 +276,9 @@ static int compute_run(struct workers *workers, uint32_t part, uint32_t first, u
     return code;
 }
 
-/* As many chunks from `first` on, before `end`, as are of one part. */
-static int compute_some(struct workers *workers, uint32_t first, uint32_t end, uint32_t *next) {
+/* Computes the chunks of [first, end) that are of the first one's part; *next is the one after. */
+static int compute_leading_part(struct workers *workers, uint32_t first, uint32_t end,
+                                uint32_t *next) {
     const struct evaluation_parts *parts = &workers->computation.parts;
     uint32_t part = evaluation_part_at(parts, first);
     workers->worker->computed.stopped |= atomic_load(&workers->stop);
@@ -285,7 +290,7 @@ static int compute_some(struct workers *workers, uint32_t first, uint32_t end, u
     }
     uint32_t part_end = parts->items[part].first + parts->items[part].count;
     *next = part_end < end ? part_end : end;
-    return compute_run(workers, part, first, *next - first);
+    return compute_chunk_range(workers, part, first, *next - first);
 }
 
 /* In a shuffled order, one by one. */
@@ -296,7 +301,7 @@ static int compute_shuffled(struct workers *workers) {
          i++) {
         uint32_t number = computation->first + workers->order[i], next;
         pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
-        code = compute_some(workers, number, number + 1, &next);
+        code = compute_leading_part(workers, number, number + 1, &next);
     }
     return code;
 }
@@ -306,7 +311,7 @@ static int compute_in_order(struct workers *workers) {
     uint32_t next = computation->first, end = next + computation->count;
     int code = 0;
     while (next < end && !code && !workers->worker->computed.stopped)
-        code = compute_some(workers, next, end, &next);
+        code = compute_leading_part(workers, next, end, &next);
     return code;
 }
 
@@ -321,21 +326,12 @@ static int device_compute(struct workers *workers) {
     return workers->order ? compute_shuffled(workers) : compute_in_order(workers);
 }
 
-static int device_gather(struct workers *workers) {
-    const struct evaluation_parts *parts = &workers->computation.parts;
-    uint64_t sums = evaluation_sums_total(evaluation_sums(parts), workers->parameters);
-    return objective_device_gather(workers->on, workers->into, sums);
-}
-
-/* After an error nothing more can be done with `on`: it stays the answer to everything. */
+/* The first error stays the answer to all later work: the device's state is not known after it. */
 static void note_device_error(struct worker *worker, int code) {
-    struct computed *computed = &worker->computed;
     if (!code)
         return;
-    computed->error = code;
-    computed->device_failed = !worker->workers->not_device;
-    snprintf(computed->reason, sizeof computed->reason, "%s", error_text());
-    error_clear();
+    worker->computed.device_failed = !worker->workers->not_device;
+    note_error(&worker->computed, code);
 }
 
 static void drive_computation(struct worker *worker) {
@@ -344,8 +340,10 @@ static void drive_computation(struct worker *worker) {
 }
 
 static void drive_gathering(struct worker *worker) {
+    struct workers *workers = worker->workers;
     if (!worker->computed.error)
-        note_device_error(worker, device_gather(worker->workers));
+        note_device_error(worker,
+                          objective_device_gather(workers->on, workers->into, workers->sums));
 }
 
 static const struct workers_backend on_device = {drive_computation, drive_gathering};
@@ -464,7 +462,7 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
     return ended;
 }
 
-/* ---- their life ---- */
+/* ---- making and freeing ---- */
 
 static void workers_release(struct workers *workers) {
     for (unsigned i = 0; i < workers->count; i++) {

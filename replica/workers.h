@@ -1,4 +1,5 @@
-/* What does a replica's arithmetic: one piece of work at a time, on the processor or on a device.
+/* The threads that compute for a replica: one piece of work at a time, on the processor or on a
+ * device.
  *
  * On the processor the chunks of a computation are spread over threads, each of which has its own
  * gradient sum in fixed point; a device has one (objective/on_device.h). Integer sums do not depend
