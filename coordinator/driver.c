@@ -33,6 +33,7 @@ static void init_optimizer(struct driver *d, const struct coordinator_settings *
         .holdout_weight_sum = data->holdout_weight_sum,
         .classes = objective_has_classes(objective_of(settings->shape.kind)),
     };
+    assert(examples.chunks > 0 && examples.chunks <= data->chunks);
     optimizer_init(&d->optimizer, &settings->downpour, &settings->optimizer, &examples);
 }
 
@@ -85,7 +86,8 @@ static struct bounds bounds_over(const struct coordinator *c, const struct maxim
     return bounds;
 }
 
-/* Of derivatives at the next point; before anything has been found, from the data alone. */
+/* The bounds of derivatives at the next point. Before the first evaluation they follow from the
+ * data alone. */
 static struct bounds next_bounds(const struct coordinator *c) {
     const struct objective_shape *shape = &c->settings.shape;
     const struct set_info *data = c->settings.data;
@@ -98,8 +100,8 @@ static struct bounds next_bounds(const struct coordinator *c) {
     return bounds_over(c, &c->driver->maxima_at_x, narrow ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
-/* Of second derivatives. A sampled row weighs at most 1/floor. One bit more is for the rounding of
- * the products. */
+/* The bound of second derivatives. A sampled row weighs at most 1/floor. One bit more is for the
+ * rounding of the products. */
 static struct bounds curvature_bounds(const struct coordinator *c, double floor) {
     double bound =
         objective_second_bound(&c->settings.shape, maxima_largest(&c->driver->maxima_at_x),
@@ -140,6 +142,7 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
     evaluation.bounds = curvature        ? curvature_bounds(c, request->sampling.floor)
                         : request->again ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
                                          : next_bounds(c);
+    assert(evaluation.bounds.count > 0);
     uint32_t number = dispatch_prepare(&c->dispatch, &evaluation);
     program_add(&c->driver->program, &(struct operation){.code = OPERATION_BEGIN,
                                                          .evaluation = number,
@@ -161,7 +164,7 @@ static void load(struct coordinator *c, uint32_t number, struct output *out) {
     driver_send_program(c, out);
 }
 
-/* ---- what is told of a request ---- */
+/* ---- records of a request ---- */
 
 static void record_evaluation(const struct coordinator *c, const struct optimizer_request *request,
                               struct output *out) {
@@ -234,6 +237,7 @@ static void record(const struct coordinator *c, const struct optimizer_request *
 static struct optimizer_request request_at(const struct coordinator *c, int64_t now_ns,
                                            struct bytes *program) {
     int64_t began_ns = c->dispatch.evaluation.started_ns;
+    assert(now_ns >= began_ns);
     return (struct optimizer_request){.now_ns = now_ns,
                                       .evaluation_seconds = (double)(now_ns - began_ns) / 1e9,
                                       .program = program};
@@ -244,6 +248,7 @@ static struct optimizer_request request_at(const struct coordinator *c, int64_t 
 static void follow(struct coordinator *c, const struct optimizer_request *request, int64_t now_ns,
                    struct output *out) {
     struct driver *d = c->driver;
+    assert(!d->finishing && c->phase == PHASE_RUNNING);
     record(c, request, out);
     if (request->accepted)
         d->maxima_at_x = c->dispatch.evaluation.maxima;
@@ -278,6 +283,7 @@ static void follow(struct coordinator *c, const struct optimizer_request *reques
 void driver_start(struct coordinator *c, int64_t now_ns, struct output *out) {
     struct driver *d = c->driver;
     struct optimizer_request request = request_at(c, now_ns, &d->program);
+    assert(!d->round.running && d->round.number == 0);
     bytes_clear(&d->program);
     optimizer_begin(&d->optimizer, c->recovery.restoring ? 0 : c->settings.start_pair_count,
                     &request);
@@ -288,7 +294,7 @@ void driver_evaluated(struct coordinator *c, int64_t now_ns, struct output *out)
     struct driver *d = c->driver;
     const struct current_evaluation *evaluation = &c->dispatch.evaluation;
     double totals[EVALUATION_TOTALS_MAX];
-    assert(evaluation->totals.count <= EVALUATION_TOTALS_MAX);
+    assert(!evaluation->running && evaluation->totals.count <= EVALUATION_TOTALS_MAX);
     for (uint32_t i = 0; i < evaluation->totals.count; i++)
         totals[i] = exact_value(&evaluation->totals.sum[i]);
     struct evaluation_found found = {.parts = &evaluation->request.parts,
@@ -309,6 +315,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
     static _Thread_local double scalars[SCALARS_MAX];
     struct driver *d = c->driver;
     struct optimizer_request request = request_at(c, now_ns, &d->program);
+    assert(d->round.scalars > 0 && d->round.scalars <= SCALARS_MAX);
     round_scalars(&d->round, scalars);
     bytes_clear(&d->program);
     optimizer_measured(&d->optimizer, scalars, &request);
@@ -318,6 +325,7 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
 bool driver_stop(struct coordinator *c, enum reason reason, int64_t now_ns, struct output *out) {
     struct driver *d = c->driver;
     struct bytes program;
+    assert(!d->finishing && reason != REASON_NONE);
     bytes_init(&program);
     struct optimizer_request request = request_at(c, now_ns, &program);
     enum optimizer_end end = optimizer_end(&d->optimizer, reason, &request);
@@ -335,6 +343,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
               struct output *out) {
     const struct message_result *result = &message->result;
     struct driver *d = c->driver;
+    assert(link < c->settings.shards);
     if (result->attempt != c->roster.attempt) {
         c->stale++;
         return 0;
@@ -366,6 +375,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
 
 static void serialize_program(struct codec *codec, struct bytes *program) {
     uint32_t length = (uint32_t)program->length;
+    assert(program->length <= UINT32_MAX);
     serialize_u32(codec, &length);
     if (codec->out) {
         bytes_append(codec->out, program->data, length);
@@ -380,6 +390,7 @@ static void serialize_program(struct codec *codec, struct bytes *program) {
 void driver_serialize(struct codec *codec, struct coordinator *c) {
     struct driver *d = c->driver;
     uint32_t want = d->want;
+    assert(!codec->out || want <= OPTIMIZER_FINISH);
     optimizer_serialize(codec, &d->optimizer);
     dispatch_serialize(codec, &c->dispatch);
     if (!mutant(BOUND_FORGOTTEN))
@@ -436,6 +447,7 @@ bool driver_fits(const struct coordinator *c, const struct message_holding *hold
 /* The journalled program is sent again under its number, as the former coordinator may have died
  * before it sent it. A shard that has run it answers from memory. */
 void driver_rejoin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    assert(driver_has_program(c) && !c->driver->round.running);
     c->driver->round.number--;
     driver_send_program(c, out);
     if (begins_evaluation(c->driver))

@@ -1,6 +1,8 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
  * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
  * optimum, each vector formed in t first. */
+#include <assert.h>
+
 #include "base/error.h"
 #include "coordinator/driver.h"
 #include "wire/program.h"
@@ -18,6 +20,7 @@ static uint32_t pair_vectors(const struct coordinator *c) {
 
 static enum slice_vector vector_read(const struct coordinator *c) {
     uint32_t vector = c->driver->read_vector, pairs = pair_vectors(c);
+    assert(vector <= pairs + 2);
     return vector == 0           ? SLICE_MODEL
            : vector <= pairs     ? SLICE_PAIR
            : vector == pairs + 1 ? SLICE_GRADIENT
@@ -35,7 +38,9 @@ static uint8_t register_read(const struct coordinator *c) {
     return c->driver->read_vector ? REGISTER_T : lbfgs_answer_register(&c->driver->optimizer.lbfgs);
 }
 
+/* Asks the shard that has the next element for as much as one slice may hold. */
 static void ask(struct coordinator *c, struct output *out) {
+    assert(c->phase == PHASE_READING && c->driver->read < c->parameters);
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
         coordinator_range(c, i, &first, &count);
@@ -53,6 +58,7 @@ static void ask(struct coordinator *c, struct output *out) {
 }
 
 void driver_read(struct coordinator *c, struct output *out) {
+    assert(reason_has_model(optimizer_reason(&c->driver->optimizer)));
     c->phase = PHASE_READING;
     c->driver->read_vector = 0;
     c->driver->read = 0;
@@ -63,6 +69,7 @@ void driver_read(struct coordinator *c, struct output *out) {
 static void form_pair(struct coordinator *c) {
     const struct pairs *history = &c->driver->optimizer.lbfgs.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
+    assert(vector_read(c) == SLICE_PAIR);
     bool is_s = c->driver->read_vector % 2;
     struct operation operation = {
         .code = OPERATION_DIRECTION,
@@ -79,6 +86,7 @@ static void form_pair(struct coordinator *c) {
 
 static void form_vector(struct coordinator *c, struct output *out) {
     struct driver *d = c->driver;
+    assert(d->read_vector > 0 && d->read_vector <= last_vector(c) && d->read == 0);
     bytes_clear(&d->program);
     if (vector_read(c) == SLICE_PAIR)
         form_pair(c);
@@ -96,6 +104,7 @@ void driver_read_formed(struct coordinator *c, struct output *out) {
 int on_slice(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     (void)now_ns;
+    assert(link < c->settings.shards);
     const struct message_slice *slice = &message->slice;
     if (c->phase != PHASE_READING || slice->first != c->driver->read ||
         slice->register_ != register_read(c)) {
@@ -112,6 +121,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;
     c->driver->read += slice->count;
+    assert(c->driver->read <= c->parameters);
     if (c->driver->read < c->parameters)
         ask(c, out);
     else {

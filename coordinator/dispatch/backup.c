@@ -16,9 +16,9 @@
 #define BACKUP_GAIN 1.5
 #define BACKUP_REMAINING_NS 20e6
 
-/* To look for portions worth copying costs a look at all that is in hand, for each replica that
- * rests. So with many replicas it is done at most once in this time for each two of them: 20 ms for
- * a thousand. */
+/* A search for portions worth copying goes through all that is in hand, for each idle replica. So
+ * many replicas pause between two searches for this time for each pair of them: 20 ms for a
+ * thousand. */
 #define LOOK_NS_A_PAIR 20
 #define LOOK_ALWAYS 32 /* replicas: fewer cost nothing */
 
@@ -85,6 +85,7 @@ void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns)
     workload->chunks_per_ns = chunks_per_ns;
     d->rate_known = false;
     workload->slow_flushes = is_behind(d, link) ? workload->slow_flushes + 1 : 0;
+    assert(isfinite(chunks_per_ns));
 }
 
 void workload_forget_rate(struct workload *workload) {
@@ -101,9 +102,10 @@ static bool was_slow(const struct workload *workload) {
 /* ---- delivery ---- */
 
 /* With many replicas, most of what the coordinator waits for at the end of an evaluation is
- * computed already and on its way to the shards. To copy that would only add to what is under way.
+ * computed already and on its way to the shards. A copy of that would only add to the traffic.
  *
- * A portion is handed out when its replica starts on the one before. */
+ * A portion is handed out when its replica starts on the one before: so from then on the replica
+ * computes both. */
 void workload_note_delivery(struct workload *workload, const struct chunk_ranges *ranges,
                             int64_t now_ns) {
     const struct dispatched *last = NULL;
@@ -121,6 +123,7 @@ void workload_note_delivery(struct workload *workload, const struct chunk_ranges
     assert(now_ns >= last->at_ns);
     double computed_ns = (chunks + before) / workload->chunks_per_ns;
     workload->delivery_ns = fmax((double)(now_ns - last->at_ns) - computed_ns, 0);
+    assert(isfinite(workload->delivery_ns));
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -139,6 +142,7 @@ void backup_expect_delivery(struct dispatch *d) {
             known[count++] = d->workloads[i].delivery_ns;
     qsort(known, count, sizeof *known, compare_doubles);
     d->delivery_ns = count ? 2 * known[(count - 1) / 2] : 0;
+    assert(d->delivery_ns >= 0);
     free(known);
 }
 
@@ -150,7 +154,8 @@ static bool on_one_host(const struct dispatch *d, uint32_t a, uint32_t b) {
 /* ---- backup copies ---- */
 
 /* Replicas of one host share its processors and its memory: one that is late there is usually held
- * up by the others, and a copy would hold it up more. So there a copy needs proof. */
+ * up by the others, and a copy would hold it up more. So there only what a replica holds that is
+ * proven slow is copied. */
 static bool may_copy(const struct dispatch *d, uint32_t owner, uint32_t copier,
                      const struct dispatched *portion, int64_t now_ns) {
     assert(owner != copier && portion->range.count > 0);
@@ -206,7 +211,7 @@ struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t 
             }
         }
     }
-    assert(!slowest || !slowest->backed_up);
+    assert(!slowest || (!slowest->backed_up && longest > BACKUP_REMAINING_NS));
     return slowest;
 }
 

@@ -11,7 +11,7 @@
 
 /* ---- the decisions of one evaluation ---- */
 
-/* One for a flush id, the same whenever it is asked for again. */
+/* The decision on one flush. It does not change: a flush that is reported again gets the same. */
 struct decision {
     struct flush_id id;
     bool accepted;
@@ -49,16 +49,6 @@ static void decisions_add(struct decisions *decisions, const struct flush_id *id
     assert(decisions->unfolded <= decisions->folds && decisions->folds <= decisions->count);
 }
 
-/* NULL if nothing was decided on it. Valid until the next decisions_add(). */
-static struct decision *decisions_find(const struct decisions *decisions,
-                                       const struct flush_id *id) {
-    uint32_t number;
-    if (!flush_index_find(&decisions->index, id, &number))
-        return NULL;
-    assert(number < decisions->count);
-    return &decisions->items[number];
-}
-
 /* Shard `shard` has folded it. True if that was the last shard to confirm. */
 static bool decisions_confirm(struct decisions *decisions, struct decision *decision,
                               uint32_t shard) {
@@ -71,6 +61,7 @@ static bool decisions_confirm(struct decisions *decisions, struct decision *deci
     if (--decision->unconfirmed)
         return false;
     decisions->unfolded--;
+    assert(decisions->unfolded < decisions->folds);
     return true;
 }
 
@@ -86,8 +77,9 @@ struct commit_entry {
     struct blob totals; /* of the evaluation that the flush is of */
 };
 
-/* Entries lie one behind the other in a log, and their runs are read in place. */
+/* Entries lie one behind the other in a log, and their chunk ranges are read in place. */
 #define ENTRY_ALIGNMENT 4
+static_assert(_Alignof(struct chunk_range) <= ENTRY_ALIGNMENT, "ranges are read in place");
 
 static void commit_encode(const struct commit_entry *entry, struct bytes *out) {
     size_t start = out->length;
@@ -102,6 +94,7 @@ static void commit_encode(const struct commit_entry *entry, struct bytes *out) {
     bytes_append(out, entry->totals.data, entry->totals.length);
     while ((out->length - start) % ENTRY_ALIGNMENT)
         bytes_put_u8(out, 0);
+    assert(out->length - start >= ENTRY_ALIGNMENT);
 }
 
 static bool commit_decode(const void *data, size_t length, struct commit_entry *entry) {
@@ -119,8 +112,8 @@ static bool commit_decode(const void *data, size_t length, struct commit_entry *
            entry->replica < REPLICAS_MAX;
 }
 
-/* The next of a log, where each entry follows its length (u32), as `encoded`, which owns nothing.
- * False at the end, or if it is damaged. */
+/* Reads the next entry of a log, where each follows its length (u32). `encoded` becomes its bytes,
+ * which the log owns. False at the end of the log, or if the entry is damaged. */
 static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit_entry *entry) {
     if (cursor_left(log) == 0)
         return false;
@@ -176,6 +169,7 @@ static bool totals_of(const struct dispatch *d, const struct blob *encoded, stru
 static void count_flush(struct dispatch *d, const struct commit_entry *entry,
                         const struct totals *totals) {
     assert(d->evaluation.running && entry->replica < REPLICAS_MAX);
+    assert(totals->count == d->evaluation.totals.count);
     totals_merge(&d->evaluation.totals, totals);
     plan_count(&d->plan, &entry->portions, entry->replica);
     maxima_merge(&d->evaluation.maxima, &entry->maxima);
@@ -183,7 +177,8 @@ static void count_flush(struct dispatch *d, const struct commit_entry *entry,
     decisions_add(&d->decisions, &entry->flush, entry->replica, true, d->roster->shards);
 }
 
-/* The log is kept also while nothing is journalled: the evaluation may turn out to be long. */
+/* The log is kept even while nothing is journalled: if the evaluation turns out to be long, the
+ * journal begins with all of it. */
 static void log_commit(struct dispatch *d, const struct bytes *entry, struct output *out) {
     assert(d->evaluation.running && entry->length > 0);
     bytes_put_u32(&d->log, (uint32_t)entry->length);
@@ -246,12 +241,14 @@ static void drop_flush(struct dispatch *d, uint32_t link, const struct message_f
     dispatch_wake_idle(d, now_ns, out);
 }
 
-/* The decision on a flush that has none yet: whether it counts. */
+/* The decision on a flush that has none yet: whether it counts. Only a flush of the evaluation that
+ * runs can. */
 static bool decide_flush(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
                          int64_t now_ns, struct output *out) {
     struct totals totals;
     const struct maxima *maxima = &flushed->maxima; /* none if no bound applied */
     bool maxima_fit = !maxima->count || maxima->count == d->evaluation.request.bounds.count;
+    assert(d->evaluation.running);
     if (!shards_are_living(d, &flushed->incarnations) ||
         !plan_may_count(&d->plan, &flushed->portions) || !maxima_fit ||
         !totals_of(d, &flushed->totals, &totals)) {
@@ -280,9 +277,15 @@ void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_wan
         d->stale++;
 }
 
-/* Also when its evaluation is complete, but some shard has not confirmed a fold; NULL: none. */
+/* The decision on a flush of the evaluation that runs, or ran last: shards may confirm its folds
+ * when it is over. NULL if there is none. Valid until the next decisions_add(). */
 static struct decision *find_decision(const struct dispatch *d, const struct flush_id *id) {
-    return is_last(d, id->attempt, id->evaluation) ? decisions_find(&d->decisions, id) : NULL;
+    uint32_t number;
+    if (!is_last(d, id->attempt, id->evaluation) ||
+        !flush_index_find(&d->decisions.index, id, &number))
+        return NULL;
+    assert(number < d->decisions.count);
+    return &d->decisions.items[number];
 }
 
 bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
@@ -300,23 +303,16 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     }
     if (!known)
         return decide_flush(d, link, flushed, now_ns, out);
-    if (mutant(REPEATED_FLUSH_DROPPED))
+    if (mutant(REPEATED_FLUSH_DROPPED)) {
         drop_flush(d, link, flushed, now_ns, out);
-    else {
-        /* A flush that was reported before gets the decision that it had. VERDICT lets the replica
-         * use the memory of the flush again, which shards may still read until they have folded it.
-         * So after an acceptance it waits for the last FOLDED. */
-        d->stale++;
-        if (!known->accepted || known->unconfirmed == 0)
-            send_verdict(d, link, &known->id, known->accepted, out);
+        return false;
     }
+    /* VERDICT lets the replica use the memory of the flush again, which shards may still read until
+     * they have folded it. So after an acceptance it waits for the last FOLDED. */
+    d->stale++;
+    if (!known->accepted || known->unconfirmed == 0)
+        send_verdict(d, link, &known->id, known->accepted, out);
     return false;
-}
-
-/* The next evaluation did not wait for it. Nor does the replica wait for VERDICT: it uses the
- * memory again when it gets the next point from all shards, which have folded then. */
-static bool is_late(const struct dispatch *d, const struct flush_id *id) {
-    return id->attempt == d->roster->attempt && id->evaluation < d->evaluation.number;
 }
 
 bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
@@ -324,10 +320,14 @@ bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_fol
     const struct flush_id *id = &folded->flush;
     struct decision *decision = find_decision(d, id);
     assert(link < d->roster->shards);
+    /* A fold of an earlier evaluation is not stale: the next one began without waiting for it. Its
+     * replica needs no VERDICT. It uses the memory again when all shards have sent the next point,
+     * and by then they have folded. */
     if (!decision)
-        d->stale += !is_late(d, id);
+        d->stale += id->attempt != d->roster->attempt || id->evaluation >= d->evaluation.number;
     if (!decision || !decisions_confirm(&d->decisions, decision, link))
         return false;
+    assert(decision->accepted && decision->unconfirmed == 0);
     if (decision->replica < d->roster->replicas)
         send_verdict(d, d->roster->shards + decision->replica, id, true, out);
     return true;

@@ -40,11 +40,11 @@ struct member {
     bool device_failed; /* with `device` auto it is set up with the CPU from now on */
 };
 
-/* The workers by link, and what all messages to them name. Belongs to the machine around. */
+/* The workers by link, and what every message to them carries. The machine owns and changes it. */
 struct roster {
     struct member *members; /* [shards + replicas] */
     uint32_t shards, replicas;
-    uint64_t term;   /* of this coordinator */
+    uint64_t term;    /* of this coordinator */
     uint32_t attempt; /* what belongs to another one is ignored */
 };
 
@@ -66,7 +66,7 @@ struct dispatched {
     struct chunk_range range;
     int64_t at_ns;
     bool backed_up; /* another replica has a copy */
-    bool trial;     /* to see how fast it is now: who has nothing left to do copies it at once */
+    bool trial;     /* of a slow replica, to learn its rate: an idle one copies it at once */
 };
 
 /* What a replica has to do, and how fast it does it. */
@@ -76,8 +76,8 @@ struct workload {
     uint64_t portions; /* handed out to it, over the run */
     uint64_t chunks;   /* counted from it, over the run */
     double chunks_per_ns;  /* of its last flush; 0: not known */
-    double before;         /* of the one before */
-    uint32_t passed_over;  /* evaluations in a row to which it could add nothing in time */
+    double before;         /* the same of the flush before that */
+    uint32_t passed_over;  /* evaluations in a row that it was too slow for */
     double delivery_ns;    /* of its last flush: from the end of computing to the decision */
     uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
     struct dispatched *dispatched;
@@ -115,7 +115,7 @@ struct decisions {
 };
 
 struct dispatch_settings {
-    uint32_t chunks; /* from the first on that evaluations may cover */
+    uint32_t chunks; /* evaluations cover some or all of the first so many of the set */
     uint64_t parameters;
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;
@@ -154,13 +154,13 @@ static inline struct workload *workload_of(const struct dispatch *d, uint32_t li
 
 /* ---- one evaluation ---- */
 
-/* Takes an evaluation to do, and returns its number: replicas may begin when the shards are told
- * of that, too. */
+/* Notes the evaluation to do next, and returns its number. Before it is begun, the shards must be
+ * sent the program whose BEGIN has that number. */
 uint32_t dispatch_prepare(struct dispatch *d, const struct evaluation_request *request);
 /* Hands out the evaluation that was prepared. */
 void dispatch_begin(struct dispatch *d, int64_t now_ns, struct output *out);
-/* Time passes, or a link is free: replicas get what came back, or a copy of what takes another one
- * long. */
+/* Gives idle replicas the chunks that wait, or backup copies of what is late. To be called as time
+ * passes. */
 void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out);
 /* Whether the evaluation runs and all its chunks are counted. Some shards may still have to confirm
  * folds: d->decisions.unfolded. */
@@ -191,7 +191,7 @@ bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_fol
 
 /* Whether the shard has what the log of a former coordinator tells of, and no more. */
 bool dispatch_fits(const struct bytes *log, const struct message_holding *holding);
-/* Begins the evaluation anew, and decides as the log says. */
+/* Begins the journalled evaluation again, and repeats the decisions of the log. */
 void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns,
                      struct output *out);
 
@@ -209,7 +209,8 @@ void serialize_maxima(struct codec *codec, struct maxima *maxima);
 #define SLOW_FACTOR 2.0
 
 void workload_note(struct workload *workload, struct chunk_range range, int64_t now_ns);
-/* What the replica has in hand is forgotten: what is counted; what these ranges cover; all. */
+/* These forget of what the replica has in hand: portions that are counted; portions that the ranges
+ * cover; all. */
 void workload_forget_counted(struct workload *workload, const struct plan *plan);
 void workload_forget(struct workload *workload, const struct chunk_ranges *ranges);
 void workload_clear(struct workload *workload);
@@ -219,7 +220,7 @@ void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns)
 /* A flush with these chunks, which the replica had in hand, is accepted now. */
 void workload_note_delivery(struct workload *workload, const struct chunk_ranges *ranges,
                             int64_t now_ns);
-/* Another process has taken its place. */
+/* Its process is gone: nothing is known of the next one's rate. */
 void workload_forget_rate(struct workload *workload);
 
 /* An evaluation begins: what its flushes will take follows from those of the last one. */
@@ -228,7 +229,7 @@ void backup_expect_delivery(struct dispatch *d);
 bool backup_is_expected(const struct dispatch *d, uint32_t link);
 /* Whether it is time to look for portions worth copying, and there may be any. */
 bool backup_may_look(struct dispatch *d, int64_t now_ns);
-/* What others have in hand and the replica should copy; NULL if nothing is worth it. A portion is
+/* The portion of another replica that this one should copy; NULL if none is worth it. A portion is
  * copied once. */
 struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns);
 

@@ -64,7 +64,7 @@ void dispatch_forget(struct dispatch *d) {
 /* ---- one evaluation ---- */
 
 uint32_t dispatch_prepare(struct dispatch *d, const struct evaluation_request *request) {
-    assert(!d->evaluation.running);
+    assert(!d->evaluation.running && d->evaluation.number < UINT32_MAX);
     assert(request->parts.count > 0 && request->parts.count <= EVALUATION_PARTS_MAX);
     d->evaluation.request = *request;
     d->evaluations += !request->minibatch;
@@ -92,6 +92,7 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
 }
 
 void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
+    assert(d->roster->members[link].ready);
     if (!d->evaluation.running)
         return;
     portions_announce(d, link, out);
@@ -126,6 +127,7 @@ void dispatch_end(struct dispatch *d) {
 void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     uint32_t waiting = d->plan.waiting;
+    assert(!d->roster->members[link].ready); /* or its chunks would come back to it */
     assert(waiting + d->plan.counted_chunks <= d->plan.wanted_chunks || mutant(COUNT_TWICE));
     workload->idle = workload->told = false;
     workload_forget_rate(workload);
@@ -148,6 +150,7 @@ void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
  * bring what the former coordinator gave to them, so several may have the same chunks in hand. */
 void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns,
                      struct output *out) {
+    assert(!d->evaluation.running);
     d->evaluation.request.minibatch = false; /* those are not journalled */
     clear_evaluation(d, now_ns);
     d->evaluation.shared = true;
@@ -159,6 +162,7 @@ void dispatch_rejoin(struct dispatch *d, const struct bytes *log, int64_t now_ns
 
 /* Refuses parts that are malformed, or go beyond the data. */
 static void serialize_parts(struct codec *codec, struct evaluation_parts *parts, uint32_t chunks) {
+    assert(!codec->out || parts->count <= EVALUATION_PARTS_MAX);
     serialize_u32(codec, &parts->count);
     serialize_fails_if(codec, parts->count > EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < parts->count && !codec->in.failed; i++) {
@@ -185,9 +189,10 @@ void serialize_maxima(struct codec *codec, struct maxima *maxima) {
 void dispatch_serialize(struct codec *codec, struct dispatch *d) {
     struct current_evaluation *evaluation = &d->evaluation;
     struct evaluation_request *request = &evaluation->request;
+    assert(d->plan.chunks == d->settings.chunks);
     serialize_u32(codec, &evaluation->number);
     serialize_parts(codec, &request->parts, d->plan.chunks);
-    /* No evaluation has been made if there are none. */
+    /* There are none before the first evaluation. */
     if (codec->out)
         bounds_encode(&request->bounds, codec->out);
     else

@@ -21,6 +21,7 @@ void output_release(struct output *output) {
 }
 
 void output_clear(struct output *output) {
+    assert(output->record_count <= output->record_capacity);
     outbox_clear(&output->messages);
     output->record_count = 0;
     bytes_clear(&output->blobs);
@@ -35,6 +36,7 @@ struct record *output_add(struct output *out, enum record_kind kind) {
 }
 
 void output_journal(struct output *out, const struct bytes *entry, bool begins) {
+    assert(entry->length > 0);
     struct record *record = output_add(out, RECORD_JOURNAL);
     record->journal.offset = out->blobs.length;
     record->journal.length = entry->length;

@@ -19,7 +19,7 @@ enum record_kind {
     RECORD_START,        /* start the worker of this link anew and connect to it */
     RECORD_BUSY,         /* it serves another run: connect to it again later; `note` has why */
     RECORD_STEP,
-    RECORD_EPOCH, /* of Downpour, once it is through */
+    RECORD_EPOCH, /* a pass of Downpour that is complete */
     RECORD_EVALUATION,
     RECORD_PORTION,
     RECORD_WORKER, /* a worker changed its state */
@@ -58,8 +58,8 @@ struct record {
         } roll_back;
         struct {
             uint32_t link;
-            bool met;      /* the one before it was greeted */
-            char why[256]; /* that is gone, or did not come up */
+            bool met;      /* the process before it had been greeted */
+            char why[256]; /* that process is gone, or did not come up */
         } start;
         uint32_t busy; /* link */
         struct store_step step;
@@ -85,7 +85,7 @@ struct record {
             const double *values;
         } slice;
     };
-    char note[256]; /* what store_step.note points to; or why */
+    char note[256]; /* of a step: what store_step.note points to; of a busy worker: why */
 };
 
 struct output {

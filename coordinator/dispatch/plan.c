@@ -34,7 +34,9 @@ static uint32_t home_start(const struct plan *plan, uint32_t home) {
 
 uint32_t plan_home(const struct plan *plan, uint32_t chunk) {
     assert(chunk < plan->chunks);
-    return (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->chunks);
+    uint32_t home = (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->chunks);
+    assert(home_start(plan, home) <= chunk && chunk < home_start(plan, home + 1));
+    return home;
 }
 
 static bool is_counted(const struct plan *plan, uint32_t chunk) {
@@ -98,8 +100,8 @@ static struct chunk_range *furthest_behind(struct plan *plan) {
     return most;
 }
 
-/* Takes from what came back, then from the home range, then from another's; nothing if what was
- * looked at does not wait any more. */
+/* Looks in one place: in what came back, else in the home range, else in another one. The range is
+ * empty if no chunk of that place waits any more. */
 static struct chunk_range take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
     assert(plan->waiting > 0 && home < plan->homes);
     if (plan->returned_count) {
@@ -134,6 +136,7 @@ static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation
     uint32_t first = home_start(plan, home), end = home_start(plan, home + 1);
     uint32_t part_end = part->first + part->count;
     struct chunk_range *left = &plan->left[home];
+    assert(first <= end && part_end <= plan->chunks);
     first = first > part->first ? first : part->first;
     end = end < part_end ? end : part_end;
     if (first >= end)
@@ -148,6 +151,7 @@ static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation
 }
 
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
+    assert(parts->count > 0 && parts->count <= EVALUATION_PARTS_MAX);
     plan->wanted = *parts;
     plan->wanted_chunks = 0;
     plan->returned_count = 0;
@@ -157,7 +161,6 @@ void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
     memset(plan->counted, 0, (plan->chunks / 64 + 1) * sizeof *plan->counted);
     memset(plan->left, 0, plan->homes * sizeof *plan->left);
     for (uint32_t i = 0; i < parts->count; i++) {
-        assert(parts->items[i].count <= plan->chunks - parts->items[i].first);
         plan->wanted_chunks += parts->items[i].count;
         for (uint32_t j = 0; j < parts->items[i].count; j++)
             let_wait(plan, parts->items[i].first + j);
@@ -178,6 +181,7 @@ static bool range_is_valid(const struct plan *plan, struct chunk_range range) {
 }
 
 static void return_range(struct plan *plan, struct chunk_range range) {
+    assert(range.count > 0 && range.count <= plan->chunks - range.first);
     struct chunk_range open = {.first = range.first};
     for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++) {
         if (!is_counted(plan, chunk) && !is_waiting(plan, chunk)) {
@@ -198,6 +202,7 @@ void plan_return(struct plan *plan, const struct chunk_ranges *ranges) {
     for (uint32_t i = 0; i < ranges->length; i++)
         if (range_is_valid(plan, ranges->items[i]))
             return_range(plan, ranges->items[i]);
+    assert(plan->counted_chunks + plan->waiting <= plan->wanted_chunks || mutant(COUNT_TWICE));
 }
 
 bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges) {
@@ -260,7 +265,8 @@ bool plan_complete(const struct plan *plan) {
 /* The end is found to 1/2^BISECTIONS of itself. */
 #define BISECTIONS 12
 
-/* Gives each what it can do within `ns`; whether that is all. */
+/* Gives each replica as many chunks as it can do within `ns`. False if some chunks are left over.
+ */
 static bool fill_shares(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns,
                         double ns) {
     assert(ns >= 0 && flush_ns >= 0);

@@ -19,7 +19,7 @@ struct plan {
     uint32_t wanted_chunks;
     uint64_t *open;   /* bit set of the chunks that wait: to be handed out, each once */
     uint32_t waiting; /* how many these are */
-    /* Where to find them; chunks that have been counted meanwhile may still lie there. */
+    /* The ranges that are searched for waiting chunks; others may have been counted meanwhile. */
     struct chunk_range *left; /* [homes]: what of each home range is not handed out */
     struct chunk_range
         *returned; /* ranges handed out before `left`: they came back, or lie apart from it */
@@ -42,9 +42,9 @@ uint32_t plan_home(const struct plan *plan, uint32_t chunk);
 /* Hands out up to `chunks_max` chunks to replica `home`; false if none is waiting. */
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct chunk_range *range);
 
-/* Gives back those chunks of the ranges that are neither counted nor waiting. Were a chunk to wait
- * twice, a replica could get it twice; its flush would be dropped, which gives all of it back: for
- * ever. */
+/* Gives back those chunks of the ranges that are neither counted nor waiting. No chunk may wait
+ * twice: a replica that got it twice would send a flush that is dropped, its chunks would come back
+ * twice, and so on for ever. */
 void plan_return(struct plan *plan, const struct chunk_ranges *ranges);
 
 /* True if the evaluation asks for all chunks of the ranges, the ranges do not overlap, and none of

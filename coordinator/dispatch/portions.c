@@ -22,12 +22,12 @@
 /* An evaluation that is expected to take no longer is shared out at its beginning, with one flush
  * for each replica: to ask for more would take as long as to compute it. */
 #define SHARED_NS_MAX (PORTIONS_LEFT * PORTION_NS_MIN)
-/* What one more flush makes the coordinator and the shards do. */
+/* What one more flush costs the coordinator and the shards. */
 #define FLUSH_NS 100e3
 #define FLUSH_NS_PER_PARAMETER 2.0
 
-/* A replica that could add nothing in time to so many evaluations is tried: it may be faster now.
- */
+/* A replica that was too slow for so many evaluations in a row is given a trial portion: it may be
+ * faster now. */
 #define PASSED_OVER_MAX 32
 
 /* A portion shorter than this, or than its flush takes, is not worth a flush of its own. */
@@ -35,8 +35,8 @@
 
 /* ---- portions ---- */
 
-/* Added up again when a replica's rate has changed. That those come and go is noticed with the next
- * flush of any. */
+/* The sum is kept until a flush changes the rate of some replica. A replica that came or went shows
+ * in it from then on. */
 static double rate_of_all(struct dispatch *d) {
     if (d->rate_known)
         return d->rate;
@@ -52,7 +52,7 @@ static double rate_of_all(struct dispatch *d) {
 /* How long the next portion should take. Several replicas end together if portions become shorter
  * towards the end; one alone gets all at once. */
 static double portion_ns(struct dispatch *d) {
-    assert(d->roster->replicas > 0);
+    assert(d->plan.waiting > 0);
     if (d->roster->replicas == 1)
         return PORTION_NS_MAX;
     double left_ns = d->plan.waiting / rate_of_all(d);
@@ -75,9 +75,8 @@ static uint32_t portion_chunks(struct dispatch *d, const struct workload *worklo
     return chunks < 1 ? 1 : (uint32_t)chunks;
 }
 
-/* The tail is the end of an evaluation, when backup copies are given. Where they are to be expected
- * every portion of it is a flush of its own: if a copy is counted first, the flush that is dropped
- * holds no other work. */
+/* Whether the range belongs to the end of the evaluation and may get a backup copy. Then it is a
+ * flush of its own: if the copy is counted first, the flush that is dropped holds no other work. */
 static bool is_tail(const struct dispatch *d, uint32_t link, struct chunk_range range) {
     assert(range.count > 0);
     double ns = range.count / workload_of(d, link)->chunks_per_ns; /* infinite: not known yet */
@@ -131,8 +130,8 @@ static double best_rate(const struct workload *workload) {
     return fmax(workload->chunks_per_ns, workload->before);
 }
 
-/* Whether the others are expected to have done everything before it has done one chunk. Once it
- * turns out that they have not, what was expected does not count. */
+/* Whether the others are expected to have done everything before it has done one chunk. If they are
+ * not done when they were expected to be, the expectation was wrong and no longer counts. */
 static bool would_be_late(struct dispatch *d, const struct workload *workload, int64_t now_ns) {
     double rate = best_rate(workload), expected_ns = d->expected_ns;
     assert(now_ns >= d->evaluation.started_ns);
@@ -143,7 +142,8 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
     return elapsed_ns + 1 / rate > expected_ns && elapsed_ns < expected_ns + 1 / rate;
 }
 
-/* Gives it a chunk to see how fast it is now. Nobody waits for that: others copy it. */
+/* Gives a slow replica one chunk, to learn how fast it is now. Nobody waits for that chunk: another
+ * replica copies it. */
 static bool send_trial(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
     struct workload *workload = workload_of(d, link);
     struct chunk_range range;
@@ -163,8 +163,8 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
     struct chunk_range range;
     if (d->plan.waiting == 0 || would_be_late(d, workload, now_ns))
         return false;
-    if (!plan_take(&d->plan, home, portion_chunks(d, workload), &range))
-        return false;
+    plan_take(&d->plan, home, portion_chunks(d, workload), &range);
+    assert(range.count > 0); /* as chunks wait */
     uint8_t flags = is_tail(d, link, range) ? PORTION_SOLO : 0;
     flags |= d->plan.waiting == 0 ? PORTION_LAST : 0;
     send_portion(d, link, range, flags, now_ns, out);
@@ -174,6 +174,7 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
 static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
                                struct output *out) {
     struct dispatched *slowest = d->settings.backup_copies ? backup_find(d, link, now_ns) : NULL;
+    assert(d->evaluation.running);
     if (!slowest || (slowest->trial && would_be_late(d, workload_of(d, link), now_ns)))
         return false;
     assert(!slowest->backed_up); /* a portion is copied once */
@@ -207,8 +208,8 @@ static uint32_t link_behind_home(const struct dispatch *d, uint32_t i) {
     return d->roster->shards + (home + i) % d->roster->replicas;
 }
 
-/* Shares the evaluation out among the replicas that are ready; returns how many these are, or 0 if
- * the speed of one is not known. */
+/* Shares the minibatch out among the replicas that are ready. Returns how many these are, or 0 if
+ * the rate of one is not known. */
 static uint32_t divide_minibatch(struct dispatch *d, struct share *shares) {
     uint32_t count = 0;
     double flush_ns = FLUSH_NS + FLUSH_NS_PER_PARAMETER * (double)d->settings.parameters;
@@ -226,7 +227,7 @@ static uint32_t divide_minibatch(struct dispatch *d, struct share *shares) {
     return count;
 }
 
-/* Makes the other range part of this one, if they touch. */
+/* Adds the other range to this one if they touch. */
 static bool join_ranges(struct chunk_range *one, struct chunk_range other) {
     assert(one->count > 0 && other.count > 0);
     if (one->first + one->count != other.first && other.first + other.count != one->first)
@@ -236,7 +237,8 @@ static bool join_ranges(struct chunk_range *one, struct chunk_range other) {
     return true;
 }
 
-/* Its share may be of several ranges. Only the last portion ends with a flush. */
+/* A share may consist of several ranges. Each becomes a portion, and only the last one ends with a
+ * flush. */
 static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64_t now_ns,
                        struct output *out) {
     uint32_t home = d->roster->members[link].index;
@@ -256,7 +258,8 @@ static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64
         send_portion(d, link, all, PORTION_LAST, now_ns, out);
 }
 
-/* Those that were passed over for long come first, or all would be handed out. */
+/* Gives trial portions to replicas that were too slow for long. Returns whether any got one. The
+ * caller does this first: later no chunk may be left. */
 static bool try_slow_ones(struct dispatch *d, int64_t now_ns, struct output *out) {
     bool tried = false;
     for (uint32_t link = d->roster->shards; link < roster_links(d->roster); link++) {
@@ -275,13 +278,14 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
     bool at_once = count && d->expected_ns <= SHARED_NS_MAX;
     bool tried = try_slow_ones(d, now_ns, out);
     assert(d->evaluation.running && d->evaluation.request.minibatch);
+    assert(!at_once || count <= d->roster->replicas);
     for (uint32_t i = 0, k = 0; i < d->roster->replicas; i++) {
         uint32_t link = link_behind_home(d, i);
         if (!d->roster->members[link].ready)
             continue;
         uint32_t chunks = shares[k++].chunks;
         if (workload_of(d, link)->dispatched_count)
-            continue; /* it is tried */
+            continue; /* it has a trial portion */
         if (at_once)
             send_share(d, link, chunks, now_ns, out);
         else
@@ -294,20 +298,16 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
 
 /* ---- later ---- */
 
-/* A replica is free if it will not ask for more (it rests, or was given a portion marked LAST), or
- * if nothing is left of what it was handed. */
-static bool is_free(const struct dispatch *d, uint32_t link) {
-    const struct workload *workload = workload_of(d, link);
-    return d->roster->members[link].ready && (workload->idle || workload->dispatched_count == 0);
-}
-
 void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
     if (!d->evaluation.running)
         return;
     bool copy = backup_may_look(d, now_ns);
     if (d->plan.waiting == 0 && !copy)
         return;
-    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++)
-        if (is_free(d, i) && !send_portion_if_any(d, i, now_ns, out) && copy)
+    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
+        const struct workload *workload = workload_of(d, i);
+        bool free = workload->idle || workload->dispatched_count == 0;
+        if (d->roster->members[i].ready && free && !send_portion_if_any(d, i, now_ns, out) && copy)
             send_backup_if_any(d, i, now_ns, out);
+    }
 }

@@ -10,7 +10,7 @@
 #include "wire/program.h"
 
 void round_init(struct round *round, uint32_t shards) {
-    assert(shards <= SHARDS_MAX);
+    assert(shards > 0 && shards <= SHARDS_MAX);
     memset(round, 0, sizeof *round);
     round->shards = shards;
     round->sums = memory_new(SCALARS_MAX, sizeof *round->sums);
@@ -71,9 +71,9 @@ enum round_answer round_take(struct round *round, uint32_t shard, uint64_t numbe
     assert(shard < round->shards);
     if (!round->running || number != round->number || round->has_answered[shard])
         return ROUND_IGNORED;
+    assert(round->answered < round->shards);
     if (!merge_scalars(round, scalars))
         return ROUND_BROKEN;
-    assert(shard < round->shards && round->answered < round->shards);
     round->has_answered[shard] = true;
     if (++round->answered < round->shards)
         return ROUND_WAIT;

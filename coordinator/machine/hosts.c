@@ -24,8 +24,12 @@
 
 /* ---- life ---- */
 
+static_assert(HOSTS_FAILURES_MAX < UINT8_MAX, "failures are counted in bytes");
+static_assert(LATER_DOUBLINGS_MAX < 32 && RETRY_DOUBLINGS_MAX < 32, "pauses do not overflow");
+
 void hosts_add(struct hosts *hosts, const char *name, const char *address, uint32_t threads) {
     assert(!hosts->workers && hosts_find(hosts, name) == HOSTS_NONE);
+    assert(hosts->count < HOSTS_NONE);
     hosts->items = memory_resize(hosts->items, hosts->count + 1, sizeof *hosts->items);
     hosts->items[hosts->count++] =
         (struct hosts_entry){.name = memory_copy_string(name),
@@ -87,6 +91,7 @@ static void share_threads(struct hosts *hosts, uint32_t number) {
     assert(number < hosts->count);
     uint32_t sharing = replicas_on(hosts, number), threads = hosts->items[number].threads;
     uint32_t share = !threads || !sharing ? 0 : threads > sharing ? threads / sharing : 1;
+    assert(share <= threads);
     for (uint32_t i = 0; i < hosts->replicas; i++)
         if (hosts->workers[hosts->shards + i].host == number)
             hosts->threads[i] = share;
@@ -120,11 +125,12 @@ bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t no
 /* ---- what it answers ---- */
 
 const struct hosts_entry *hosts_of(const struct hosts *hosts, uint32_t worker) {
-    assert(worker < workers_count(hosts));
+    assert(worker < workers_count(hosts) && hosts->workers[worker].host < hosts->count);
     return &hosts->items[hosts->workers[worker].host];
 }
 
 enum hosts_state hosts_state(const struct hosts_entry *host) {
+    assert(!host->aside || !host->up);
     return host->aside      ? HOSTS_SET_ASIDE
            : host->up       ? HOSTS_UP
            : host->failures ? HOSTS_FAILING
@@ -151,8 +157,9 @@ uint32_t hosts_changed(struct hosts *hosts) {
 
 /* ---- failures ---- */
 
-/* Counts anew what concerns the workers of a host. */
+/* Sets `up` and `failures` of a host from what is known of its workers. */
 static void recount_host(struct hosts *hosts, uint32_t number) {
+    assert(number < hosts->count);
     struct hosts_entry *host = &hosts->items[number];
     uint32_t up = host->up, failures = host->failures;
     host->up = host->failures = 0;
@@ -165,7 +172,7 @@ static void recount_host(struct hosts *hosts, uint32_t number) {
             host->failures = worker->failures[number];
     }
     host->changed |= host->up != up || host->failures != failures;
-    assert(host->up <= workers_count(hosts));
+    assert(host->up <= workers_count(hosts) && (!host->aside || !host->up));
 }
 
 /* Whether a worker avoids this host. */
@@ -194,9 +201,10 @@ static void set_aside(struct hosts *hosts, struct hosts_entry *host, int64_t now
         hosts->lost &= hosts->items[i].aside;
     if (hosts->lost && hosts->lost_ns == INT64_MAX)
         hosts->lost_ns = now_ns;
+    assert(host->retry_ns > now_ns);
 }
 
-/* That workers failed there was the fault of the host. */
+/* Forgets that workers failed on a host: it was the host that had failed. */
 static void forgive_host(struct hosts *hosts, uint32_t number) {
     assert(number < hosts->count);
     for (uint32_t i = 0; i < workers_count(hosts); i++) {
@@ -208,7 +216,7 @@ static void forgive_host(struct hosts *hosts, uint32_t number) {
     recount_host(hosts, number);
 }
 
-/* It is back. If all hosts were lost, the others may be back as well. */
+/* A host is back. If all were lost, the others may be back as well. */
 static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
     struct hosts_entry *host = &hosts->items[number];
     assert(host->aside && number < hosts->count);
@@ -229,7 +237,7 @@ static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
 static void move_worker(struct hosts *hosts, uint32_t worker, uint32_t to) {
     struct hosts_worker *at = &hosts->workers[worker];
     uint32_t from = at->host;
-    assert(to < hosts->count);
+    assert(worker < workers_count(hosts) && to < hosts->count);
     if (from == to)
         return;
     at->host = to;
@@ -238,9 +246,10 @@ static void move_worker(struct hosts *hosts, uint32_t worker, uint32_t to) {
     recount_host(hosts, to);
     share_threads(hosts, from);
     share_threads(hosts, to);
+    assert(!at->up && at->host == to);
 }
 
-/* Where others live, a failure says less. */
+/* A failure on a host where nobody is up counts more: the host itself may have failed. */
 static uint32_t weighed_failures(const struct hosts *hosts, uint32_t worker, uint32_t host) {
     uint32_t failures = hosts->workers[worker].failures[host];
     assert(host < hosts->count);
@@ -280,10 +289,11 @@ static uint32_t best_host(const struct hosts *hosts, uint32_t shard, int64_t now
         if (open && (best == HOSTS_NONE || is_better(hosts, shard, number, best)))
             best = number;
     }
+    assert(best == HOSTS_NONE || best < hosts->count);
     return best;
 }
 
-/* A host that has no replica and may do for this one. */
+/* A host that has no replica and that this one does not avoid; HOSTS_NONE. */
 static uint32_t spare_host(const struct hosts *hosts, uint32_t replica) {
     assert(!is_shard(hosts, replica));
     for (uint32_t i = 0; i < hosts->count; i++)
@@ -323,11 +333,11 @@ static bool is_needed(const struct hosts *hosts, uint32_t worker) {
 }
 
 static int64_t doubled_ns(int64_t pause_ns, uint32_t times, uint32_t times_max) {
-    assert(pause_ns > 0);
+    assert(pause_ns > 0 && pause_ns <= INT64_MAX >> times_max);
     return pause_ns << (times < times_max ? times : times_max);
 }
 
-/* Before the next start, after so many failures. */
+/* The pause before the next start, after so many failures. */
 static int64_t pause_ns(uint32_t failures) {
     if (failures < 2)
         return failures ? SOON_NS : 0;
@@ -347,6 +357,7 @@ static bool is_exhausted(const struct hosts *hosts, uint32_t worker) {
 
 /* Whether the run cannot go on: without this shard, or any replica. */
 static bool is_hopeless(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+    assert(!hosts->lost || hosts->lost_ns != INT64_MAX);
     if (hosts->lost)
         return !hosts->met || now_ns - hosts->lost_ns >= LOST_NS;
     uint32_t first = is_shard(hosts, worker) ? worker : hosts->shards;
@@ -364,6 +375,7 @@ static int64_t next_start_ns(const struct hosts *hosts, uint32_t worker, bool mo
     const struct hosts_worker *at = &hosts->workers[worker];
     const struct hosts_entry *host = hosts_of(hosts, worker);
     uint32_t failures = at->failures[at->host];
+    assert(!at->up && at->tries > 0);
     if (is_hopeless(hosts, worker, now_ns))
         return INT64_MAX;
     if (moved && !failures && (host->up || !is_shard(hosts, worker)))
@@ -392,6 +404,7 @@ void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     if (hosts->items[at->host].aside) {
         readmit_host(hosts, at->host, now_ns);
         at->failures[at->host] = HOSTS_FAILURES_MAX - 1;
+        assert(!avoids(at, at->host));
     }
     hosts->met = true;
     if (!at->up)
@@ -421,6 +434,7 @@ int64_t hosts_failed(struct hosts *hosts, uint32_t worker, const char *why, int6
     move_worker(hosts, worker, to);
     at->alone = !hosts->items[to].up;
     at->since_ns = next_start_ns(hosts, worker, moved, now_ns);
+    assert(!at->up && at->host == to);
     return at->since_ns;
 }
 
@@ -442,7 +456,8 @@ void hosts_tick(struct hosts *hosts, int64_t now_ns) {
     }
 }
 
-/* A shard that would be started, or is being started, where nobody lives. */
+/* Whether a shard that is not up should be started elsewhere: its start waits or takes long on a
+ * host where nobody is up, and another host has answered. */
 static bool is_late_shard(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
     assert(is_shard(hosts, shard) && !hosts->workers[shard].up);
     const struct hosts_worker *at = &hosts->workers[shard];
@@ -453,10 +468,12 @@ static bool is_late_shard(const struct hosts *hosts, uint32_t shard, int64_t now
     return best != HOSTS_NONE && hosts->items[best].up && !avoids(at, best) && !mutant(HOST_KEPT);
 }
 
-/* It waits for a host on which another worker has come up since, or which is due before it was. */
+/* Whether a worker should be started earlier than was decided: on its host another one has come up
+ * since, or the host, which is set aside, is due. */
 static bool waits_in_vain(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     const struct hosts_worker *at = &hosts->workers[worker];
     const struct hosts_entry *host = hosts_of(hosts, worker);
+    assert(!at->up);
     return at->since_ns > now_ns && at->alone && (host->aside ? is_due(host, now_ns) : host->up);
 }
 
@@ -469,7 +486,7 @@ uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
 }
 
 void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    assert(!hosts->workers[worker].up);
+    assert(worker < workers_count(hosts) && !hosts->workers[worker].up);
     if (is_shard(hosts, worker) && !hosts_of(hosts, worker)->up)
         move_worker(hosts, worker, best_host(hosts, worker, now_ns));
     hosts->workers[worker].since_ns = now_ns;
@@ -478,15 +495,18 @@ void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
 /* ---- one run after the other ---- */
 
 void hosts_again(struct hosts *hosts) {
+    assert(hosts->workers && hosts->count > 0);
     for (uint32_t i = 0; i < hosts->count; i++)
         hosts->items[i].changed = true;
 }
 
 void hosts_left(struct hosts *hosts, uint32_t worker) {
+    assert(worker < workers_count(hosts));
     hosts->workers[worker].up = false;
     recount_host(hosts, hosts->workers[worker].host);
 }
 
 int64_t hosts_due(const struct hosts *hosts, uint32_t worker) {
+    assert(worker < workers_count(hosts));
     return hosts->workers[worker].since_ns;
 }

@@ -15,11 +15,11 @@
 
 /* An incarnation holds the term in which it was issued, so that no two coordinators issue the
  * same. */
-#define EPOCH_SHIFT 32
+#define TERM_SHIFT 32
 
 static uint64_t issue_incarnation(struct coordinator *c) {
-    assert(c->membership.incarnations < (UINT64_C(1) << EPOCH_SHIFT) - 1);
-    return c->settings.term << EPOCH_SHIFT | ++c->membership.incarnations;
+    assert(c->membership.incarnations < (UINT64_C(1) << TERM_SHIFT) - 1);
+    return c->settings.term << TERM_SHIFT | ++c->membership.incarnations;
 }
 
 void membership_init(struct coordinator *c) {
@@ -89,6 +89,7 @@ static void forget_worker(struct coordinator *c, uint32_t link) {
     worker->device[0] = '\0';
     if (!mutant(INCARNATION_KEPT))
         worker->incarnation = issue_incarnation(c);
+    assert(worker->incarnation != 0);
 }
 
 void membership_put_off(struct coordinator *c, uint32_t link, const char *why, struct output *out) {
@@ -157,6 +158,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
+    assert(!worker->welcomed && !worker->ready);
     worker->connected = true;
     worker->heard_ns = now_ns;
     struct message message = {.type = MESSAGE_HELLO};
@@ -169,12 +171,6 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
         .reconnect_seconds = c->settings.reconnect_seconds,
     };
     roster_send(&c->roster, link, message, out);
-}
-
-/* Whether the process was given its incarnation in the term that issued it. Another process must
- * not go on under it: it would give the same ids to other flushes. */
-static bool is_same_process(const struct member *worker, const struct message_welcome *welcome) {
-    return welcome->since == worker->incarnation >> EPOCH_SHIFT;
 }
 
 /* Another process answered than the one expected: greets it again, under a new incarnation. */
@@ -234,20 +230,23 @@ static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t
 
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     const struct message_welcome *welcome = &message->welcome;
-    assert(link < coordinator_links(c));
     if (worker->welcomed || welcome->incarnation != worker->incarnation) {
         c->stale++;
         return 0;
     }
-    if (!is_same_process(worker, welcome)) {
+    /* Only the process that was given the incarnation in the term that issued it may go on under
+     * it: another one would give the same ids to other flushes. */
+    if (welcome->since != worker->incarnation >> TERM_SHIFT) {
         replace_worker(c, link, now_ns, out);
         return 0;
     }
     int code = check_worker(c, worker, welcome);
     if (code)
         return refuse_worker(c, link, code, now_ns, out);
+    assert(!worker->ready && !worker->introduced);
     worker->welcomed = true;
     worker->pid = welcome->pid;
     worker->threads = welcome->threads;

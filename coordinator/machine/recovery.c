@@ -20,9 +20,9 @@ void recovery_release(struct coordinator *c) {
 
 /* ---- going back ---- */
 
-/* Steering as of durable[0], or as at the start. The stored state also holds the attempt and the
- * incarnations of its time. Those must not come back: a message that was sent before the roll-back
- * would count again. */
+/* Takes optimizer, driver and dispatch back to durable[0], or to the start. The stored state also
+ * holds the attempt and the incarnations of its time. Those must not come back: a message that was
+ * sent before the roll-back would count again. */
 static void load_durable_state(struct coordinator *c) {
     assert(coordinator_links(c) <= SHARDS_MAX + REPLICAS_MAX);
     uint32_t attempt = c->roster.attempt;
@@ -40,6 +40,7 @@ static void load_durable_state(struct coordinator *c) {
         c->roster.members[i].incarnation = living[i];
     c->membership.incarnations = incarnations;
     c->roster.attempt = attempt;
+    assert(!c->recovery.restoring || c->driver->want <= OPTIMIZER_FINISH);
 }
 
 /* The attempt is recorded before any message names it. If it were not, a coordinator that dies here
@@ -66,6 +67,7 @@ void recovery_roll_back(struct coordinator *c, const char *why, struct output *o
     else
         output_event(out, "recovery", "back to the start, attempt %u: %s", c->roster.attempt, why);
     setup_begin(c, out);
+    assert(c->phase == PHASE_SETTING_UP && !c->driver->round.running);
 }
 
 /* ---- taking up a run ---- */
@@ -93,6 +95,7 @@ static void rejoin_shards(struct coordinator *c, int64_t now_ns, struct output *
     driver_rejoin(c, now_ns, out);
     bytes_clear(&c->recovery.rejoined);
     setup_replicas(c, out);
+    assert(c->phase == PHASE_RUNNING && !c->recovery.rejoined.length);
 }
 
 int on_holding(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -136,6 +139,7 @@ static void take_journal(struct coordinator *c, const struct store_saved *saved)
         bytes_put_u32(&c->recovery.rejoined, (uint32_t)journal[i].length);
         bytes_append(&c->recovery.rejoined, journal[i].data, journal[i].length);
     }
+    assert(c->driver->program.length > 0);
     c->phase = PHASE_REJOINING;
 }
 
@@ -155,6 +159,7 @@ static void take_steps(struct coordinator *c, const struct store_saved *saved) {
         const struct store_blob *state = &saved->steps[i].state;
         if (!state_fits(c, state->data, state->length))
             return;
+        assert(!durable->state.length);
         durable->step = saved->steps[i].step;
         bytes_append(&durable->state, state->data, state->length);
         memcpy(durable->digests, saved->steps[i].digests,
@@ -190,6 +195,7 @@ static void journal_state(struct coordinator *c, struct output *out) {
 }
 
 void recovery_journal_program(struct coordinator *c, bool whole, struct output *out) {
+    assert(c->driver->program.length > 0);
     c->dispatch.journalled = false;
     bytes_clear(&c->dispatch.log);
     if (c->recovery.journalling && whole)
@@ -219,12 +225,12 @@ void recovery_journal_no_more(struct coordinator *c) {
 
 /* ---- durable steps ---- */
 
-/* That a checkpoint of the state as it is has. */
+/* The number that a checkpoint of the present state has. */
 static uint64_t checkpoint_number(const struct coordinator *c) {
     return optimizer_progress(&c->driver->optimizer).checkpoint;
 }
 
-/* Whether the state as it is could be made durable, and is not yet. */
+/* Whether the present state could be made durable, and is not yet. */
 static bool needs_checkpoint(const struct coordinator *c) {
     bool durable =
         c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
@@ -237,6 +243,7 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     struct pending_checkpoint *pending = &c->recovery.pending;
     struct optimizer_checkpoint holds = optimizer_checkpoint(&c->driver->optimizer);
     assert(!pending->running); /* one at a time */
+    assert(*c->settings.shards_folder && holds.pairs <= c->settings.optimizer.memory + 2);
     pending->running = true;
     pending->step = checkpoint_number(c);
     pending->missing = c->settings.shards;
@@ -267,7 +274,7 @@ void recovery_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct ou
 /* A run that can go on later goes on from its last step, which must be durable then. */
 void recovery_final_checkpoint(struct coordinator *c, int64_t now_ns, struct output *out) {
     enum reason reason = optimizer_reason(&c->driver->optimizer);
-    assert(reason != REASON_NONE);
+    assert(reason != REASON_NONE && !c->dispatch.evaluation.running);
     c->phase = PHASE_FINAL_CHECKPOINT;
     if (c->recovery.pending.running)
         return; /* one at a time: this is called again when it is through */
@@ -353,7 +360,7 @@ int on_checkpointed(struct coordinator *c, uint32_t link, const struct message *
         c->stale++;
         return 0;
     }
-    assert(link < c->settings.shards && pending->missing > 0);
+    assert(pending->missing > 0 && pending->missing <= c->settings.shards);
     if (checkpointed->status)
         note_failure(c, link, checkpointed, out);
     pending->done[link] = true;

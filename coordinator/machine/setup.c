@@ -22,7 +22,7 @@ static bool is_uniform(const struct coordinator *c) {
 /* Base exponents that a shard's range touches, in pieces of bounded size. */
 static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t first,
                            uint64_t count, struct output *out) {
-    assert(link < c->settings.shards);
+    assert(link < c->settings.shards && first + count <= c->parameters);
     const uint64_t piece = 1 << 20;
     const struct layout *layout = &c->settings.layout;
     uint64_t next = count ? layout_exponent_of(layout, first) : 0;
@@ -39,10 +39,10 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
     }
 }
 
-/* Of columns first…, in pieces of bounded size. */
+/* The scaling of columns [first, end), in pieces of bounded size. */
 static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
                          struct output *out) {
-    assert(c->settings.scaling);
+    assert(c->settings.scaling && end <= c->settings.layout.tensor[0].rows);
     const uint64_t piece = 1 << 17;
     while (first < end) {
         uint64_t columns = end - first < piece ? end - first : piece;
@@ -56,7 +56,7 @@ static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t fi
     }
 }
 
-/* Those of the columns that a shard's range touches. */
+/* The scaling of the columns that a shard's range touches. */
 static void send_shard_scaling(const struct coordinator *c, uint32_t link, uint64_t first,
                                uint64_t count, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
@@ -67,7 +67,6 @@ static void send_shard_scaling(const struct coordinator *c, uint32_t link, uint6
                      out);
 }
 
-/* In pieces of bounded size. */
 void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
                        const double *vector, struct output *out) {
     const uint64_t piece = 1 << 18;
@@ -88,26 +87,26 @@ void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t regis
     }
 }
 
-/* Shards that restore a checkpoint have their vectors from there. */
+/* Whether shards are sent the start. One that restores a checkpoint has its vectors from there. */
 static bool starts(const struct coordinator *c) {
     bool forgotten = c->roster.attempt > 1 && mutant(START_FORGOTTEN);
     return c->settings.start && !c->recovery.restoring && !forgotten;
 }
 
-/* Those of columns are the replicas' alone where factors are on top of them. */
+/* Whether columns are scaled. With factors on top of that only replicas are told. */
 static bool has_scaling(const struct coordinator *c) {
     bool forgotten = c->roster.attempt > 1 && mutant(SCALING_FORGOTTEN);
     return c->settings.scaling && !forgotten;
 }
 
-/* What the job says, but no device again that has failed. */
+/* The device of the job; the CPU instead of one that has failed on this worker. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     return c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
-/* How many of its role come before it on its host: they share out the devices there. A shard may
- * have moved, and then it shares one. */
+/* How many workers of its role come before it on its host: by that number it chooses among the
+ * devices there. A shard that has moved may get the same device as another one. */
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     uint32_t index = c->roster.members[link].index;
@@ -162,6 +161,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
     assert(link >= c->settings.shards && link < coordinator_links(c));
+    assert(c->roster.members[link].welcomed && !c->roster.members[link].introduced);
     const struct plugin_source *source = objective_source(&c->settings.shape);
     struct bytes layout, plugin;
     bytes_init(&layout);
@@ -253,11 +253,11 @@ void setup_begin(struct coordinator *c, struct output *out) {
     setup_replicas(c, out);
 }
 
-/* ---- ready, restored, and off ---- */
+/* ---- workers that are ready, and the beginning ---- */
 
-/* Whether the run does not begin without this worker. A replica that others start joins when it
- * comes: its host may be down for the night. One on a host joins when it has opened the data. One
- * that this machine starts is there in a moment, unless it was lost. */
+/* Whether the run does not begin without this worker. A replica that others start is not waited
+ * for: its host may be down for the night. Nor is one on a host, which joins when it has opened the
+ * data. One that this machine starts is there in a moment, unless it was lost. */
 static bool is_waited_for(const struct coordinator *c, const struct member *worker) {
     if (mutant(REPLICA_AWAITED) || worker->role == ROLE_SHARD)
         return true;
@@ -265,7 +265,7 @@ static bool is_waited_for(const struct coordinator *c, const struct member *work
     return !c->settings.on_hosts && (worker->welcomed || comes_soon);
 }
 
-/* Ready are all shards, and all replicas that are waited for: one at least. */
+/* Whether all shards, all replicas that are waited for, and at least one replica are ready. */
 static bool is_complete(const struct coordinator *c) {
     bool any = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
@@ -288,7 +288,7 @@ void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct outpu
 }
 
 static void restore_shard(const struct coordinator *c, uint32_t link, struct output *out) {
-    assert(c->recovery.restoring && c->recovery.durable_count > 0);
+    assert(c->recovery.restoring && c->recovery.durable_count > 0 && link < c->settings.shards);
     struct message message = {.type = MESSAGE_RESTORE};
     message.restore = (struct message_restore){.attempt = c->roster.attempt,
                                                .step = c->recovery.durable[0].step,
@@ -296,7 +296,7 @@ static void restore_shard(const struct coordinator *c, uint32_t link, struct out
     roster_send(&c->roster, link, message, out);
 }
 
-/* A device is worth a line, the CPU is not. */
+/* Only a device is an event, the CPU is what everybody expects. */
 void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out) {
     assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
@@ -311,9 +311,9 @@ void note_device(struct coordinator *c, uint32_t link, const char *device, struc
 
 int on_ready(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
-    struct member *worker = &c->roster.members[link];
     assert(link < coordinator_links(c));
-    if (message->ready.attempt != c->roster.attempt || worker->ready ||
+    struct member *worker = &c->roster.members[link];
+    if (message->ready.attempt != c->roster.attempt || worker->ready || !worker->welcomed ||
         c->phase == PHASE_REJOINING) {
         c->stale++;
         return 0;
@@ -351,6 +351,7 @@ static int restore_older(struct coordinator *c, uint32_t link,
     c->recovery.durable[1] = damaged;
     c->recovery.durable_count = 1;
     recovery_roll_back(c, "a damaged checkpoint", out);
+    assert(c->recovery.restoring && c->recovery.durable_count == 1);
     return 0;
 }
 
@@ -358,8 +359,9 @@ int on_restored(struct coordinator *c, uint32_t link, const struct message *mess
                 struct output *out) {
     const struct message_restored *restored = &message->restored;
     assert(link < c->settings.shards);
-    if (restored->attempt != c->roster.attempt || c->phase != PHASE_SETTING_UP ||
-        c->roster.members[link].ready) {
+    const struct member *shard = &c->roster.members[link];
+    if (restored->attempt != c->roster.attempt || c->phase != PHASE_SETTING_UP || shard->ready ||
+        !shard->welcomed) {
         c->stale++;
         return 0;
     }

@@ -38,6 +38,7 @@ void state_encode(const struct coordinator *c, struct bytes *out) {
     bytes_put_u32(out, STATE_MAGIC);
     bytes_put_u32(out, STATE_VERSION);
     serialize_machine(&codec, (struct coordinator *)c); /* appending changes nothing */
+    assert(!codec.in.failed);                           /* what does not fit is never in force */
     bytes_put_u64(out, hash64(out->data + start, out->length - start));
 }
 
@@ -67,8 +68,10 @@ bool state_decode(struct coordinator *c, const void *data, size_t length) {
     bytes_init(&before);
     state_encode(c, &before);
     bool good = read_record(c, cursor);
-    if (!good && read_head(before.data, before.length, &cursor))
-        read_record(c, cursor);
+    if (!good) {
+        bool restored = read_head(before.data, before.length, &cursor) && read_record(c, cursor);
+        assert(restored);
+    }
     bytes_release(&before);
     return good;
 }
@@ -78,8 +81,8 @@ bool state_fits(struct coordinator *c, const void *data, size_t length) {
     bytes_init(&before);
     state_encode(c, &before);
     bool fits = state_decode(c, data, length);
-    if (fits)
-        state_decode(c, before.data, before.length);
+    bool restored = !fits || state_decode(c, before.data, before.length);
+    assert(restored);
     bytes_release(&before);
     return fits;
 }

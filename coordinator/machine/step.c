@@ -39,6 +39,7 @@ struct coordinator *coordinator_new(const struct coordinator_settings *settings)
                                               .parameters = c->parameters,
                                               .portion_chunks = c->settings.portion_chunks,
                                               .backup_copies = c->settings.backup_copies});
+    assert(c->dispatch.settings.chunks <= c->settings.data->chunks);
     if (!settings->saved || !recovery_take_saved(c, settings->saved))
         return c;
     coordinator_free(c);
@@ -56,6 +57,7 @@ void coordinator_free(struct coordinator *c) {
 }
 
 void coordinator_begin(struct coordinator *c, int64_t now_ns, struct output *out) {
+    assert(c->phase <= PHASE_SETTING_UP && !c->dispatch.evaluation.running);
     c->ticked_ns = now_ns;
     recovery_begin(c, out);
 }
@@ -91,7 +93,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                      worker->index, message->refused.reason);
 }
 
-/* As often as that at the same point a plug-in may fail. Once, it may be the machine's fault. */
+/* Failures of a plug-in at the same point that end the run. Fewer may be the machine's fault. */
 #define PLUGIN_FAILURES_MAX 3
 
 static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
@@ -101,6 +103,7 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
     if (membership->failed_program != program)
         membership->plugin_failures = 0;
     membership->failed_program = program;
+    assert(membership->plugin_failures < PLUGIN_FAILURES_MAX);
     if (++membership->plugin_failures < PLUGIN_FAILURES_MAX)
         return coordinator_lost(c, link, why, now_ns, out);
     return error_set(ERROR_PLUGIN,
@@ -109,7 +112,7 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
                      why, membership->plugin_failures);
 }
 
-/* So often at the same point: the first time it may be that others had the memory. */
+/* How often want of memory at the same point ends the run. Once, others may have had the memory. */
 #define STARVED_MAX 2
 
 int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, bool refused,
@@ -122,6 +125,7 @@ int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, b
         membership->starved = 0;
     membership->starved_program = program;
     membership->starved++;
+    assert(membership->starved > 0);
     bool ours = !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
     if (!ours || c->phase >= PHASE_READ || (!refused && membership->starved < STARVED_MAX))
         return coordinator_lost(c, link, why, now_ns, out);
@@ -192,6 +196,7 @@ void coordinator_dismiss(struct coordinator *c, const char *why, bool again, str
     struct message message = {.type = MESSAGE_BYE, .bye = {.reason = why, .again = again}};
     roster_send_shards(&c->roster, message, out);
     roster_send_replicas(&c->roster, message, out);
+    assert(why);
     c->phase = PHASE_DISMISSED;
 }
 
@@ -210,6 +215,7 @@ static int on_pong(struct coordinator *c, uint32_t link, const struct message *m
  * journalled must wait: if this process died before it sent FOLD, the next one would send the
  * program alone. */
 static bool may_run_ahead(struct coordinator *c, int64_t now_ns) {
+    assert(c->dispatch.evaluation.running && c->dispatch.decisions.unfolded > 0);
     if (now_ns - c->dispatch.evaluation.started_ns < JOURNAL_UNTIL_NS)
         recovery_journal_no_more(c);
     return !c->recovery.journalling || mutant(ROUND_BEFORE_FOLDS);
@@ -219,6 +225,7 @@ static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, st
     if (!dispatch_is_counted(&c->dispatch) ||
         (c->dispatch.decisions.unfolded && !may_run_ahead(c, now_ns)))
         return;
+    assert(c->phase == PHASE_RUNNING);
     dispatch_end(&c->dispatch);
     driver_evaluated(c, now_ns, out);
 }
@@ -268,7 +275,7 @@ static const struct {
     {MESSAGE_HOLDING, true, false, on_holding},
 };
 
-/* NULL: such a message does not come from this role. */
+/* NULL if no message of this type comes from this role. */
 static handler *handler_of(enum role role, enum message_type type) {
     for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
         if (handlers[i].type == type &&
@@ -291,10 +298,10 @@ static int fenced(struct coordinator *c, uint64_t term) {
 
 int coordinator_step(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
-    assert(link < c->roster.shards + c->roster.replicas);
+    assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     handler *handle = handler_of(worker->role, message->type);
-    assert(link < coordinator_links(c));
+    assert((worker->role == ROLE_SHARD) == (link < c->settings.shards));
     if (message->term > c->settings.term && c->phase < PHASE_STOPPED)
         return fenced(c, message->term);
     if (!handle || message->term != c->settings.term || !worker->connected ||
@@ -306,5 +313,6 @@ int coordinator_step(struct coordinator *c, uint32_t link, const struct message 
     int code = handle(c, link, message, now_ns, out);
     if (code)
         c->phase = PHASE_FAILED;
+    assert(code <= 0);
     return code;
 }

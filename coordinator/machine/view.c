@@ -34,6 +34,7 @@ void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *fi
         end = c->parameters;
     *first = start < end ? start : end;
     *count = end - *first;
+    assert(*first <= end && end <= c->parameters);
 }
 
 struct coordinator_view coordinator_view(const struct coordinator *c) {

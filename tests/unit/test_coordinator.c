@@ -77,6 +77,19 @@ static void the_first_evaluation_begins_when_all_are_ready(void **state) {
 }
 
 /* Welcomes and readies all but the last replica. */
+static void nobody_is_ready_before_it_has_said_welcome(void **state) {
+    struct fixture *f = *state;
+    struct message restored = {.type = MESSAGE_RESTORED, .restored = {.attempt = 1, .reason = ""}};
+    bench_ready_all(f);
+    assert_int_equal(bench_feed(f, SHARD_0, restored), 0);
+    for (uint32_t link = 0; link < LINKS; link++)
+        assert_false(coordinator_worker(f->coordinator, link).ready);
+    bench_welcome_all(f);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
+    bench_ready_all(f);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+}
+
 static void begin_without_replica_1(struct fixture *f) {
     for (uint32_t link = 0; link < REPLICA_1; link++)
         assert_int_equal(bench_feed(f, link, bench_welcome(f, link, 1)), 0);
@@ -425,6 +438,7 @@ SUITE(coordinator) {
         TEST(a_worker_that_computes_other_bits_is_refused),
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(the_first_evaluation_begins_when_all_are_ready),
+        TEST(nobody_is_ready_before_it_has_said_welcome),
         TEST(a_replica_that_has_not_come_is_not_waited_for_if_others_start_it),
         TEST(a_replica_of_this_machine_is_waited_for),
         TEST(a_busy_worker_is_greeted_again_under_another_name_and_not_lost),
