@@ -1,5 +1,6 @@
 #include "data/table.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,8 +318,7 @@ static void put_u32(uint8_t bytes[4], uint32_t number) {
 static uint64_t hash_joined(uint32_t column, enum feature_role role, const char *text,
                             size_t length) {
     uint8_t joined[5 + CATEGORY_BYTES_MAX];
-    if (length > CATEGORY_BYTES_MAX)
-        abort();
+    assert(length <= CATEGORY_BYTES_MAX);
     put_u32(joined, column + 1);
     joined[4] = (uint8_t)role;
     if (length)

@@ -124,24 +124,21 @@ static int connect_within(const char *state, int socket_descriptor) {
     return result;
 }
 
-static int mute(const char *state) {
+static int refuse_mute(const char *state) {
     return error_set(ERROR_AGAIN,
                      "%s: the coordinator, %s, has not answered for %d s; the process may be "
                      "stopped",
                      state, state_lock_holder(state).text, CONTROL_ANSWER_MS / 1000);
 }
 
-static int wait_for(int descriptor, short events, int64_t deadline_ns) {
-    int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
-    struct pollfd entry = {.fd = descriptor, .events = events};
-    return left_ms > 0 && poll(&entry, 1, (int)left_ms) > 0;
-}
-
 static int receive(const char *state, int descriptor, int64_t deadline_ns, struct bytes *answer) {
     for (;;) {
         char part[4096];
-        if (!wait_for(descriptor, POLLIN, deadline_ns) || answer->length > ANSWER_BYTES_MAX)
-            return mute(state);
+        struct pollfd entry = {.fd = descriptor, .events = POLLIN};
+        int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
+        bool readable = left_ms > 0 && poll(&entry, 1, (int)left_ms) > 0;
+        if (!readable || answer->length > ANSWER_BYTES_MAX)
+            return refuse_mute(state);
         ssize_t got = recv(descriptor, part, sizeof part, MSG_DONTWAIT);
         if (got == 0)
             return 0;
@@ -157,7 +154,7 @@ static int converse(const char *state, int descriptor, const char *question, str
     int64_t deadline_ns = clock_monotonic_ns() + CONTROL_ANSWER_MS * NS_PER_MS;
     if (connect_within(state, descriptor)) {
         if (errno == EAGAIN) /* its queue of connections is full */
-            return mute(state);
+            return refuse_mute(state);
         if (errno == EACCES || errno == EPERM)
             return error_set_errno(ERROR_PERMISSION,
                                    "only its owner may ask the coordinator of %s: %s/control.sock",
@@ -173,7 +170,7 @@ static int converse(const char *state, int descriptor, const char *question, str
             state, holder.text);
     }
     if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))
-        return mute(state);
+        return refuse_mute(state);
     return receive(state, descriptor, deadline_ns, answer);
 }
 
@@ -241,15 +238,16 @@ void record_reader_mark(const struct record_reader *reader, json_t *run) {
 
 /* ---- either of them ---- */
 
-/* Questions of the control socket. */
-#define STATUS "status\n"
-#define RUNS "runs\n"
+/* How a question is put to a coordinator, and to a store. */
+static const struct {
+    const char *control;
+    int (*report)(struct store *store, json_t **answer);
+} questions[] = {
+    [QUESTION_STATUS] = {"status\n", report_status}, [QUESTION_RUNS] = {"runs\n", report_runs}};
 
-typedef int store_question(struct store *store, json_t **answer);
-
-static int ask_live(const char *state, const char *question, json_t **answer) {
+int ask_live(const char *state, enum question question, json_t **answer) {
     char *text = NULL;
-    int code = control_ask(state, question, &text);
+    int code = control_ask(state, questions[question].control, &text);
     if (code)
         return code;
     *answer = json_loads(text, 0, NULL);
@@ -280,12 +278,12 @@ static int say_silent(const char *state) {
                      state, holder.text);
 }
 
-static int ask_store(const char *state, store_question *question, json_t **answer) {
+static int ask_store(const char *state, enum question question, json_t **answer) {
     struct record_reader reader;
     int code = record_reader_open(state, &reader);
     if (code == ERROR_AGAIN && !reader.copy && reader.lock < 0)
         code = say_silent(state);
-    if (!code && (code = question(reader.store, answer)) == ERROR_UNAVAILABLE)
+    if (!code && (code = questions[question].report(reader.store, answer)) == ERROR_UNAVAILABLE)
         code = name_folder(code, state); /* there is no run yet */
     if (!code) {
         const json_t *runs = json_object_get(*answer, "runs");
@@ -296,27 +294,10 @@ static int ask_store(const char *state, store_question *question, json_t **answe
     return code;
 }
 
-/* From the live coordinator, or from the store if there is none. */
-static int ask(const char *state, const char *live, store_question *question, json_t **answer) {
-    int code = ask_live(state, live, answer);
+int ask(const char *state, enum question question, json_t **answer) {
+    int code = ask_live(state, question, answer);
     if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
         return code;
     error_clear();
     return ask_store(state, question, answer);
-}
-
-int ask_status(const char *state, json_t **status) {
-    return ask(state, STATUS, report_status, status);
-}
-
-int ask_runs(const char *state, json_t **runs) {
-    return ask(state, RUNS, report_runs, runs);
-}
-
-int ask_live_status(const char *state, json_t **status) {
-    return ask_live(state, STATUS, status);
-}
-
-int ask_live_runs(const char *state, json_t **runs) {
-    return ask_live(state, RUNS, runs);
 }

@@ -26,14 +26,15 @@ int place_of(const struct options *options, char **state);
  * answer. */
 int control_ask(const char *state, const char *question, char **answer);
 
-/* The answers are those of report_status() and report_runs(). ERROR_AGAIN if a coordinator holds
- * the folder and does not answer. */
-int ask_status(const char *state, json_t **status);
-int ask_runs(const char *state, json_t **runs);
+/* The answers are those of report_status() and report_runs(). */
+enum question { QUESTION_STATUS, QUESTION_RUNS };
+
+/* Asks the live coordinator, or the store if there is none. ERROR_AGAIN if a coordinator holds the
+ * folder and does not answer. */
+int ask(const char *state, enum question question, json_t **answer);
 
 /* The same, but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
-int ask_live_status(const char *state, json_t **status);
-int ask_live_runs(const char *state, json_t **runs);
+int ask_live(const char *state, enum question question, json_t **answer);
 
 /* The record of a state folder, for commands that only read it. Who may write to the folder takes
  * its lock in the meantime; who may only read it works on a copy. */

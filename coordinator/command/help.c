@@ -168,26 +168,18 @@ static void offer_keys(const char *last, const char *prefix) {
     }
 }
 
-static void offer_figures(const char *last, const char *prefix) {
-    for (size_t i = 0; i < score_figure_count; i++)
-        offer(last, prefix, score_figure_table[i].name, "");
-}
-
 static void offer_argument(const struct option_row *option, const char *last, const char *prefix) {
     if (strcmp(option->argument, "KEY=VALUE") == 0)
         offer_keys(last, prefix);
     else if (strcmp(option->argument, "DIR") == 0)
         puts("@folders");
     else if (strcmp(option->argument, "FIGURE") == 0)
-        offer_figures(last, prefix);
+        for (size_t i = 0; i < score_figure_count; i++)
+            offer(last, prefix, score_figure_table[i].name, "");
     else if (strchr(option->argument, '|'))
         offer_parts(last, prefix, option->argument);
     else
         puts("@files");
-}
-
-static bool is_taken(const struct option_row *option, const struct command *command) {
-    return !option->taken || (command && option->taken & command->takes);
 }
 
 static void offer_options(const struct line *line, const char *last) {
@@ -195,7 +187,7 @@ static void offer_options(const struct line *line, const char *last) {
         const struct option_row *option = &option_rows[i];
         char start[64];
         int length = snprintf(start, sizeof start, "--%s=", option->name);
-        if (!is_taken(option, line->command))
+        if (option->taken && !(line->command && option->taken & line->command->takes))
             continue;
         if (option->argument && strncmp(start, last, (size_t)length) == 0)
             offer_argument(option, last, start);

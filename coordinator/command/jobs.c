@@ -100,7 +100,7 @@ static void add_sizes(const char *state, json_t *folder) {
 static int add_folder(const struct options *options, const char *state,
                       const struct score_figure *figure, json_t *all) {
     json_t *runs;
-    int code = ask_runs(state, &runs);
+    int code = ask(state, QUESTION_RUNS, &runs);
     if (code)
         return code;
     add_sizes(state, runs);

@@ -46,14 +46,6 @@ static int read_decision(struct store *store, const char *state, struct last_run
     return code;
 }
 
-int last_run_read(struct store *store, const char *state, const char *identity,
-                  struct last_run *last) {
-    last_run_release(last);
-    int code =
-        store_runs(store, take_run, &(struct last_run_search){.identity = identity, .last = last});
-    return code || !last->run ? code : read_decision(store, state, last);
-}
-
 static void take_record(const struct sweep_record *record, const struct sweep_shape *shape,
                         const struct sweep_runs *runs, struct last_run *last) {
     *last = (struct last_run){.run = record->winner,
@@ -69,21 +61,28 @@ static void take_record(const struct sweep_record *record, const struct sweep_sh
             last->run = runs->members[i].run;
 }
 
-int last_sweep_read(struct store *store, const char *state, const char *identity,
-                    const struct sweep_shape *shape, struct last_run *last) {
+static int read_sweep(struct store *store, const char *identity, const struct sweep_shape *shape,
+                      struct last_run *last) {
     struct sweep_record record = {0};
     struct sweep_runs runs = {0};
-    last_run_release(last);
     int code = sweep_record_read(store, identity, &record);
     if (!code && record.sweep)
         code = sweep_runs_read(store, record.sweep, shape, NULL, &runs);
-    if (!code && record.sweep) {
+    if (!code && record.sweep)
         take_record(&record, shape, &runs, last);
-        code = last->concluded ? read_decision(store, state, last) : 0;
-    }
     sweep_runs_release(&runs);
     sweep_record_release(&record);
     return code;
+}
+
+int last_run_read(struct store *store, const char *state, const char *identity,
+                  const struct sweep_shape *shape, struct last_run *last) {
+    struct last_run_search search = {.identity = identity, .last = last};
+    last_run_release(last);
+    int code =
+        shape ? read_sweep(store, identity, shape, last) : store_runs(store, take_run, &search);
+    bool decidable = last->sweep ? last->concluded : last->run != 0;
+    return code || !decidable ? code : read_decision(store, state, last);
 }
 
 void last_run_release(struct last_run *last) {

@@ -24,14 +24,10 @@ struct last_run {
     char *sources;
 };
 
-/* Reads the newest run of the job with this job_identity(). *last is zeroed, or the result of an
- * earlier call, which is released. */
+/* Reads the newest run, or, with the shape of the job's sweep, the newest sweep of the job with
+ * this job_identity(). *last is zeroed, or the result of an earlier call, which is released. */
 int last_run_read(struct store *store, const char *state, const char *identity,
-                  struct last_run *last);
-
-/* The same of a job that has a sweep of this shape. */
-int last_sweep_read(struct store *store, const char *state, const char *identity,
-                    const struct sweep_shape *shape, struct last_run *last);
+                  const struct sweep_shape *shape, struct last_run *last);
 void last_run_release(struct last_run *last);
 
 /* Whether the run can go on if its data is still there. */

@@ -130,19 +130,17 @@ static int find_shown(const struct options *options, enum score_shown *shown) {
     return 0;
 }
 
-static int stat_data(const char *path, struct stat *status) {
-    return strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, status) : stat(path, status);
-}
-
 /* The predictions would replace the data. */
 static int check_not_data(const char *output, char *const *paths) {
     struct stat of_output, of_data;
     if (!output || strcmp(output, "-") == 0 || stat(output, &of_output))
         return 0;
-    for (; *paths; paths++)
-        if (stat_data(*paths, &of_data) == 0 && of_data.st_dev == of_output.st_dev &&
-            of_data.st_ino == of_output.st_ino)
+    for (; *paths; paths++) {
+        int failed =
+            source_is_input(*paths) ? fstat(STDIN_FILENO, &of_data) : stat(*paths, &of_data);
+        if (!failed && of_data.st_dev == of_output.st_dev && of_data.st_ino == of_output.st_ino)
             return error_set(ERROR_USAGE, "%s is the data: write to another file", output);
+    }
     return 0;
 }
 

@@ -262,7 +262,7 @@ static void print_run(const json_t *run, bool colors) {
 
 #define NOTE_COLUMNS 74 /* behind the indent; a line has 80 */
 
-/* Prints a line below that of a run, if it has words; frees nothing. */
+/* Prints a line below that of a run; nothing if there are no words. */
 static void print_note(const char *words, bool colors) {
     if (!*words)
         return;
@@ -347,16 +347,10 @@ static void print_size(const json_t *bytes, bool colors) {
     free(words);
 }
 
-static void print_sizes(const json_t *bytes) {
-    if (bytes)
-        printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
-               member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,
-               member_number(bytes, "checkpoints") / MB, member_number(bytes, "data") / MB);
-}
-
 void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
     json_t *run;
+    const json_t *bytes = json_object_get(runs, "bytes");
     char heading[96];
     snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
              "time", "steps", "evals", "loss", "ended", "model");
@@ -372,5 +366,8 @@ void report_print_runs(const json_t *runs, bool colors) {
         print_size(json_object_get(run, "bytes"), colors);
     }
     print_marks(json_object_get(runs, "runs"));
-    print_sizes(json_object_get(runs, "bytes"));
+    if (bytes)
+        printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
+               member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,
+               member_number(bytes, "checkpoints") / MB, member_number(bytes, "data") / MB);
 }

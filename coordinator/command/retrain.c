@@ -149,29 +149,23 @@ static void find_data(struct retrain *r) {
 /* Reads what was done last, and finds the data of an unfinished run or sweep. */
 static int look_back(struct retrain *r) {
     struct job *job = r->training.job;
-    struct store *store = r->training.store;
     struct sweep_shape shape = sweep_shape_of(job);
-    int code = job_has_sweep(job)
-                   ? last_sweep_read(store, job->state, r->identity, &shape, &r->last)
-                   : last_run_read(store, job->state, r->identity, &r->last);
+    int code = last_run_read(r->training.store, job->state, r->identity,
+                             job_has_sweep(job) ? &shape : NULL, &r->last);
     dataset_release(&r->earlier);
     if (!code && last_run_is_open(&r->last))
         (r->last.sweep ? find_data_of_sweep : find_data)(r);
     return code;
 }
 
-/* A training and a judgement remove the progress line when they end. */
-static void show_progress(const struct retrain *r) {
-    progress_open(!r->training.options->quiet);
-}
-
 static int do_task(struct retrain *r, enum task task) {
+    const bool progress = !r->training.options->quiet;
     int code = 0;
     if (r->outcome.code) /* of the task before this one */
         log_error("%s", r->outcome.text);
     r->outcome.code = 0;
     r->scored = false;
-    show_progress(r);
+    progress_open(progress);
     if (task == TASK_DECIDE) {
         log_info("run %lld has ended; now it is decided whether its model goes live",
                  (long long)r->last.run);
@@ -182,7 +176,7 @@ static int do_task(struct retrain *r, enum task task) {
         if (!code)
             code = look_back(r);
     }
-    show_progress(r);
+    progress_open(progress); /* the training has closed it */
     return code ? code
                 : gate_decide(&r->publisher, r->training.job, r->now.holdout,
                               r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
@@ -228,13 +222,6 @@ static int prune(struct retrain *r) {
     return code ? code : packs_prune(loop, job->state, &r->now.sources);
 }
 
-static int read_data(struct retrain *r) {
-    char *live = publish_live_folder(r->training.job->state);
-    int code = training_read(&r->training, live, &r->now);
-    free(live);
-    return code;
-}
-
 static int work(struct retrain *r) {
     const struct job *job = r->training.job;
     int code = training_open(&r->training);
@@ -245,18 +232,13 @@ static int work(struct retrain *r) {
                                       .on_publish = job->on_publish};
     if (!code)
         code = publish_settle_earlier(&r->publisher, NULL);
+    char *live = code ? NULL : publish_live_folder(job->state);
     if (!code)
-        code = read_data(r);
+        code = training_read(&r->training, live, &r->now);
     if (!code)
         code = do_all(r);
+    free(live);
     return code ? code : prune(r);
-}
-
-static void print_outcome(const struct retrain *r) {
-    escape_put(r->training.job->name, stdout);
-    fputs(": ", stdout);
-    escape_put(r->outcome.text, stdout);
-    putchar('\n');
 }
 
 static void show(struct retrain *r) {
@@ -264,10 +246,14 @@ static void show(struct retrain *r) {
     json_t *result = r->outcome.result;
     char *live = publish_live_folder(r->training.job->state);
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
-    if (options->json || !r->idle)
+    if (options->json || !r->idle) {
         result_show(result, options->json, options->cron);
-    else if (!options->cron)
-        print_outcome(r);
+    } else if (!options->cron) {
+        escape_put(r->training.job->name, stdout);
+        fputs(": ", stdout);
+        escape_put(r->outcome.text, stdout);
+        putchar('\n');
+    }
     not_converged_log(result);
     free(live);
 }

@@ -25,7 +25,7 @@ struct rollback {
     struct store *store;
     char *job, *on_publish;
     int64_t from, to;
-    bool completed; /* a rollback that an earlier command began */
+    bool completed; /* what an earlier rollback began was completed */
 };
 
 /* Job name and on_publish of the newest run. */
@@ -56,12 +56,6 @@ static int take_job(struct rollback *r, const char *file) {
     r->on_publish = job->on_publish ? memory_copy_string(job->on_publish) : NULL;
     job_free(job);
     return 0;
-}
-
-static bool names_job_file(const struct options *options) {
-    struct stat status;
-    return options->operands_count && stat(options->operands[0], &status) == 0 &&
-           S_ISREG(status.st_mode);
 }
 
 static struct publisher publisher_of(struct rollback *r) {
@@ -184,30 +178,32 @@ static int show(const struct rollback *r) {
     return 0;
 }
 
-/* Whoever repeats a rollback that was cut off wants that one, and not to go back once more. Then
- * on_publish fails this command as it would have failed that one. */
-static int complete(struct rollback *r, const struct history_item *pending) {
-    struct publisher publisher = publisher_of(r);
-    r->completed =
-        pending && pending->decision == DECISION_ROLLED_BACK && (!r->to || r->to == pending->run);
-    if (!r->completed)
-        return publish_settle_earlier(&publisher, NULL);
-    r->from = pending->previous_run;
-    r->to = pending->run;
-    return publish_settle(&publisher);
-}
-
+/* A rollback that was cut off is completed when it is repeated, and does not go back once more. If
+ * on_publish fails then, so does this command, as that one would have. */
 static int complete_earlier(struct rollback *r) {
+    struct publisher publisher = publisher_of(r);
     struct history history;
     int code = history_read(r->store, &history);
-    if (!code)
-        code = complete(r, history_pending(&history));
+    const struct history_item *pending = code ? NULL : history_pending(&history);
+    r->completed =
+        pending && pending->decision == DECISION_ROLLED_BACK && (!r->to || r->to == pending->run);
+    if (r->completed) {
+        r->from = pending->previous_run;
+        r->to = pending->run;
+        code = publish_settle(&publisher);
+    } else if (!code) {
+        code = publish_settle_earlier(&publisher, NULL);
+    }
     history_release(&history);
     return code;
 }
 
 static int begin(struct rollback *r) {
-    int code = r->options->to ? parse_run(r->options->to, &r->to) : 0;
+    const struct options *options = r->options;
+    struct stat status;
+    bool has_job_file = options->operands_count && stat(options->operands[0], &status) == 0 &&
+                        S_ISREG(status.st_mode);
+    int code = options->to ? parse_run(options->to, &r->to) : 0;
     if (!code)
         code = loop_open(&r->loop);
     if (!code)
@@ -215,7 +211,7 @@ static int begin(struct rollback *r) {
     if (!code)
         code = store_open_existing(r->state, &r->store);
     if (!code)
-        code = names_job_file(r->options) ? take_job(r, r->options->operands[0]) : take_settings(r);
+        code = has_job_file ? take_job(r, options->operands[0]) : take_settings(r);
     return code;
 }
 

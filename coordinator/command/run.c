@@ -24,17 +24,6 @@ struct chosen {
     bool decided; /* that it goes live */
 };
 
-static int read_last(const struct training *training, struct last_run *last) {
-    struct job *job = training->job;
-    char *identity = job_identity(job);
-    struct sweep_shape shape = sweep_shape_of(job);
-    int code = job_has_sweep(job)
-                   ? last_sweep_read(training->store, job->state, identity, &shape, last)
-                   : last_run_read(training->store, job->state, identity, last);
-    free(identity);
-    return code;
-}
-
 static bool is_of_data(const struct last_run *last, const struct dataset *data) {
     char *judged = sweep_judged_by(data);
     bool same = !strcmp(last->data, set_info(data->set)->fingerprint) &&
@@ -48,9 +37,13 @@ static bool is_of_data(const struct last_run *last, const struct dataset *data) 
 static int choose_ended(const struct training *training, const struct dataset *data,
                         const struct history_item *settled, struct chosen *chosen) {
     struct last_run last = {0};
+    struct job *job = training->job;
     if (training->options->fresh || training->options->start)
         return 0;
-    int code = read_last(training, &last);
+    struct sweep_shape shape = sweep_shape_of(job);
+    char *identity = job_identity(job);
+    int code = last_run_read(training->store, job->state, identity,
+                             job_has_sweep(job) ? &shape : NULL, &last);
     bool decided = settled->publication && settled->run == last.run;
     if (!code && last.run && last.concluded && last.over && (!last.decided || decided) &&
         is_of_data(&last, data)) {
@@ -62,6 +55,7 @@ static int choose_ended(const struct training *training, const struct dataset *d
                                   .decided = decided};
     }
     last_run_release(&last);
+    free(identity);
     return code;
 }
 

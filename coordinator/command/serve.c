@@ -66,9 +66,9 @@ static void take_status(struct recorded *record, json_t *status, json_t *runs) {
 
 static int ask_coordinator(struct recorded *record) {
     json_t *status = NULL, *runs = NULL;
-    int code = ask_live_status(record->state, &status);
+    int code = ask_live(record->state, QUESTION_STATUS, &status);
     if (!code)
-        code = ask_live_runs(record->state, &runs);
+        code = ask_live(record->state, QUESTION_RUNS, &runs);
     if (code)
         json_decref(status);
     else

@@ -11,11 +11,6 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 
-static bool has_ended(const json_t *status) {
-    const char *state = json_string_value(json_object_get(status, "state"));
-    return state && (strcmp(state, "ended") == 0 || strcmp(state, "interrupted") == 0);
-}
-
 static void print(const struct options *options, const json_t *status) {
     if (options->json)
         report_print_json(status);
@@ -25,7 +20,7 @@ static void print(const struct options *options, const json_t *status) {
 
 static int print_once(const struct options *options, const char *state) {
     json_t *status;
-    int code = ask_status(state, &status);
+    int code = ask(state, QUESTION_STATUS, &status);
     if (code)
         return code;
     print(options, status);
@@ -79,14 +74,15 @@ static void print_silence(const struct options *options, bool redraws) {
  * error. */
 static int look(const struct options *options, const char *state, bool redraws, bool *ended) {
     json_t *status = NULL;
-    int code = ask_status(state, &status);
+    int code = ask(state, QUESTION_STATUS, &status);
     if (code == ERROR_AGAIN) {
         print_silence(options, redraws);
         return 0;
     }
     if (code)
         return code;
-    *ended = has_ended(status);
+    const char *of_run = member_text(status, "state");
+    *ended = strcmp(of_run, "ended") == 0 || strcmp(of_run, "interrupted") == 0;
     if (redraws)
         draw_status(status);
     else

@@ -1,5 +1,6 @@
 #include "coordinator/job/family.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,12 +51,13 @@ static void set_network_default(struct job *job, const char *name) {
     if (is_given(job, name))
         return;
     key_clear(key, job);
-    if (key_assign(key, job, key->initial_network, "default"))
-        abort();
+    int code = key_assign(key, job, key->initial_network, "default");
+    assert(!code); /* a default of the table fits its own row */
 }
 
-/* The loss on rows held out turns long before that of the training does. Who sets `holdout` or
- * `early_stopping` to nothing wants neither. */
+/* Networks stop early by default, since their loss on rows held out rises again long before that of
+ * the training stops falling. A job that sets `holdout` or `early_stopping` to nothing has neither.
+ */
 static int complete_network(struct job *job) {
     job->objective = job->network_loss;
     set_network_default(job, "l2");
@@ -113,7 +115,7 @@ static char *layers_text(const struct network *network) {
     return text;
 }
 
-/* How many features and outputs there are is in the data. */
+/* Without the numbers of features and outputs: they are in the data. */
 static char *network_words(const struct job *job) {
     const struct objective_shape shape = job_shape(job);
     char *layers = layers_text(&shape.network);

@@ -1,5 +1,6 @@
 #include "coordinator/job/gate.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -154,7 +155,7 @@ char *gate_figures(enum objective_kind objective) {
     return list;
 }
 
-/* ---- judging ---- */
+/* ---- checking ---- */
 
 static double limit_of(const struct gate_outcome *outcome) {
     const struct gate_condition *condition = &outcome->condition;
@@ -178,11 +179,11 @@ static bool compares(enum gate_comparison comparison, double figure, double limi
     return figure > limit;
 }
 
-struct gate_outcome gate_judge(const char *text, const struct score_figures *new,
+struct gate_outcome gate_check(const char *text, const struct score_figures *new,
                                const struct score_figures *live) {
     struct gate_outcome outcome = {.text = text};
-    if (!gate_parse(text, &outcome.condition))
-        abort(); /* checked when the job file was read */
+    bool parsed = gate_parse(text, &outcome.condition);
+    assert(parsed); /* it was checked when the job file was read */
     outcome.new = score_figure_value(new, outcome.condition.figure);
     outcome.live = live ? score_figure_value(live, outcome.condition.figure) : NAN;
     outcome.unpublished = outcome.condition.relative && !live;

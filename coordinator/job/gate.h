@@ -55,7 +55,7 @@ struct gate_outcome {
 
 /* Whether the condition `text` holds for these figures. `live` is NULL if there is no live model:
  * then a condition relative to it holds. No condition holds for a figure that is not finite. */
-struct gate_outcome gate_judge(const char *text, const struct score_figures *new,
+struct gate_outcome gate_check(const char *text, const struct score_figures *new,
                                const struct score_figures *live);
 
 /* "loss <= 1.01 * live does not hold: 0.71 is not at most 0.4141 (live 0.41)". Free it. */

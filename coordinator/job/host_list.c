@@ -123,7 +123,7 @@ struct splitting {
     bool names_host;
 };
 
-/* Adds what stands at the place, and goes on behind it. */
+/* Adds the next character, or what it stands for, to the word. */
 static bool take_character(struct splitting *s, char quote) {
     const char *text = s->at++;
     size_t length = 1;
@@ -143,7 +143,6 @@ static bool take_character(struct splitting *s, char quote) {
     return true;
 }
 
-/* Takes one word. */
 static bool take_word(struct splitting *s) {
     char quote = '\0';
     for (; *s->at && (quote || !isspace((unsigned char)*s->at));) {

@@ -16,8 +16,8 @@ enum vanished { VANISHED_DROP, VANISHED_KEEP };
 
 /* A number, or a list of them: the values of a path. */
 struct numbers {
-    double value;   /* the one in force: the number itself; the first of a list, or another one
-                       while that is trained with */
+    double value;   /* the one in force: the first of the list, or the one that is being trained
+                       with */
     double *all;    /* as given, from large to small, each once; owned */
     uint32_t count; /* of `all`: more than one is a list */
 };
@@ -32,8 +32,8 @@ struct series {
     double value[LIST_MAX];
 };
 
-/* Training on minibatches with Adagrad (Downpour). What is listed by epoch goes on with its last
- * value. */
+/* Training on minibatches with Adagrad (Downpour). Of a list by epoch, the last value holds for all
+ * later epochs. */
 struct job_downpour {
     uint32_t epochs;
     uint32_t batch;         /* rows of a minibatch: a multiple of DOWNPOUR_BLOCK_ROWS */
@@ -85,7 +85,7 @@ struct job {
     enum objective_kind objective; /* the loss: of a network, that of its outputs; or the row of a
                                       plug-in */
     struct counts layers;          /* units of each hidden layer of a network */
-    struct network network;        /* without these: see job_shape() */
+    struct network network;        /* but for the layers: job_shape() adds them */
     enum objective_kind network_loss;
     struct job_plugin plugin;
     struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
@@ -123,7 +123,7 @@ struct job {
     bool backup_copies;
     char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
     uint32_t folds;          /* of the cross-validation; 0: none */
-    uint64_t seed;           /* that rows are assigned to folds by */
+    uint64_t seed;           /* of the assignment of rows to folds */
     uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
     bool warm_start;
     enum vanished vanished;

@@ -12,7 +12,8 @@
 #include "coordinator/job/key.h"
 #include "data/set.h"
 
-/* A key of what the job does not train with has no effect: perhaps that was forgotten. */
+/* A key for another objective or optimizer than the job's has no effect: perhaps the one that it is
+ * for was forgotten. */
 static int check_applies(const struct job *job) {
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
@@ -75,7 +76,8 @@ static int check_holdout(const struct job *job) {
     return 0;
 }
 
-/* Rows have weights from one place, and classes of an objective that has them. */
+/* Weights of rows come from a column or from files, not from both. Weights of classes need an
+ * objective that has classes. */
 static int check_weights(const struct job *job) {
     char **classes = job->class_weight;
     enum label_kind labels = objective_of(job->objective)->labels;
@@ -95,7 +97,7 @@ static int check_weights(const struct job *job) {
     return 0;
 }
 
-/* Files beside those of `test` and of the holdout need these. */
+/* Files of weights or labels for test data or a holdout need that data. */
 static int check_beside(const struct job *job) {
     const struct {
         const char *what;
@@ -116,7 +118,7 @@ static int check_beside(const struct job *job) {
     return 0;
 }
 
-/* One key may have a list, and something must judge the models of its values. */
+/* Only one key may have a list, and rows are needed to choose among the models of its values. */
 static int check_path(const struct job *job) {
     if (job->l1.count > 1 && job->l2.count > 1)
         return error_set(ERROR_CONFIG,
@@ -156,7 +158,7 @@ static int check_family(const struct job *job) {
     return job_family(job)->check(job);
 }
 
-/* Values behind the last epoch would never be used. */
+/* Values for epochs after the last would never be used. */
 static int check_length(const struct job *job, const char *key, uint32_t count) {
     uint32_t epochs = job->downpour.epochs;
     if (count <= epochs)
@@ -190,7 +192,7 @@ static int check_data(const struct job *job) {
     return 0;
 }
 
-/* In the order in which errors are told of a job that has several. */
+/* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
     check_data,   check_applies, check_family, check_downpour,  check_ordered, check_weights,
     check_beside, check_holdout, check_path,   host_list_check, check_gate,

@@ -1,6 +1,7 @@
 /* The text of a job file and of --set, from characters to keys: libconfuse parses it. The text is
  * prepared before, because libconfuse counts the lines of comments wrongly, silently ignores some
  * characters, and ends words at a plus. */
+#include <assert.h>
 #include <confuse.h>
 #include <ctype.h>
 #include <stdbool.h>
@@ -226,6 +227,7 @@ static int take_value(cfg_t *cfg, cfg_opt_t *option, const char *text, void *res
     snprintf(name, sizeof name, "%s%s%s", section, *section ? "." : "", option->name);
     write_place(cfg, place, sizeof place);
     const struct key *key = key_find(name);
+    assert(key); /* the parser knows the keys of the table and no others */
     int *line = &reading.line[key - keys];
     bool first = option->nvalues == 1;
     if (first && *line)
@@ -258,8 +260,7 @@ static struct job_section *section_for(const struct key *key, struct job_section
     for (size_t i = 0; i < *count; i++)
         if (is_of_section(key, sections[i].name))
             return &sections[i];
-    if (*count == SECTIONS_MAX)
-        abort();
+    assert(*count < SECTIONS_MAX);
     struct job_section *section = &sections[(*count)++];
     snprintf(section->name, sizeof section->name, "%.*s", (int)key_section(key), key->name);
     return section;
@@ -271,8 +272,7 @@ static cfg_t *parser_new(void) {
     struct job_section *sections = memory_new(SECTIONS_MAX, sizeof *sections);
     cfg_opt_t outer[KEYS_MAX] = {0};
     size_t outers = 0, count = 0;
-    if (keys_count + SECTIONS_MAX >= KEYS_MAX)
-        abort();
+    assert(keys_count + SECTIONS_MAX < KEYS_MAX);
     for (size_t i = 0; i < keys_count; i++) {
         struct job_section *section =
             key_section(&keys[i]) ? section_for(&keys[i], sections, &count) : NULL;
@@ -287,8 +287,7 @@ static cfg_t *parser_new(void) {
             (cfg_opt_t){.name = sections[i].name, .type = CFGT_SEC, .subopts = sections[i].options};
     cfg_t *parser = cfg_init(outer, CFGF_NONE); /* copies what it is given */
     free(sections);
-    if (!parser)
-        abort();
+    assert(parser);
     cfg_set_error_function(parser, complain);
     return parser;
 }

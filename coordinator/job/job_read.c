@@ -74,7 +74,7 @@ static int complete(struct job *job) {
     return code;
 }
 
-/* Reads a job without what follows from several keys but the state folder. */
+/* Reads a job as far as the name and the state folder; complete() does the rest. */
 static int read_job(const char *path, const char *const *settings, uint32_t settings_count,
                     const char *state, struct job **job) {
     struct job *new = memory_new(1, sizeof *new);
@@ -232,8 +232,8 @@ void job_print(const struct job *job) {
     free(written.state);
 }
 
-/* The keys that identities were made of before others came. They count also with their defaults, so
- * that a job has the identity that it always had. */
+/* The keys of the first version, of which an identity is always made. Keys that were added since
+ * count only if they are not at their defaults, so that a job keeps the identity that it had. */
 static bool counts_always(const struct key *key) {
     static const char *const names[] = {
         "name",      "data",      "test",         "format",         "csv.header",
@@ -246,8 +246,8 @@ static bool counts_always(const struct key *key) {
     return false;
 }
 
-/* Of later keys only those count that are not at their defaults: a new key leaves the identities of
- * all jobs that do not set it. So their unfinished runs go on, and `retrain` knows their last. */
+/* Since a job keeps its identity when the table gets a new key, its unfinished runs go on with a
+ * newer program, and `retrain` finds its last run. */
 char *job_identity(const struct job *job) {
     struct hash_stream *stream = hash_stream_new();
     for (size_t i = 0; i < keys_count; i++) {
@@ -269,7 +269,8 @@ char *job_identity(const struct job *job) {
     return identity;
 }
 
-/* A key that came after the settings were stored had its default then. */
+/* Settings that were stored by an older program lack keys that were added since: these had their
+ * defaults. */
 const char *job_first_difference(const struct job *job, const json_t *stored_settings) {
     for (size_t i = 0; i < keys_count; i++) {
         if (keys[i].may_change)

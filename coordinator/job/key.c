@@ -1,6 +1,6 @@
 #include "coordinator/job/key.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +177,7 @@ static int refuse_more(const struct key *key, const char *place, uint32_t most) 
                      key->name, most);
 }
 
-/* A value joins those that the key has, in its place from large to small. */
+/* Adds a value to the list, which is sorted from large to small. */
 static int insert_number(const struct key *key, struct job *job, double value, const char *text,
                          const char *place) {
     struct numbers *numbers = field(key, job);
@@ -197,7 +197,7 @@ static int insert_number(const struct key *key, struct job *job, double value, c
     return 0;
 }
 
-/* A value joins those that the key has, as the last of them. */
+/* Adds a value at the end of the list. */
 static int append_number(const struct key *key, struct job *job, double value, const char *place) {
     struct counts *counts = field(key, job);
     struct series *series = field(key, job);
@@ -306,8 +306,8 @@ void key_clear(const struct key *key, struct job *job) {
 
 void key_reset(const struct key *key, struct job *job) {
     key_clear(key, job);
-    if (key->initial && key_assign(key, job, key->initial, "default"))
-        abort();
+    int code = key->initial ? key_assign(key, job, key->initial, "default") : 0;
+    assert(!code); /* a default of the table fits its own row */
 }
 
 void key_release(const struct key *key, struct job *job) {

@@ -9,11 +9,11 @@
 #include "coordinator/job/family.h"
 #include "coordinator/job/sizing.h"
 
-/* `auto` has a diagonal where a column has so many values as a rule, and where the scales of
- * columns are so far apart, or with l1, where columns as they are gain from it at any scales:
- * bench/NOTES.md has the counts. */
-#define SPREAD_LEAST 100.0
+/* With `precondition = auto` there is a diagonal if the columns have at least so many values on
+ * average, and if their scales differ at least by this factor. With l1 and without `standardise`
+ * the factor does not count: the diagonal helps at any scales. bench/NOTES.md has the counts. */
 #define VALUES_A_COLUMN 100.0
+#define SPREAD_LEAST 100.0
 
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
@@ -29,11 +29,11 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                               may_be_diagonal(job, data, form));
 }
 
-/* A column of a job, and what is asked of it. */
+/* What is known of a column, and how the job wants it scaled. */
 struct column {
     double mean, variance, density;
-    bool standardised, bytes, diagonal, centred;
-    double ridge; /* l2/h */
+    bool standardised, bytes, diagonal, centred; /* as in struct scaling */
+    double ridge;                                /* l2/h */
 };
 
 static struct column_scaling column_scaling_of(const struct column *column) {
@@ -84,8 +84,8 @@ static int find_columns(const struct set_info *data, const struct column *wanted
     return 0;
 }
 
-/* How far apart the diagonal has the scales of what l2 acts on, weights of the columns as they are
- * or standardised; those of constant columns left out. */
+/* By which factor the diagonal makes the scales of the weights that l2 acts on differ. Constant
+ * columns are left out. */
 static double spread_of(const struct set_info *data, const struct moments *moments,
                         const struct column_scaling *columns) {
     double least = INFINITY, most = 0;
@@ -98,7 +98,7 @@ static double spread_of(const struct set_info *data, const struct moments *momen
     return sqrt(most / least);
 }
 
-/* Units of a network are in their curved part for values of about 1. */
+/* The activations of a network bend where values are about 1, and saturate far above. */
 #define DEVIATION_MOST 10.0
 
 bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *moments) {

@@ -12,14 +12,14 @@
 struct scaling {
     struct column_scaling *columns; /* [features]; owned. NULL: not scaled */
     bool standardised;              /* l2 and l1 are meant for standardised columns */
-    bool diagonal;                  /* they precondition */
-    bool bytes;                     /* of a network: 255 is 1 where a column is not standardised */
+    bool diagonal;                  /* the scales are those of the diagonal preconditioner */
+    bool bytes;                     /* of a network on bytes: 255 becomes 1, unless standardised */
 };
 
-/* Which these are, as files name them: 0 if there are none, else 1 if standardised, plus 2 if they
- * precondition, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the unit of the
- * outputs, if there is one. Vectors that are scaled by one form suit those of the
- * same form on other rows. */
+/* The kind of coordinates as a number, for files: 0 if there are none, else 1 if standardised, plus
+ * 2 if they precondition, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the
+ * unit of the outputs, if there is one. Vectors that are scaled by one form suit those of the same
+ * form on other rows. */
 uint32_t scaling_form(const struct scaling *scaling, double unit);
 
 /* Whether the moments of the columns must be found to choose: from the job and the data's shape. */
@@ -41,8 +41,9 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct moments *moments, struct scaling *scaling);
 void scaling_release(struct scaling *scaling);
 
-/* Whether all columns are of one unit: bytes, or what looks like it. To scale each by itself then
- * makes rare noise as large as all else, and nobody is advised to. */
+/* Whether all columns have the same unit, as the pixels of an image: the values are bytes, or look
+ * like it. Then nobody is advised to standardise: that would make rare noise as large as the rest.
+ */
 bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *moments);
 
 #endif

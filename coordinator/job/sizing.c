@@ -17,18 +17,18 @@ static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-/* Bytes that an evaluation moves, counted and not measured: the same for every machine. A value of
- * a sparse row brings its column and itself, and on average one cache line for what it meets of the
- * point and of the gradient, which are too wide for the caches. Rows that are dense meet all of
- * them in sequence. A parameter is read or written some eighteen times an evaluation: cleared,
- * added up, staged, folded, and as an element of x, t, g, h, d and a new pair. */
+/* Bytes that an evaluation moves, counted and not measured: the same for every machine. For a value
+ * of a sparse row they are its column, itself and, on average, one cache line of the point and of
+ * the gradient, which are too wide for the caches. Dense rows read these in sequence. A parameter
+ * is read or written some eighteen times an evaluation: cleared, added up, staged, folded, and as
+ * an element of x, t, g, h, d and a new pair. */
 #define SPARSE_VALUE_BYTES 72.0
 #define SPARSE_OUTPUT_BYTES 16.0 /* a value and an output: of the point, and of the gradient */
 #define DENSE_VALUE_BYTES 8.0
 #define PARAMETER_BYTES 144.0
-#define READS_OF_A_PAIR 4.0 /* s and y, in either round */
+#define READS_OF_A_PAIR 4.0 /* s and y, in each of the two rounds of a step */
 
-/* The part of an evaluation's other cost that the pairs may add to it. */
+/* The pairs may cost at most this share of what else an evaluation costs. */
 #define HISTORY_SHARE 0.5
 
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type) {
@@ -66,8 +66,8 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
     uint64_t worthwhile = parameters / PARAMETERS_WORTH_A_SHARD;
     uint32_t most = least(cpus, SHARDS_MAX);
     uint32_t shards = worthwhile < 1 ? 1 : worthwhile < most ? (uint32_t)worthwhile : most;
-    /* As few as can have a thread a CPU. On one host, the threads of one replica share the point,
-     * and their sums go to the shards as one; each further replica would have its own. */
+    /* As few replicas as are needed for a thread on each CPU: the threads of a replica share the
+     * point, and send their sums to the shards as one. */
     uint32_t replicas = cpus ? (cpus - 1) / THREADS_MAX + 1 : 1;
     int code = count_workers("shards", job->shards, job->shard_addresses, shards, &sizing->shards);
     if (!code)
@@ -177,7 +177,7 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
     return second > 0 ? second : 1;
 }
 
-/* Outputs that share weights add the terms of a row once each. */
+/* `n`: parameters. Where outputs share their weights, a row has its terms once for each output. */
 static void set_prices(const struct set_info *data, const struct objective_shape *shape, double n,
                        struct preconditioner_settings *settings) {
     bool shared = objective_of(shape->kind)->shares_weights;
@@ -192,8 +192,7 @@ static void set_prices(const struct set_info *data, const struct objective_shape
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
-/* A model that fits, and whose refreshes cost less than what they save: those of a few rows cost
- * nothing, so there is no least size. */
+/* There is no least size: refreshes over few rows cost nothing. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings) {
@@ -229,16 +228,17 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     return 0;
 }
 
-/* A program with its libraries and threads, and nothing to do. */
+/* An idle process, with its libraries and threads. */
 #define BASE_BYTES 40e6
 
-/* Vectors of the range in a shard: x, t, g, h, d, the sum, a message under way, what a checkpoint
- * copies and what the pairs are made of; and what each replica here sends, which it maps. */
+/* Vectors in a shard, each as long as its range: x, t, g, h, d, the sum, a message that is being
+ * received, the copies for a checkpoint and what pairs are made of; and one for each replica of
+ * this host, in memory that both share. */
 #define SHARD_VECTORS 15
 #define VECTORS_A_REPLICA 1
 
-/* In a replica: the point, as three that it maps of shards, its sums, and what each thread has of
- * the family. */
+/* Vectors in a replica, as long as the model: three for the point, in memory that it shares with
+ * the shards, and its sums. Each thread has those of the family besides. */
 #define REPLICA_MAPPED 4
 #define REPLICA_VECTORS 1
 

@@ -61,12 +61,12 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 
 /* In bytes, without the data, which is mapped and can be dropped by the system. */
 struct memory_need {
-    double coordinator, shard, replica; /* of one; what it maps of others' is in it */
-    double all;                         /* of all workers and the coordinator, each byte once */
+    double coordinator, shard, replica; /* of one process, with the memory that it shares */
+    double all;                         /* of all processes; shared memory counts once */
     uint32_t shards, replicas;
 };
 
-/* As counted of workers at work: doc/MODELS.md has the figures. `block`: with a block
+/* From figures measured on running workers, which are in doc/MODELS.md. `block`: with a block
  * preconditioner. */
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
                                   const struct sizing *sizing, bool block);

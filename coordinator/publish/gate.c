@@ -58,7 +58,7 @@ static void apply_conditions(struct gate_trial *trial, const struct score_figure
     char *why[2] = {NULL, NULL}; /* of those that do not hold, and of those that do */
     trial->holds = true;
     for (char **text = trial->job->gate; *text; text++) {
-        struct gate_outcome outcome = gate_judge(*text, new, live);
+        struct gate_outcome outcome = gate_check(*text, new, live);
         char **all = &why[outcome.holds], *before = *all, *more = gate_explain(&outcome);
         *all = before ? memory_format("%s; %s", before, more) : memory_copy_string(more);
         json_array_append_new(trial->conditions, gate_outcome_json(&outcome));
@@ -73,18 +73,15 @@ static void apply_conditions(struct gate_trial *trial, const struct score_figure
     free(why[!trial->holds]);
 }
 
-/* Takes long. */
+/* Runs beside the loop: to score a model takes long. */
 static int work_on_trial(void *context) {
     struct gate_trial *trial = context;
     struct score_figures computed = score_no_figures(), of_live = score_no_figures();
-    const struct score_figures *of_new = &computed;
-    if (trial->holdout && trial->figures)
-        of_new = trial->figures;
-    else if (trial->holdout) {
-        int code = score_new(trial, &computed);
-        if (code)
-            return code;
-    }
+    bool known = trial->holdout && trial->figures;
+    const struct score_figures *of_new = known ? trial->figures : &computed;
+    int code = trial->holdout && !known ? score_new(trial, &computed) : 0;
+    if (code)
+        return code;
     if (trial->holdout)
         trial->of_new = score_figures_json(of_new);
     if (trial->holdout && trial->live_folder && !score_live(trial, &of_live)) {

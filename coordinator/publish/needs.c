@@ -50,17 +50,18 @@ static int needs_take_run(void *context, const struct store_run *run) {
     return 0;
 }
 
-struct taking {
+/* For taking the sources of one run. */
+struct source_search {
     struct needs *needs;
-    bool needed; /* the run whose sources are taken */
+    bool needed; /* the run is */
 };
 
 static int needs_take_source(void *context, const struct store_source *source) {
-    const struct taking *taking = context;
-    struct needs *needs = taking->needs;
+    const struct source_search *search = context;
+    struct needs *needs = search->needs;
     needs->packs = memory_resize(needs->packs, needs->pack_count + 1, sizeof *needs->packs);
     needs->packs[needs->pack_count++] = (struct need_pack){
-        .fingerprint = memory_copy_string(source->fingerprint), .needed = taking->needed};
+        .fingerprint = memory_copy_string(source->fingerprint), .needed = search->needed};
     return 0;
 }
 
@@ -86,8 +87,8 @@ static void look_ahead(const struct needs *needs, size_t i, bool *newest, bool *
     }
 }
 
-/* A run whose state is of another version can go on with another program alone. It is needed until
- * a later run of its job began: then nobody means to end it. */
+/* The run may have been saved by another version of this program, which alone can go on with it. It
+ * is needed until a later run of its job has begun: then nobody means to finish it. */
 static int check_open(struct store *store, struct need *run, bool newest) {
     struct store_saved saved;
     int code = store_saved_read(store, run->run, &saved);
@@ -115,8 +116,8 @@ static int find_needed(struct store *store, struct needs *needs) {
             break;
         run->needed = newest || (run->open && unreplaced) || run->run > needs->decided;
         needs->unfinished |= run->needed && run->open;
-        code =
-            store_sources(store, run->run, needs_take_source, &(struct taking){needs, run->needed});
+        code = store_sources(store, run->run, needs_take_source,
+                             &(struct source_search){needs, run->needed});
     }
     return code;
 }

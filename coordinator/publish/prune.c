@@ -63,47 +63,48 @@ static bool is_needed_set(const struct needs *needs, const char *path) {
     return needed;
 }
 
-/* Packs by the file that they were made of. */
-struct made {
-    char *source; /* NULL: it cannot be read */
-    int64_t when_ns;
+/* Of which file a pack was made, and when. */
+struct origin {
+    char *source; /* NULL: the pack cannot be read */
+    int64_t written_ns;
 };
 
-static struct made made_of(const char *path) {
-    struct made made = {0};
+static struct origin origin_of(const char *path) {
+    struct origin origin = {0};
     struct stat status;
     struct pack *pack;
     if (stat(path, &status))
-        return made;
-    made.when_ns = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+        return origin;
+    origin.written_ns = status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
     if (pack_open(path, &pack)) {
         error_clear();
-        return made;
+        return origin;
     }
-    made.source = memory_copy_string(pack_source(pack));
+    origin.source = memory_copy_string(pack_source(pack));
     pack_close(pack);
-    return made;
+    return origin;
 }
 
-/* Of a file that runs do not record, the newest pack may be of a holdout or of test data. */
+/* Whether a newer pack of the same file is there. Runs do not record the files of a holdout and of
+ * test data: of those the newest pack is kept. */
 static bool is_replaced(const char *path) {
-    struct made made = made_of(path);
+    struct origin own = origin_of(path);
     char *folder = path_folder(path);
     char **names = names_in(folder);
-    bool replaced = !made.source;
+    bool replaced = !own.source;
     for (char **name = names; *name && !replaced; name++) {
         if (!name_ends(*name, ".pack"))
             continue;
         char *other_path = path_join(folder, *name);
-        struct made other = made_of(other_path);
-        replaced =
-            other.source && strcmp(other.source, made.source) == 0 && other.when_ns > made.when_ns;
+        struct origin other = origin_of(other_path);
+        replaced = other.source && strcmp(other.source, own.source) == 0 &&
+                   other.written_ns > own.written_ns;
         free(other.source);
         free(other_path);
     }
     names_free(names);
     free(folder);
-    free(made.source);
+    free(own.source);
     return replaced;
 }
 
@@ -119,38 +120,38 @@ static bool is_needed_pack(const struct needs *needs, const char *name, const ch
     return needs->unfinished || !is_replaced(path);
 }
 
-/* Why a name in one of these folders is not needed; NULL if it is. */
-typedef const char *judge_name(const struct needs *needs, const char *name, const char *path);
+/* What kind of thing a name in one of these folders is if it is not needed; NULL if it is. */
+typedef const char *check_name(const struct needs *needs, const char *name, const char *path);
 
-static const char *judge_pack(const struct needs *needs, const char *name, const char *path) {
+static const char *check_pack(const struct needs *needs, const char *name, const char *path) {
     if (name_ends(name, ".set"))
         return is_needed_set(needs, path) ? NULL : "set";
     return name_ends(name, ".pack") && !is_needed_pack(needs, name, path) ? "pack" : NULL;
 }
 
-static const char *judge_checkpoint(const struct needs *needs, const char *name, const char *path) {
+static const char *check_checkpoint(const struct needs *needs, const char *name, const char *path) {
     (void)path;
     char *end;
     long long run = strtoll(name, &end, 10);
     return run > 0 && !*end && !needs_run(needs, run) ? "checkpoint" : NULL;
 }
 
-/* Models are those of find_models(). One that was read back wrongly is kept while its run can go
- * on. */
-static const char *judge_model(const struct needs *needs, const char *name, const char *path) {
+/* Only of a model that was read back wrongly, which is kept while its run can go on: find_models()
+ * finds the others. */
+static const char *check_model(const struct needs *needs, const char *name, const char *path) {
     (void)path;
     char *end;
     long long run = strtoll(name, &end, 10);
     return run > 0 && !strcmp(end, ".failed") && !needs_failed(needs, run) ? "leftover" : NULL;
 }
 
-static void find_in(const char *state, const char *folder, judge_name *judge,
+static void find_in(const char *state, const char *folder, check_name *check,
                     const struct needs *needs, struct prune_list *list) {
     char *place = path_join(state, folder);
     char **names = names_in(place);
     for (char **name = names; *name; name++) {
         char *path = path_join(place, *name);
-        const char *kind = name_is_temporary(*name) ? "leftover" : judge(needs, *name, path);
+        const char *kind = name_is_temporary(*name) ? "leftover" : check(needs, *name, path);
         if (kind)
             add(list, kind, path, 0);
         free(path);
@@ -166,9 +167,9 @@ int prune_find(struct store *store, const char *state, struct prune_list *list) 
     if (!code)
         code = find_models(store, state, &needs, list);
     if (!code) {
-        find_in(state, "models", judge_model, &needs, list);
-        find_in(state, "shards", judge_checkpoint, &needs, list);
-        find_in(state, "packs", judge_pack, &needs, list);
+        find_in(state, "models", check_model, &needs, list);
+        find_in(state, "shards", check_checkpoint, &needs, list);
+        find_in(state, "packs", check_pack, &needs, list);
         list->bytes_kept = file_bytes(state) - list->bytes;
     }
     needs_release(&needs);

@@ -104,12 +104,6 @@ static void environment_init(struct environment *environment, const struct publi
     environment->all[kept] = NULL;
 }
 
-static void environment_release(struct environment *environment) {
-    for (unsigned i = 0; i < VARIABLES; i++)
-        free(environment->own[i]);
-    free(environment->all);
-}
-
 /* The command's standard output is our standard error: only the result is printed on our standard
  * output. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
@@ -132,7 +126,9 @@ static int run_command(const struct publisher *publisher, const struct history_i
     pid_t child;
     environment_init(&environment, publisher, item, sha256);
     int code = spawn(publisher->on_publish, environment.all, &child);
-    environment_release(&environment);
+    for (unsigned i = 0; i < VARIABLES; i++)
+        free(environment.own[i]);
+    free(environment.all);
     return code ? code : loop_wait(publisher->loop, STAGE_ANNOUNCING, child, status);
 }
 
@@ -188,7 +184,7 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
 static int settle(const struct publisher *publisher, const struct history_item *item) {
     int announced = 0, code = 0;
     loop_poll(
-        publisher->loop); /* a signal that came before ends the command here, before the change */
+        publisher->loop); /* a signal that has come ends the command here, before the change */
     if (item->decision != DECISION_REFUSED) {
         code = switch_to(publisher, item->run);
         if (!code)

@@ -47,9 +47,9 @@ enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_m
 
 struct sweep_spread sweep_spread(const double *numbers, uint32_t count) {
     double sum = 0, squares = 0;
+    assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
         sum += numbers[i];
-    assert(count > 0);
     double mean = sum / count;
     for (uint32_t i = 0; i < count; i++)
         squares += (numbers[i] - mean) * (numbers[i] - mean);
@@ -77,6 +77,7 @@ static double loss_of(const struct sweep_shape *shape, const struct sweep_member
 uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member *members) {
     double least = INFINITY;
     uint32_t winner = 0;
+    assert(shape->values > 0);
     for (uint32_t value = 0; value < shape->values; value++) {
         double loss = loss_of(shape, members, value);
         if (loss < least) {
@@ -158,7 +159,7 @@ static bool limit_is_raised(enum reason reason, const json_t *before, const json
     return false;
 }
 
-/* A command that makes room may have removed them. */
+/* `prune` may have removed them. */
 static bool has_checkpoints(const char *state, int64_t run) {
     char *folder = memory_format("%s/shards/%lld", state, (long long)run);
     bool has = access(folder, F_OK) == 0;
@@ -195,8 +196,8 @@ static int take_run(void *context, const struct store_run *run) {
     return 0;
 }
 
-/* Others cannot start from a full fit that was removed. Models come oldest first; a run that went
- * on has another one. */
+/* A member whose model was removed has failed if it is a full fit: others cannot start from it.
+ * Models come oldest first, and a run that went on has a later one. */
 static int take_model(void *context, const struct store_model_row *model) {
     const struct member_read *reading = context;
     struct sweep_runs *runs = reading->runs;
@@ -240,23 +241,18 @@ void sweep_runs_release(struct sweep_runs *runs) {
     *runs = (struct sweep_runs){0};
 }
 
-static bool any_failed(const struct sweep_runs *runs) {
-    for (uint32_t i = 0; i < runs->count; i++)
-        if (runs->members[i].state == MEMBER_FAILED)
-            return true;
-    return false;
-}
-
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs) {
     uint32_t member;
-    enum sweep_task next = sweep_next(shape, runs->members, &member);
-    if (!record->sweep || !runs->members[0].run || any_failed(runs))
+    if (!record->sweep || !runs->members[0].run)
         return false;
-    return next == SWEEP_TRAIN || !record->ended_ms;
+    for (uint32_t i = 0; i < runs->count; i++)
+        if (runs->members[i].state == MEMBER_FAILED)
+            return false;
+    return !record->ended_ms || sweep_next(shape, runs->members, &member) == SWEEP_TRAIN;
 }
 
-/* Members that a row has from the result of the full fit. */
+/* What a row of the table has from the result of its full fit. */
 static const char *const from_result[] = {"run",    "loss",        "steps",   "evaluations",
                                           "reason", "converged",   "nonzero", "holdout",
                                           "test",   "model_sha256"};
@@ -325,24 +321,21 @@ static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs
     return row;
 }
 
-static json_int_t evaluations_of(const struct sweep_runs *runs) {
-    json_int_t sum = 0;
-    for (uint32_t i = 0; i < runs->count; i++)
-        sum += member_count(runs->results[i], "evaluations");
-    return sum;
-}
-
 json_t *sweep_result(int64_t sweep, const struct sweep_shape *shape,
                      const struct sweep_runs *runs) {
     uint32_t winner = sweep_winner(shape, runs->members);
+    assert(runs->count == sweep_members(shape) && runs->members[winner].state == MEMBER_DONE);
     json_t *path = json_array();
+    json_int_t evaluations = 0;
+    for (uint32_t i = 0; i < runs->count; i++)
+        evaluations += member_count(runs->results[i], "evaluations");
     for (uint32_t value = 0; value < shape->values; value++)
         json_array_append_new(path, row_json(shape, runs, value, value == winner));
     json_t *result = json_deep_copy(runs->results[winner]);
     json_object_set_new(result, "sweep",
                         json_pack("{s:I, s:i, s:i, s:I}", "number", (json_int_t)sweep, "runs",
                                   (int)runs->count, "folds", (int)shape->folds, "evaluations",
-                                  evaluations_of(runs)));
+                                  evaluations));
     json_object_set_new(result, "path", path);
     return result;
 }

@@ -1,5 +1,6 @@
 #include "coordinator/sweep/sweep.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,13 +33,6 @@ char *sweep_judged_by(const struct dataset *data) {
 static const char *const uses[] = {
     [USE_TRAINING] = "data", [USE_HOLDOUT] = "holdout", [USE_TEST] = "test"};
 
-static enum dataset_use use_of(const char *text) {
-    enum dataset_use use = USE_TRAINING;
-    while (use < USE_TEST && strcmp(uses[use], text))
-        use++;
-    return use;
-}
-
 /* The files of the data, as struct store_sweep has them; free it. */
 static char *sweep_sources(const struct dataset *data) {
     json_t *list = json_array();
@@ -67,7 +61,9 @@ static void read_sources(const char *text, struct dataset_sources *sources) {
     size_t i;
     json_array_foreach(list, i, source) {
         struct dataset_source read = {.path = (char *)(uintptr_t)member_text(source, "path"),
-                                      .use = use_of(member_text(source, "use"))};
+                                      .use = USE_TRAINING};
+        while (read.use < USE_TEST && strcmp(uses[read.use], member_text(source, "use")))
+            read.use++;
         snprintf(read.fingerprint, sizeof read.fingerprint, "%s",
                  member_text(source, "fingerprint"));
         dataset_add_source(sources, &read);
@@ -143,7 +139,7 @@ static int read_start(struct sweep *sweep) {
 
 /* ---- a sweep that goes on, or a new one ---- */
 
-static int read_chunk_ranges(struct sweep *sweep) {
+static int read_members(struct sweep *sweep) {
     const struct job *job = sweep->training->job;
     json_t *settings = job_settings(job);
     struct sweep_limits limits = {.settings = settings, .state = job->state};
@@ -207,7 +203,7 @@ static int take_winner(struct sweep *sweep, const struct sweep_record *record,
 static int go_on(struct sweep *sweep, const struct sweep_record *record,
                  struct sweep_outcome *outcome) {
     sweep->number = record->sweep;
-    int code = read_chunk_ranges(sweep);
+    int code = read_members(sweep);
     if (code || sweep_is_open(record, &sweep->shape, &sweep->runs))
         return code;
     sweep->number = 0;
@@ -253,6 +249,7 @@ static int begin(struct sweep *sweep) {
 
 static double value_of(const struct sweep *sweep, uint32_t value) {
     const struct numbers *path = job_sweep_values(sweep->training->job);
+    assert(path->count < 2 || value < path->count);
     return path->count > 1 ? path->all[value] : path->value;
 }
 
@@ -277,23 +274,20 @@ static char *start_folder(const struct sweep *sweep, uint32_t member) {
                          (long long)sweep->runs.members[before].run);
 }
 
-static bool is_last(const struct sweep *sweep) {
-    uint32_t open = 0;
-    for (uint32_t i = 0; i < sweep->runs.count; i++)
-        open += sweep->runs.members[i].state == MEMBER_OPEN;
-    return open == 1;
-}
-
-/* The time before the first member belongs to that. */
+/* The first member's time begins with the command: what came before is counted to it. */
 static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
     struct training *training = sweep->training;
     struct sweep_place place = sweep_place(&sweep->shape, member);
+    uint32_t open = 0;
+    for (uint32_t i = 0; i < sweep->runs.count; i++)
+        open += sweep->runs.members[i].state == MEMBER_OPEN;
+    assert(sweep->runs.members[member].state == MEMBER_OPEN);
     training->start_from = start;
     training->member = (struct training_member){.sweep = sweep->number,
                                                 .number = member,
                                                 .identity = sweep->identity,
                                                 .is_start = !place.fold,
-                                                .is_last = is_last(sweep)};
+                                                .is_last = open == 1};
     if (sweep->trained++) {
         training->started_ns = clock_monotonic_ns();
         training->started_ms = clock_wall_ms();
@@ -323,13 +317,8 @@ static int work_on_check(void *context) {
     return dataset_check_folds(sweep->training->job, &sweep->data->sources);
 }
 
-/* What a fold lacks is told before hours of training, not after. */
-static int check_folds(struct sweep *sweep) {
-    return loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_check, sweep);
-}
-
-/* Opens the data of a member: of all rows, or of all but those of its fold. The time that this took
- * is that of the first member. The struct is a view. */
+/* Opens the data of a member: of all rows, or of all but those of its fold. *data is a view. Its
+ * seconds are how long reading took, and 0 for every member but the first that uses it. */
 static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data) {
     int code = 0;
     bool open = sweep->fold == fold && sweep->trained;
@@ -339,6 +328,7 @@ static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data)
         sweep->fold = fold;
         code = loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_fold, sweep);
     }
+    assert(code || sweep->fold == fold);
     *data = fold ? sweep->left : *sweep->data;
     if (open)
         data->seconds = 0;
@@ -425,13 +415,13 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
 
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
-    int code = read_chunk_ranges(sweep);
+    int code = read_members(sweep);
     if (!code)
         code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
         code = train_member(sweep, member);
         if (!code)
-            code = read_chunk_ranges(sweep);
+            code = read_members(sweep);
         if (!code)
             code = remove_models_of_folds(sweep);
     }
@@ -453,8 +443,8 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     if (!code && !fresh)
         code = take_up(&sweep, outcome);
     bool begins = !outcome->winner && !sweep.number;
-    if (!code && begins)
-        code = check_folds(&sweep);
+    if (!code && begins) /* what a fold lacks is told before hours of training, not after */
+        code = loop_beside(&training->loop, STAGE_PACKING, work_on_check, &sweep);
     if (!code && begins)
         code = begin(&sweep);
     if (!code && !outcome->winner)

@@ -22,7 +22,7 @@ static struct score_figures with_loss(double loss) {
 
 static bool holds(const char *text, double new, double live) {
     struct score_figures of_new = with_loss(new), of_live = with_loss(live);
-    return gate_judge(text, &of_new, &of_live).holds;
+    return gate_check(text, &of_new, &of_live).holds;
 }
 
 static void conditions_are_read(void **state) {
@@ -128,18 +128,18 @@ static void a_limit_is_compared_as_it_says(void **state) {
 static void without_a_live_model_only_absolute_limits_bind(void **state) {
     (void)state;
     struct score_figures new = with_loss(0.7);
-    struct gate_outcome outcome = gate_judge("loss <= 1.01 * live", &new, NULL);
+    struct gate_outcome outcome = gate_check("loss <= 1.01 * live", &new, NULL);
     assert_true(outcome.holds && outcome.unpublished);
     assert_true(isnan(outcome.live));
-    assert_false(gate_judge("loss <= 0.5", &new, NULL).holds);
-    assert_true(gate_judge("loss <= 0.75", &new, NULL).holds);
+    assert_false(gate_check("loss <= 0.5", &new, NULL).holds);
+    assert_true(gate_check("loss <= 0.75", &new, NULL).holds);
 }
 
 static void a_figure_that_is_not_there_fulfils_nothing(void **state) {
     (void)state;
     struct score_figures figures = with_loss(0.5);
-    assert_false(gate_judge("auc >= 0", &figures, &figures).holds);
-    assert_false(gate_judge("rmse <= 1e300", &figures, NULL).holds);
+    assert_false(gate_check("auc >= 0", &figures, &figures).holds);
+    assert_false(gate_check("rmse <= 1e300", &figures, NULL).holds);
     assert_false(holds("loss <= live", INFINITY, INFINITY));
     assert_false(holds("loss >= live", 1, NAN));
     assert_false(holds("loss <= live", 1, INFINITY));
@@ -147,7 +147,7 @@ static void a_figure_that_is_not_there_fulfils_nothing(void **state) {
 
 static void explains(const char *text, double new, double live, const char *expected) {
     struct score_figures of_new = with_loss(new), of_live = with_loss(live);
-    struct gate_outcome outcome = gate_judge(text, &of_new, &of_live);
+    struct gate_outcome outcome = gate_check(text, &of_new, &of_live);
     char *said = gate_explain(&outcome);
     assert_string_equal(said, expected);
     free(said);
@@ -185,7 +185,7 @@ static void a_figure_goes_with_its_objective(void **state) {
 static void an_outcome_is_written_as_json(void **state) {
     (void)state;
     struct score_figures figures = with_loss(0.5);
-    struct gate_outcome outcome = gate_judge("loss <= live", &figures, NULL);
+    struct gate_outcome outcome = gate_check("loss <= live", &figures, NULL);
     json_t *json = gate_outcome_json(&outcome);
     assert_string_equal(json_string_value(json_object_get(json, "condition")), "loss <= live");
     assert_true(json_real_value(json_object_get(json, "new")) == 0.5);

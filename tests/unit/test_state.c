@@ -184,7 +184,7 @@ static void a_live_coordinator_is_asked_before_the_store(void **state) {
     int descriptor = listening();
     pid_t child = answering(descriptor, "status\n", "{\"state\":\"running\"}\n");
     close(descriptor);
-    assert_int_equal(ask_status(folder, &status), 0);
+    assert_int_equal(ask(folder, QUESTION_STATUS, &status), 0);
     assert_string_equal(text_of(status, "state"), "running");
     json_decref(status);
     await(child);
@@ -194,7 +194,7 @@ static void the_last_run_is_told_from_the_store(void **state) {
     (void)state;
     json_t *status;
     fill_store("stalled");
-    assert_int_equal(ask_status(folder, &status), 0);
+    assert_int_equal(ask(folder, QUESTION_STATUS, &status), 0);
     assert_string_equal(text_of(status, "job"), "adult");
     assert_string_equal(text_of(status, "state"), "ended");
     assert_string_equal(text_of(status, "reason"), "stalled");
@@ -211,7 +211,7 @@ static void a_run_without_coordinator_or_end_is_interrupted(void **state) {
     (void)state;
     json_t *status;
     fill_store(NULL);
-    assert_int_equal(ask_status(folder, &status), 0);
+    assert_int_equal(ask(folder, QUESTION_STATUS, &status), 0);
     assert_string_equal(text_of(status, "state"), "interrupted");
     assert_true(json_is_null(json_object_get(status, "reason")));
     assert_true(json_real_value(json_object_get(status, "seconds")) == 2.5);
@@ -224,7 +224,7 @@ static void runs_are_told_with_their_models(void **state) {
     (void)state;
     json_t *runs;
     fill_store("step limit");
-    assert_int_equal(ask_runs(folder, &runs), 0);
+    assert_int_equal(ask(folder, QUESTION_RUNS, &runs), 0);
     json_t *run = json_array_get(json_object_get(runs, "runs"), 0);
     assert_string_equal(text_of(run, "reason"), "step limit");
     assert_string_equal(text_of(run, "model"), "models/1");
@@ -236,7 +236,7 @@ static void runs_are_told_with_their_models(void **state) {
 static void a_store_that_was_never_written_is_unavailable(void **state) {
     (void)state;
     json_t *status;
-    assert_int_equal(ask_status(folder, &status), ERROR_UNAVAILABLE);
+    assert_int_equal(ask(folder, QUESTION_STATUS, &status), ERROR_UNAVAILABLE);
     assert_non_null(strstr(error_text(), folder));
 }
 
