@@ -1,7 +1,9 @@
 /* Deliberate bugs in the protocol, to show that the simulator finds such bugs.
  *
  * Only the simulator's build of the roles (-DMUTANTS, tests/sim) has them, and at most one is on at
- * a time. In every other build mutant() is false and its branch is not compiled. */
+ * a time. In every other build mutant() is false and its branch is not compiled. Those from
+ * ADAGRAD_TWICE to HOLDOUT_SKIPPED show in jobs with Downpour alone, and are tried on those: they
+ * stay together (tests/sim/sim.c). */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 
@@ -11,8 +13,8 @@
     X(FOLD_WITHOUT_VERDICT, "a shard folds a slice as soon as it is staged")                       \
     X(ACCEPT_BEFORE_ALL_STAGED, "a flush is accepted when one shard has staged it")                \
     X(COUNT_TWICE, "a flush with chunks that are counted is accepted")                             \
-    X(NO_EPOCH_CHECK, "workers obey an older coordinator")                                         \
-    X(EPOCH_NOT_RENEWED, "a new coordinator goes on in the epoch of the last one")                 \
+    X(NO_TERM_CHECK, "workers obey an older coordinator")                                          \
+    X(TERM_NOT_RENEWED, "a new coordinator goes on in the term of the last one")                   \
     X(COMMIT_BEFORE_ALL_WRITTEN, "a step is durable when one shard has written it")                \
     X(COMMIT_BEFORE_SYNC, "a checkpoint is acknowledged before it is on disk")                     \
     X(CHECKPOINT_DELETED_EARLY, "files that hold pairs of a durable step are deleted")             \

@@ -2,6 +2,7 @@
  *
  * It knows programs, evaluations and checkpoints, and nothing of how the optimizer finds its steps:
  * it carries out the requests of optimizer/row.h, one at a time, and gives back what came of them.
+ * Only what is read at the end (driver_read.c) is of L-BFGS, in which every run ends.
  * It may use the optimizer, dispatch/ and the machine. Membership and recovery use only what stands
  * here. A "program" is one for the shards. */
 #ifndef DML_COORDINATOR_DRIVER_H

@@ -1,6 +1,7 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
  * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
- * optimum, each vector formed in t first. */
+ * optimum, each vector formed in t first. All of it is of L-BFGS, in which every run ends: an
+ * optimizer that came last would have to say what is read of it. */
 #include <assert.h>
 
 #include "base/error.h"

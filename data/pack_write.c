@@ -90,9 +90,9 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
     return true;
 }
 
-/* What one of prepare_rows(), take_rows() and finish_rows() leaves for the next in the rows'
- * scratch. Behind it stand, as u32, the numbers of the features [values, or of one row if they are
- * alike] and of the label texts [rows]; then room for the block. */
+/* What one of prepare_rows(), number_and_place_rows() and finish_rows() leaves for the next in the
+ * rows' scratch. Behind it stand, as u32, the numbers of the features [values, or of one row if
+ * they are alike] and of the label texts [rows]; then room for the block. */
 struct pending_block {
     struct pack_block block;
     uint32_t number;

@@ -4,7 +4,7 @@
  * nothing of objectives, models and runs. The way of a row from its file to a chunk is in seven
  * files:
  *
- *   source.c      threads read blocks of a file; their rows are handed out in its order
+ *   pipeline.c    threads read blocks of a file; their rows are handed out in its order
  *   csv.c         a line becomes a row of a batch (format.c: LIBSVM; array_reader.c: arrays)
  *   pack_write.c  the ids of the row's features get the numbers of the pack
  *   pack_file.c   the rows of a batch become a block of the pack, and come back from there
@@ -102,8 +102,8 @@ struct set_options {
      * without. */
     bool shuffled;
     uint64_t shuffle_seed;
-    uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/window.h), which
-                              changes no byte; 0: as suits the machine */
+    uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
+                              which changes no byte; 0: as suits the machine */
     unsigned threads;
 };
 

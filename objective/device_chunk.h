@@ -1,7 +1,7 @@
-/* A chunk of rows in the memory of a device. Kernels get an array of them, also in that memory, and
- * how many blocks work on each: block b works on chunk b / blocks_each, as its part b %
- * blocks_each. They go over their rows or columns with the stride that parts and threads give, so
- * that any number of blocks is right. */
+/* Inside objective/ only: a chunk of rows in the memory of a device. Kernels get an array of them,
+ * also in that memory, and how many blocks work on each: block b works on chunk b / blocks_each, as
+ * its part b % blocks_each. They go over their rows or columns with the stride that parts and
+ * threads give, so that any number of blocks is right. */
 #ifndef DML_OBJECTIVE_DEVICE_CHUNK_H
 #define DML_OBJECTIVE_DEVICE_CHUNK_H
 

@@ -1,5 +1,5 @@
-/* Bodies of the kernels of second derivatives: what objective/curvature.c and objective/triangle.c
- * do, with the same results.
+/* Inside objective/ only: bodies of the kernels of second derivatives: what objective/curvature.c
+ * and objective/triangle.c do, with the same results.
  *
  * Rows are sampled one by one; those that are sampled are listed chunk by chunk, and written out in
  * a slab: for each its values, all columns of them, and its matrix of second derivatives. Then each

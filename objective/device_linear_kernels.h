@@ -1,6 +1,6 @@
-/* The kernels of linear models: arranging and sparse rows are in objective/device_sparse.h; here
- * are margins and gradients over dense rows, on a device: the bits of objective/dense.c and
- * numeric/product.c. */
+/* Inside objective/ only: the kernels of linear models: arranging and sparse rows are in
+ * objective/device_sparse.h; here are margins and gradients over dense rows, on a device: the bits
+ * of objective/dense.c and numeric/product.c. */
 #ifndef DML_OBJECTIVE_DEVICE_LINEAR_KERNELS_H
 #define DML_OBJECTIVE_DEVICE_LINEAR_KERNELS_H
 

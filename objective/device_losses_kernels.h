@@ -1,5 +1,5 @@
-/* The bodies of the kernels between margins and gradients of linear models: what objective/linear.c
- * does between them, to the same bits. */
+/* Inside objective/ only: the bodies of the kernels between margins and gradients of linear models:
+ * what objective/linear.c does between them, to the same bits. */
 #ifndef DML_OBJECTIVE_DEVICE_LOSSES_KERNELS_H
 #define DML_OBJECTIVE_DEVICE_LOSSES_KERNELS_H
 

@@ -94,7 +94,7 @@ void network_kronecker_gradient(struct network_scratch *scratch,
                                 struct objective_result *result);
 
 /* The largest elements of the chunk's gradient, as struct objective_result says, and the gradient
- * added to `sum`: network_round.c. */
+ * added to `sum`: network_gradient.c. */
 struct maxima network_maxima(const struct network_scratch *scratch,
                              const struct objective_scale *scale);
 void network_add(const struct network_scratch *scratch, const struct objective_scale *scale,

@@ -203,7 +203,7 @@ void replica_step(struct replica *replica, uint32_t from, const struct message *
     else if (shard >= 0)
         step_shard(replica, (uint32_t)shard, message, now_ns, out);
     else if (from == replica->coordinator &&
-             (message->term == replica->term || mutant(NO_EPOCH_CHECK)))
+             (message->term == replica->term || mutant(NO_TERM_CHECK)))
         step_coordinator(replica, message, now_ns, out);
     else
         replica->counters.stale++;

@@ -81,7 +81,7 @@ static const char *objection(const struct replica *replica, uint64_t term,
         return "this replica speaks another version of the protocol; use one build everywhere";
     if (hello->role != ROLE_REPLICA)
         return "this is a replica; the coordinator was told otherwise";
-    if (term < replica->term && !mutant(NO_EPOCH_CHECK))
+    if (term < replica->term && !mutant(NO_TERM_CHECK))
         return "this replica works for a later coordinator of the run";
     if (replica->run && strcmp(replica->run, hello->run))
         return "this replica works for another run";

@@ -171,8 +171,8 @@ static int add_slice(struct shard *shard, const struct staged *staged) {
 
 /* Adds a flush exactly once: the next coordinator repeats FOLD for every flush in its journal, and
  * cannot know which of them this shard has carried out. So the list of folded flushes is asked
- * first. The list, the sums and the hash are of one evaluation; BEGIN clears them together.
- * ERROR_INTERNAL if the flush was never staged here, or dropped. */
+ * first. The list, the sums and the hash are of one evaluation; BEGIN clears them together, as does
+ * SHARD_SETUP. ERROR_INTERNAL if the flush was never staged here, or dropped. */
 static int fold(struct shard *shard, const struct flush_id *id) {
     struct staging *staging = &shard->staging;
     struct staged *staged = find_staged(staging, id);

@@ -17,7 +17,7 @@
 
 /* ---- the folder: the term that keeps older coordinators out ---- */
 
-/* The file FOLDER/term, byte for byte. */
+/* The file FOLDER/epoch, byte for byte. */
 struct term_file {
     char magic[8];
     uint64_t term;
@@ -74,7 +74,7 @@ static int folder_fence(const struct disk *disk, const char *folder, uint64_t te
     char *path = memory_format("%s/epoch", folder);
     uint64_t there;
     int code = read_term(disk, path, &there);
-    if (!code && there > term && !mutant(NO_EPOCH_CHECK))
+    if (!code && there > term && !mutant(NO_TERM_CHECK))
         code = error_set(ERROR_AGAIN,
                          "a newer coordinator, of epoch %" PRIu64 ", works with %s; this one has "
                          "epoch %" PRIu64 " and must end",

@@ -19,7 +19,7 @@ static const char *fault_of_hello(const struct shard *shard, const struct messag
     const struct message_hello *hello = &message->hello;
     if (hello->protocol != PROTOCOL_VERSION)
         return "the coordinator speaks another protocol version";
-    if (message->term < shard->term && !mutant(NO_EPOCH_CHECK))
+    if (message->term < shard->term && !mutant(NO_TERM_CHECK))
         return "a newer coordinator was here";
     if (hello->role != ROLE_SHARD)
         return "this is a shard";

@@ -186,7 +186,7 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     bool may_say = handler->sender == ANYBODY ||
                    (handler->sender == COORDINATOR ? from == shard->coordinator
                                                    : shard_replica(shard, from) != NULL);
-    if (message->term < shard->term && message->type != MESSAGE_HELLO && !mutant(NO_EPOCH_CHECK))
+    if (message->term < shard->term && message->type != MESSAGE_HELLO && !mutant(NO_TERM_CHECK))
         shard->counters.old_term++;
     else if (!may_say)
         shard->counters.stranger++;

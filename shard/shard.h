@@ -20,7 +20,7 @@ struct shard; /* opaque */
 
 /* What a shard computes on. */
 struct shard_place {
-    const struct shard_backend *backend; /* shard/backend.h */
+    const struct shard_backend *backend; /* shard/registers.h */
     struct device *device;               /* or NULL: the CPU; must outlive the shard */
     const char *name;                    /* of the device, for READY */
     bool optional;                       /* if it cannot be used, the CPU is */

@@ -29,8 +29,8 @@
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
-    X(EPOCH_LAST, "SELECT coalesce(max(epoch), 0) FROM epochs")                                    \
-    X(EPOCH_INSERT, "INSERT INTO epochs (epoch, wall_ms, pid) VALUES (?, ?, ?)")                   \
+    X(TERM_LAST, "SELECT coalesce(max(epoch), 0) FROM epochs")                                     \
+    X(TERM_INSERT, "INSERT INTO epochs (epoch, wall_ms, pid) VALUES (?, ?, ?)")                    \
     X(RUN_NEXT, "SELECT coalesce(max(run), 0) + 1 FROM runs")                                      \
     X(RUN_INSERT, "INSERT INTO runs (run, uuid, job, identity, settings, data, build, "            \
                   "started_ms, command, start_model, start_run, sweep, member) "                   \

@@ -17,10 +17,10 @@ int store_term_next(struct store *store, uint64_t *term) {
         return error_set_errno(ERROR_IO, "cannot write %s", store->path);
     int code = store_begin_durably(store);
     if (!code)
-        code = store_run_statement(store, STATEMENT_EPOCH_LAST, NULL, 0, take_number, &last);
+        code = store_run_statement(store, STATEMENT_TERM_LAST, NULL, 0, take_number, &last);
     if (!code)
         code = store_run_statement(
-            store, STATEMENT_EPOCH_INSERT,
+            store, STATEMENT_TERM_INSERT,
             VALUES(integer(last + 1), integer(clock_wall_ms()), integer(getpid())), NULL, NULL);
     code = store_end_durably(store, code);
     if (!code)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that README.md and doc/ say of the tree what is so: files and targets that they name are
-there, and a list of the files to change is complete for the example that it names."""
+"""Checks that README.md and doc/ say of the tree what is so: files, functions and targets that they
+name are there, and a list of the files to change is complete for the example that it names. Comments
+in the sources are read for files and functions, too."""
 
 import re
 import sys
@@ -15,11 +16,18 @@ BESIDE = {'NEWS', 'bench/RESULTS.md', *DOCUMENTS}
 
 # What configure makes, and names that stand for any.
 NOT_IN_THE_TREE = {'config.h', 'FOLDER/local.mk', 'tests/unit/FOLDER.mk'}
+OF_SYSTEMS = {'cmocka.h', 'linux/magic.h', 'sysexits.h'}
+# Functions of systems that comments explain why we do not call.
+NOT_CALLED = {'hypot', 'pthread_cancel'}
 
-# "To add one, as `name`, change exactly these files", and the numbered list behind it.
-LIST = re.compile(r'To\s+add\s+(?:one|an?\s[\w\s]+?),\s+as\s+`(\w+)`,\s+change\s+exactly\s+these\s'
-                  r'+files[^:]*:\n\n((?:(?:\d+\.| ) .*\n)+)')
+# "To add one, as `name` (`other names`), change exactly these files", and the numbered list behind it.
+LIST = re.compile(r'To\s+add\s+(?:one|an?\s[\w\s]+?),\s+as\s+(`\w+`(?:\s+\([`\w,\s]+\))?),\s+change\s+exactly'
+                  r'\s+these\s+files[^:]*:\n\n((?:(?:\d+\.| ) .*\n)+)')
 FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|[1-8])|NEWS)`')
+PATH = re.compile(r'`((?:[\w-]+/)+[\w-]*)`')
+FUNCTION = re.compile(r'\b([a-z]\w*)\(\)')
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
+NAMED_IN_COMMENT = re.compile(r'(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|md|cu))\b(?!\.\w)')
 TARGET = re.compile(r'make ((?:check|bench)-[\w-]+|fuzz|screenshots)')
 
 
@@ -46,6 +54,42 @@ def absent_files(documents, known):
             and not any(f'/{path}'.endswith(f'/{name}') for path in known)]
 
 
+def absent_paths(documents, known):
+    """Names that begin with a folder of the tree and have no extension: a folder, a program, or a
+    file whose extension is left out."""
+    there = {f'/{path.rsplit(".", 1)[0]}' for path in known}
+    folders = {f'/{path[:at]}' for path in known for at, letter in enumerate(path) if letter == '/'}
+    names = {folder.rsplit('/', 1)[1] for folder in folders}
+    return [f'{document} names {name}' for document, text in documents
+            for name in dict.fromkeys(PATH.findall(text)) if name.split('/')[0] in names
+            and not any(path.endswith(f'/{name.rstrip("/")}') for path in there | folders)]
+
+
+def words_of_code(files):
+    """Names in the sources, comments aside: what is there can be called or called upon."""
+    return {word for path, text in files for word in re.findall(r'[A-Za-z_]\w*', COMMENT.sub('', text))}
+
+
+def absent_functions(documents, words):
+    return [f'{document} names {name}()' for document, text in documents
+            for name in dict.fromkeys(FUNCTION.findall(text)) if name not in words | NOT_CALLED]
+
+
+def comments_of(files):
+    """(path, all comments of the file) of C files."""
+    return [(path, '\n'.join(COMMENT.findall(text))) for path, text in files]
+
+
+def absent_in_comments(comments, known):
+    """Files that comments name. A name without a folder is that of a neighbour; NAME stands for any,
+    and headers of systems are none of ours."""
+    return [f'{path} names {name}' for path, text in comments
+            for name in dict.fromkeys(NAMED_IN_COMMENT.findall(text))
+            if name not in NOT_IN_THE_TREE | OF_SYSTEMS and 'NAME' not in name
+            and f'{path.rsplit("/", 1)[0]}/{name}' not in known
+            and not ('/' in name and any(f'/{other}'.endswith(f'/{name}') for other in known))]
+
+
 def absent_targets(documents):
     makefiles = fragments()
     return [f'{document} names make {target}' for document, text in documents
@@ -54,14 +98,14 @@ def absent_targets(documents):
 
 
 def lists(documents):
-    """(document, example, files) of each list of files to change."""
-    return [(document, example, FILE.findall(items)) for document, text in documents
-            for example, items in LIST.findall(text)]
+    """(document, names of the example, files) of each list of files to change."""
+    return [(document, '|'.join(re.findall(r'\w+', example)), FILE.findall(items))
+            for document, text in documents for example, items in LIST.findall(text)]
 
 
 def unlisted(example, listed, files):
     """Files that name the example and are not in its list. Tests count if the list has one."""
-    word = re.compile(rf'(?<![a-z]){example}(?![a-z_])', re.I)
+    word = re.compile(rf'(?<![a-z])(?:{example})(?![a-z_])', re.I)
     with_tests = any(name.startswith('tests/') for name in listed)
     return [path for path, text in files
             if path not in listed and path not in BESIDE
@@ -85,20 +129,38 @@ def planted():
     text = ('To add one, as `made_up`, change exactly these files:\n\n'
             '1. `base/gone.c`: it, and\n   more; `make check-gone`.\n')
     document = [('a.md', text)]
+    other = [('a.md', 'Bytes go through `base/inlet`, by `gone_away()`.')]
+    comments = comments_of([('base/here.h', '/* See base/gone.h; gone.c calls gone_away(). */ int x;')])
     seen = {
         'a file that is not there': absent_files(document, {'base/here.c'}),
+        'a file without its extension that is not there': absent_paths(other, {'base/here.c'}),
+        'a function that is not there': absent_functions(other, words_of_code([('a.c', '/* gone_away */')])),
+        'a header that a comment names and is not there':
+            [name for name in absent_in_comments(comments, {'base/here.h'}) if 'gone.h' in name],
+        'a neighbour that a comment names and is in another folder':
+            [name for name in absent_in_comments(comments, {'data/gone.c'}) if 'gone.c' in name],
+        'a function that a comment names and is not there': absent_functions(comments, {'x'}),
         'a target that is not there': absent_targets(document),
         'a file that a list names and is not there': incomplete_lists(document, set()),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
+        'a file that has another name of the example':
+            unlisted('made_up|invented', ['a.c'], [('b.c', 'INVENTED(x)')]),
     }
     return [f'not noticed: {what}' for what, found in seen.items() if not found]
 
 
 def main():
     documents, known = [(name, text_of(name)) for name in DOCUMENTS], known_files()
+    sources = list(source.c_files())
+    comments = comments_of(sources)
+    words = words_of_code(sources + [(name, text_of(name)) for name in known if name.endswith('.py')])
     return source.report([
         ('every rule notices a planted violation', planted()),
-        ('files that documents name are there', absent_files(documents, known)),
+        ('files that documents name are there',
+         absent_files(documents, known) + absent_paths(documents, known)),
+        ('functions that documents name are there', absent_functions(documents, words)),
+        ('files that comments name are there', absent_in_comments(comments, known)),
+        ('functions that comments name are there', absent_functions(comments, words)),
         ('targets that documents name are there', absent_targets(documents)),
         ('lists of the files to change name what the example names',
          incomplete_lists(documents, known) if len(lists(documents)) > 1 else ['no list was found']),

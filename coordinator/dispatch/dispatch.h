@@ -225,7 +225,8 @@ void workload_forget_rate(struct workload *workload);
 
 /* An evaluation begins: what its flushes will take follows from those of the last one. */
 void backup_expect_delivery(struct dispatch *d);
-/* Whether this replica is slow enough that its next portion may get a backup copy. */
+/* Whether the next portion of this replica may get a backup copy before it is silent: a replica on
+ * another host may copy it, or this one was slow in its last flushes. */
 bool backup_is_expected(const struct dispatch *d, uint32_t link);
 /* Whether it is time to look for portions worth copying, and there may be any. */
 bool backup_may_look(struct dispatch *d, int64_t now_ns);

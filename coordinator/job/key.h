@@ -1,8 +1,8 @@
 /* The keys of the job file: one table (key_table.c) with the type, limits, default and help of each
  * key. Checks, error messages, defaults and lists are all made from this table.
  *
- * From the file to the job: job_file.c parses the text, key.c sets each key by its row, job.c fills
- * in what follows from other keys, job_check.c checks what concerns several keys. */
+ * From the file to the job: job_file.c parses the text, key.c sets each key by its row, job_read.c
+ * fills in what follows from other keys, job_check.c checks what concerns several keys. */
 #ifndef DML_COORDINATOR_JOB_KEY_H
 #define DML_COORDINATOR_JOB_KEY_H
 

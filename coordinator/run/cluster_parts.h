@@ -1,5 +1,5 @@
 /* The inside of the coordinator's shell (cluster.h): its connections, and how its two sources call
- * each other. For cluster.c and cluster_links.c alone.
+ * each other. For cluster_loop.c and cluster_links.c alone.
  *
  * Everything here runs in the thread of the event loop. Sockets, timers, SIGCHLD and the launcher
  * call it one after the other. */
@@ -40,7 +40,7 @@ struct cluster {
     int code; /* what the run ends with */
 };
 
-/* ---- cluster.c ---- */
+/* ---- cluster_loop.c ---- */
 
 /* Ends the loop; the first code is what the run ends with. */
 void cluster_end(struct cluster *cluster, int code);

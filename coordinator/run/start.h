@@ -55,8 +55,9 @@ struct curvature_writer; /* opaque */
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
                          double bias_scale, uint32_t form, struct curvature_writer **writer);
 
-/* Takes elements first… of a vector as coordinator.h numbers them in records (from 1 on): s, or q
- * with the scale of the biases (optimizer/pairs.h), which the file's y does not have. */
+/* Takes elements first… of a vector as RECORD_SLICE numbers them (coordinator/dispatch/output.h,
+ * from 1 on): s, or q with the scale of the biases (optimizer/pairs.h), which the file's y does not
+ * have. */
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values);
 

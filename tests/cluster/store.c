@@ -68,7 +68,7 @@ uint64_t virtual_store_term(struct virtual_store *store) {
     bool full = store->full;
     for (uint32_t i = 0; i < store->committed; i++)
         term += store->operations[i].kind == STORE_EPOCH;
-    if (mutant(EPOCH_NOT_RENEWED))
+    if (mutant(TERM_NOT_RENEWED))
         return 1;
     store->term = term;
     add(store, STORE_EPOCH, false, term);
