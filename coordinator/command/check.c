@@ -1,6 +1,7 @@
 /* What is done before a training: `check` says what a job file comes to, `pack` reads its data, and
  * `inspect` shows what was read. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,6 +34,16 @@ static void print_runs(struct job *job) {
            shape.values == 1 ? "" : "s", job_sweep_key(job));
     if (shape.folds)
         printf(", each on all rows and without each of %u folds", shape.folds);
+    putchar('\n');
+}
+
+/* An automatic l2 is that of the data as it was packed last. */
+static void print_l2(const struct job *job) {
+    if (!job->l2.automatic)
+        return;
+    fputs("# l2: auto: 1/Σ weights", stdout);
+    if (!isnan(job->l2.value))
+        printf(" = %.6g", job->l2.value);
     putchar('\n');
 }
 
@@ -105,6 +116,8 @@ int command_check(const struct options *options) {
     if (!code) {
         /* By the data as it was packed last: it is not read here. */
         struct set *set = sets_newest(job->state);
+        if (set)
+            job_complete_l2(job, set_info(set)->weight_total);
         need = (struct memory_need){0};
         if (set && need_of_data(job, set_info(set), &need))
             error_clear(); /* a run says so */
@@ -113,6 +126,8 @@ int command_check(const struct options *options) {
     if (!code && options->json) {
         json_t *settings = job_settings(job);
         need_add(&need, settings);
+        if (job->l2.automatic && !isnan(job->l2.value))
+            json_object_set_new(settings, "l2_auto", json_real(job->l2.value));
         if (gradient)
             json_object_set(settings, "gradient", gradient);
         report_print_json(settings);
@@ -122,6 +137,7 @@ int command_check(const struct options *options) {
         print_counts(&paths);
         print_columns(table);
         print_runs(job);
+        print_l2(job);
         print_family(job);
         print_minibatches(job);
         devices_print(job, stdout);

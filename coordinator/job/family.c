@@ -48,8 +48,6 @@ static bool is_given(const struct job *job, const char *name) {
 
 static void set_network_default(struct job *job, const char *name) {
     const struct key *key = key_find(name);
-    if (is_given(job, name))
-        return;
     key_clear(key, job);
     int code = key_assign(key, job, key->initial_network, "default");
     assert(!code); /* a default of the table fits its own row */
@@ -60,10 +58,11 @@ static void set_network_default(struct job *job, const char *name) {
  */
 static int complete_network(struct job *job) {
     job->objective = job->network_loss;
-    set_network_default(job, "l2");
-    if (job->holdout[0] || !is_given(job, "holdout"))
+    if (job->l2.automatic)
+        set_network_default(job, "l2");
+    if (!is_given(job, "early_stopping") && (job->holdout[0] || !is_given(job, "holdout")))
         set_network_default(job, "early_stopping");
-    if (job->early_stopping)
+    if (!is_given(job, "holdout") && job->early_stopping)
         set_network_default(job, "holdout");
     return 0;
 }

@@ -20,7 +20,13 @@ struct numbers {
                        with */
     double *all;    /* as given, from large to small, each once; owned */
     uint32_t count; /* of `all`: more than one is a list */
+    bool automatic; /* a word stands for a number that follows from the data: there are no others,
+                       and `value` is NaN until the data is known */
 };
+
+/* The most that l2 and l1 may be. All weights are 0 long before this value. With larger values a
+ * step that no longer moves the weights no longer moves the intercept either. */
+#define PENALTY_MAX 1e20
 
 /* A list of whole numbers in the order as given, or one. The same of numbers. */
 #define LIST_MAX 100
@@ -184,7 +190,12 @@ bool job_has_sweep(const struct job *job);
 struct numbers *job_sweep_values(struct job *job);
 const char *job_sweep_key(const struct job *job);
 
-/* The settings in effect: every key with its value. A new reference. */
+/* Sets the value of an l2 that is automatic, from the sum of the weights of the rows that are
+ * trained on: 1/Σ weights. What is minimised is then Σ weight·loss + ½|w|², but for a factor. */
+void job_complete_l2(struct job *job, double weight_total);
+
+/* The settings in effect: every key with its value, and `auto` as it is, whatever it became: so
+ * they, and the identity, are those of the job on any data. A new reference. */
 json_t *job_settings(const struct job *job);
 
 /* Prints the settings, aligned, as a job file that gives the same job. For `check`. */

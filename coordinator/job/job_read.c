@@ -1,5 +1,7 @@
 #include "coordinator/job/job.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +37,12 @@ const char *job_sweep_key(const struct job *job) {
     return job->l1.count > 1 ? "l1" : "l2";
 }
 
+void job_complete_l2(struct job *job, double weight_total) {
+    assert(weight_total > 0);
+    if (job->l2.automatic)
+        job->l2.value = fmin(1 / weight_total, PENALTY_MAX);
+}
+
 int job_refuse_key(const struct job *job, const char *key, int code) {
     char *why = memory_copy_string(error_text());
     error_clear();
@@ -61,11 +69,22 @@ static void complete_state(struct job *job, const char *state) {
     job->state = place;
 }
 
-/* Fills in the defaults that follow from the data and from other keys, and checks the whole. */
+/* An l1 chooses the weights by itself, and what the tensors of a plug-in are nobody knows here. */
+static void complete_l2_without_data(struct job *job) {
+    const struct key *key = key_find("l2");
+    if (!job->l2.automatic || !(job->l1.value > 0 || job_family(job)->family->own_tensors))
+        return;
+    key_clear(key, job);
+    if (key_assign(key, job, "0", "default"))
+        abort();
+}
+
+/* Fills in the defaults that follow from other keys, and checks the whole. */
 static int complete(struct job *job) {
     int code = job_family(job)->complete(job);
     if (code)
         return code;
+    complete_l2_without_data(job);
     if (objective_of(job->objective)->labels == LABEL_LISTS)
         job->source.separator = job->separator[0]; /* so much of reading depends on it */
     code = job_check(job);

@@ -158,6 +158,26 @@ static void store_number(const struct key *key, struct job *job, double value) {
         *(double *)field(key, job) = value;
 }
 
+/* Beside other values a word would have no place in their order. */
+static int refuse_beside_word(const struct key *key, const char *place) {
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: %s stands together with other values; allowed: either %s, or "
+                     "numbers",
+                     place, key->name, key->word, key->word);
+}
+
+static int assign_number_word(const struct key *key, struct job *job, const char *place) {
+    struct numbers *numbers = field(key, job);
+    if (key->type != KEY_NUMBERS) {
+        store_number(key, job, key->word_value);
+        return 0;
+    }
+    if (numbers->count || numbers->automatic)
+        return refuse_beside_word(key, place);
+    *numbers = (struct numbers){.value = key->word_value, .automatic = true};
+    return 0;
+}
+
 static double number_of(const struct key *key, const struct job *job) {
     if (key->type == KEY_COUNT32)
         return *(const uint32_t *)field_of(key, job);
@@ -182,6 +202,8 @@ static int insert_number(const struct key *key, struct job *job, double value, c
                          const char *place) {
     struct numbers *numbers = field(key, job);
     uint32_t at = 0;
+    if (numbers->automatic)
+        return refuse_beside_word(key, place);
     while (at < numbers->count && numbers->all[at] > value)
         at++;
     if (at < numbers->count && numbers->all[at] == value)
@@ -213,10 +235,8 @@ static int append_number(const struct key *key, struct job *job, double value, c
 
 static int assign_number(const struct key *key, struct job *job, const char *text,
                          const char *place) {
-    if (key->word && strcmp(text, key->word) == 0) {
-        store_number(key, job, key->word_value);
-        return 0;
-    }
+    if (key->word && strcmp(text, key->word) == 0)
+        return assign_number_word(key, job, place);
     double value;
     if (!key_number(text, &value))
         return refuse_value(key, place, text, "is not a number");
@@ -357,6 +377,8 @@ json_t *key_value(const struct key *key, const struct job *job) {
         break;
     case KEY_NUMBERS:
         numbers = at;
+        if (numbers->automatic)
+            return json_string(key->word);
         return numbers->count < 2 ? json_real(numbers->value) : reals(numbers->all, numbers->count);
     case KEY_SERIES:
         series = at;

@@ -113,9 +113,6 @@ _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU =
 _Static_assert(PRECISION_DOUBLE == 0 && PRECISION_FLOAT == 1, "as `precisions`");
 _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
-/* All weights are 0 long before this value. With larger values a step that no longer moves the
- * weights no longer moves the intercept either. */
-#define PENALTY_MAX 1e20
 #define UNITS_MAX 65536              /* of a layer */
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
@@ -234,8 +231,10 @@ const struct key keys[] = {
      .initial = "60", .help = "how long the library may take for a chunk, or to start"},
     {"plugin.seed", KEY_COUNT64, AT(plugin.seed), RANGE(0, COUNT_MAX), OF_PLUGINS, .initial = "1",
      .help = "which start, of parameters that start at random"},
-    {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), .initial = "0", .initial_network = "1e-4",
-     .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path"},
+    {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), WORD("auto", NAN), .initial = "auto",
+     .initial_network = "1e-4",
+     .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path; "
+             "auto: 1/(sum of the rows' weights), with l1 0"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",

@@ -273,6 +273,32 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
                             job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
+/* Below this loss, without a penalty, it is asked whether the classes are separable. */
+#define SEPARABLE_LOSS 1e-3
+/* As long as weights of separable classes grow, each step takes at least this share of it away. */
+#define SEPARABLE_FALL 1e-2
+
+/* A wrong answer costs log 2 or more in each of the losses of probabilities. So where all rows
+ * together cost less, all answers are right, and the weights can grow for ever. Where the rows are
+ * more, or have weights, the loss falls at a tolerance only if they grow. */
+static bool is_separable(const struct not_converged *end, const struct coordinator_view *view) {
+    const struct job *job = end->job;
+    const struct objective *objective = objective_of(job->objective);
+    bool tells_probabilities = objective->labels != LABEL_TARGET && objective->predict;
+    if (!tells_probabilities || !job_family(job)->family->convex || job->l1.value > 0 ||
+        job->l2.value > 0 || !(view->loss < SEPARABLE_LOSS))
+        return false;
+    bool all_right = !end->data->weighted && view->loss * (double)end->data->rows < log(2);
+    return all_right ||
+           (reason_claims_optimum(view->reason) && view->fall > SEPARABLE_FALL * view->loss);
+}
+
+static void tell_separable(json_t *list) {
+    add_sentence(list,
+                 memory_copy_string("the classes are separable: without a penalty there is no "
+                                    "optimum; l2 = auto or a number"));
+}
+
 /* Of a run that reached a tolerance. */
 static void tell_early_end(json_t *list, const struct not_converged *end,
                            const struct coordinator_view *view) {
@@ -283,6 +309,10 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                             "count as converged",
                             view->loss, end->gap->estimate,
                             end->gap->estimate * GAP_SHARE_MOST / end->gap->share));
+    if (is_separable(end, view)) {
+        tell_separable(list);
+        return;
+    }
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
                       scaling_is_of_one_unit(end->data, end->moments);
@@ -304,6 +334,8 @@ json_t *not_converged_json(const struct not_converged *end) {
     }
     tell_gradient(list, &view);
     tell_scales(list, end);
+    if (is_separable(end, &view))
+        tell_separable(list);
     tell_remedy(list, &view, end->job, end->command);
     return list;
 }

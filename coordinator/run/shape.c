@@ -117,6 +117,8 @@ static void tell_sizes(const struct training *run) {
              info->chunks);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
+    if (run->job->l2.automatic)
+        log_info("l2 is %.6g: 1/(sum of the weights of the rows)", run->job->l2.value);
     const struct job_family *family = job_family(run->job);
     char *words = family->words_of_shape ? family->words_of_shape(&run->shape) : NULL;
     if (words)
@@ -135,6 +137,7 @@ int training_shape(struct training *run) {
     int code = shape_of_data(run->job, info, &run->shape);
     if (code)
         return code;
+    job_complete_l2(run->job, info->weight_total);
     describe_model(run);
     code = training_add_plugin(run);
     if (code)

@@ -1,6 +1,7 @@
 /* The stages of a run, from the lock on the state folder to the last slice of the model. */
 #include "coordinator/run/training.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -195,6 +196,7 @@ static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     double unit = objective_loss_unit(&run->shape);
     double l2 = unit * job->l2.value;
+    assert(l2 >= 0);
     name_run(run);
     struct coordinator_settings settings = {
         .downpour = training_downpour(run),

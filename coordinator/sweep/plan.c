@@ -186,13 +186,13 @@ static int take_run(void *context, const struct store_run *run) {
         return 0;
     uint32_t at = run->member;
     json_decref(runs->results[at]);
-    json_decref(runs->settings[at]);
+    json_t *settings = json_loads(run->settings, 0, NULL);
     runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
-    runs->settings[at] = json_loads(run->settings, 0, NULL);
     const json_t *judged = json_object_get(runs->results[at], "holdout");
-    runs->members[at] = (struct sweep_member){.state = state_of(reading, run, runs->settings[at]),
+    runs->members[at] = (struct sweep_member){.state = state_of(reading, run, settings),
                                               .run = run->run,
                                               .loss = member_number(judged, "loss")};
+    json_decref(settings);
     return 0;
 }
 
@@ -217,7 +217,6 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
     *runs = (struct sweep_runs){.count = count,
                                 .members = memory_new(count, sizeof *runs->members),
                                 .results = memory_new(count, sizeof(json_t *)),
-                                .settings = memory_new(count, sizeof(json_t *)),
                                 .removed = memory_new(count, sizeof(bool))};
     for (uint32_t i = 0; i < count; i++)
         runs->members[i].loss = NAN;
@@ -230,13 +229,10 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
 }
 
 void sweep_runs_release(struct sweep_runs *runs) {
-    for (uint32_t i = 0; i < runs->count; i++) {
+    for (uint32_t i = 0; i < runs->count; i++)
         json_decref(runs->results[i]);
-        json_decref(runs->settings[i]);
-    }
     free(runs->members);
     free(runs->results);
-    free(runs->settings);
     free(runs->removed);
     *runs = (struct sweep_runs){0};
 }
@@ -253,9 +249,9 @@ bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *
 }
 
 /* What a row of the table has from the result of its full fit. */
-static const char *const from_result[] = {"run",    "loss",        "steps",   "evaluations",
-                                          "reason", "converged",   "nonzero", "holdout",
-                                          "test",   "model_sha256"};
+static const char *const from_result[] = {"l2",      "l1",          "run",    "loss",
+                                          "steps",   "evaluations", "reason", "converged",
+                                          "nonzero", "holdout",     "test",   "model_sha256"};
 
 static void copy_member(json_t *row, const json_t *from, const char *name) {
     json_t *value = json_object_get(from, name);
@@ -308,8 +304,6 @@ static json_t *folds_json(const struct sweep_shape *shape, const struct sweep_ru
 static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
                         uint32_t value, bool chosen) {
     json_t *row = json_object();
-    copy_member(row, runs->settings[value], "l2");
-    copy_member(row, runs->settings[value], "l1");
     for (size_t i = 0; i < sizeof from_result / sizeof from_result[0]; i++)
         copy_member(row, runs->results[value], from_result[i]);
     const json_t *loss = json_object_get(json_object_get(row, "holdout"), "loss");

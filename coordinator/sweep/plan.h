@@ -83,13 +83,12 @@ struct sweep_record {
 int sweep_record_read(struct store *store, const char *identity, struct sweep_record *record);
 void sweep_record_release(struct sweep_record *record);
 
-/* The members of a sweep and, by member, the results and the settings of their runs. */
+/* The members of a sweep and, by member, the results of their runs. */
 struct sweep_runs {
     uint32_t count;
     struct sweep_member *members;
     json_t **results; /* NULL: not done */
-    json_t **settings;
-    bool *removed; /* the member's model was removed */
+    bool *removed;    /* the member's model was removed */
 };
 
 /* The limits of the job now, which may be higher than those that members ended at. */

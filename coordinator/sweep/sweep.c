@@ -255,12 +255,14 @@ static double value_of(const struct sweep *sweep, uint32_t value) {
 
 static void announce(const struct sweep *sweep, uint32_t member) {
     struct sweep_place place = sweep_place(&sweep->shape, member);
-    char fold[48] = "";
+    char fold[48] = "", value[32];
+    snprintf(value, sizeof value, "%g", value_of(sweep, place.value));
+    if (job_sweep_values(sweep->training->job)->automatic)
+        snprintf(value, sizeof value, "auto");
     if (place.fold)
         snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
-    log_info("sweep %lld, run %u of %u: %s = %g%s", (long long)sweep->number, member + 1,
-             sweep->runs.count, job_sweep_key(sweep->training->job), value_of(sweep, place.value),
-             fold);
+    log_info("sweep %lld, run %u of %u: %s = %s%s", (long long)sweep->number, member + 1,
+             sweep->runs.count, job_sweep_key(sweep->training->job), value, fold);
 }
 
 /* The folder of the model that the member starts from; NULL: from none. Only full fits start from
@@ -346,7 +348,8 @@ static int train_member(struct sweep *sweep, uint32_t member) {
     double value = value_of(sweep, place.value);
     struct dataset data;
     int code = choose_data(sweep, place.fold, &data);
-    *path = (struct numbers){.value = value, .all = &value, .count = 1};
+    if (!path->automatic) /* else it follows from the rows of the member */
+        *path = (struct numbers){.value = value, .all = &value, .count = 1};
     prepare(sweep, member, start);
     progress_open(!training->options->quiet);
     if (!code)

@@ -91,7 +91,7 @@ def an_oracle_comes_to_the_same_point_after_a_hundred_minibatches(folder):
         rows = made_rows(kind)
         job = write_job(place, **write_rows(place, rows, weighted), objective=objective,
                         optimizer='downpour', precondition='none', shards=2, replicas=2,
-                        threads=1, **own, **penalties,
+                        threads=1, **{'l2': 0, **own, **penalties},
                         downpour={'epochs': 6, 'batch': 64, 'seed': 5, 'rate': [0.1, 0.07, 0.05],
                                   'schedule': [1, 1, 2]})
         if not weighted:

@@ -18,7 +18,7 @@ SMALL = '1 1:1\n-1 1:2\n1 1:3\n'
 
 def labels_job(folder, text, **settings):
     (folder / 'd.libsvm').write_text(text)
-    return write_job(folder, data=['d.libsvm'], objective='squared', **settings)
+    return write_job(folder, **{'data': ['d.libsvm'], 'objective': 'squared', 'l2': 0, **settings})
 
 
 def raw_table(folder, **settings):
@@ -26,7 +26,7 @@ def raw_table(folder, **settings):
     lines = ['size,share,label']
     lines += [f'{1e6 * (1 + i % 7)},{1e-3 * (1 + i % 5)},{i % 3}' for i in range(40)]
     (folder / 'raw.csv').write_text('\n'.join(lines) + '\n')
-    return write_job(folder, data=['raw.csv'], objective='squared',
+    return write_job(folder, data=['raw.csv'], objective='squared', l2=0,
                      **{'precondition': 'none', **settings})
 
 
@@ -136,7 +136,7 @@ def a_rare_column_of_huge_values_is_not_converged_where_it_stops_all_others(fold
         lines.append(f'{label + 2 * bool(huge):.6g}{huge} '
                      + ' '.join(f'{j + 2}:1' for j in columns))
     (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
-    job = write_job(folder, data=['d.libsvm'], objective='squared', precondition='none')
+    job = write_job(folder, data=['d.libsvm'], objective='squared', l2=0, precondition='none')
     raw = far_from_the_optimum(job, 'differ by 10^12', 'column 1 ', 'standardise = true')
     for settings in ('standardise=true',), ('precondition=auto',):
         assert near_the_optimum(job, *settings)['loss'] < 0.1 * raw['loss'], raw
@@ -151,7 +151,7 @@ def twin_columns(folder, distance, **settings):
         target = x + 0.5 * z + 0.3 * rng.gauss(0, 1)
         lines.append(f'{target:.6g} 1:{x:.12g} 2:{x + distance * z:.12g}')
     (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
-    return write_job(folder, data=['d.libsvm'], objective='squared', **settings)
+    return write_job(folder, data=['d.libsvm'], objective='squared', l2=0, **settings)
 
 
 @test
@@ -179,10 +179,11 @@ def a_delta_beyond_all_labels_is_the_squared_loss(folder):
     points = [(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(200)]
     labels_job(folder, ''.join(f'{2 * x - 3 * y + rng.gauss(0, 0.1):.6g} 1:{x:.6g} 2:{y:.6g}\n'
                                for x, y in points))
-    least = near_the_optimum(write_job(folder, data=['d.libsvm'], objective='squared'))['loss']
+    job = write_job(folder, data=['d.libsvm'], objective='squared', l2=0)
+    least = near_the_optimum(job)['loss']
     for delta in '1e6', '1e16', '1e100':
         for form in 'auto', 'none':
-            job = write_job(folder, data=['d.libsvm'], objective='huber', precondition=form)
+            job = write_job(folder, data=['d.libsvm'], objective='huber', l2=0, precondition=form)
             result = near_the_optimum(job, f'huber.delta={delta}')
             assert result['steps'] > 0 and abs(result['loss'] - least) < 1e-6, (least, result)
 

@@ -255,7 +255,7 @@ def a_label_of_weight_0_may_be_any(folder):
     losses = []
     for text in (good, good + '-1,2,0\n'):
         (folder / 'data.csv').write_text('y,x,w\n' + text)
-        job = write_job(folder, data=[folder / 'data.csv'], objective='poisson',
+        job = write_job(folder, data=[folder / 'data.csv'], objective='poisson', l2=0,
                         csv={'label': 'y', 'weight': 'w'})
         trained = train(job, '--fresh')['loss']
         figures = dml('evaluate', folder / 'job.state', folder / 'data.csv', '--json').json

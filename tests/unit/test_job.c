@@ -93,7 +93,7 @@ static void what_is_not_said_has_its_default(void **state) {
     assert_null(job->positive);
     assert_int_equal(job->source.bad_lines_max, 0);
     assert_int_equal(job->objective, OBJECTIVE_LOGISTIC);
-    assert_true(job->l2.value == 0 && job->intercept);
+    assert_true(job->l2.automatic && job->intercept);
     assert_int_equal(job->history, 0);
     assert_int_equal(job->history_type, HISTORY_FLOAT);
     assert_true(job->gradient_tolerance == 1e-5 && job->loss_tolerance == 1e-9);
@@ -180,7 +180,7 @@ static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
     (void)state;
     refused("data = a\nl2 = small\n",
-            ":2: key `l2`: \"small\" is not a number; allowed: a number from 0 to 1e+20");
+            ":2: key `l2`: \"small\" is not a number; allowed: auto, or a number from 0");
     refused("data = a\n\nhistory = 2.5\n",
             ":3: key `history`: \"2.5\" is not a whole number; allowed: auto, or a whole number "
             "from 1 to 200");
@@ -204,7 +204,8 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
 
 static void a_value_out_of_range_is_named_with_the_range(void **state) {
     (void)state;
-    refused("data = a\nl2 = -1\n", ":2: key `l2`: \"-1\" is out of range; allowed: a number");
+    refused("data = a\nl2 = -1\n",
+            ":2: key `l2`: \"-1\" is out of range; allowed: auto, or a number");
     refused("data = a\nl2 = inf\n", ":2: key `l2`: \"inf\" is out of range");
     refused(
         "data = a\nhistory = 201\n",
@@ -332,7 +333,8 @@ static void set_goes_over_the_file(void **state) {
 
 static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     (void)state;
-    setting_refused("l2=-1", "--set l2=-1: key `l2`: \"-1\" is out of range; allowed: a number");
+    setting_refused("l2=-1",
+                    "--set l2=-1: key `l2`: \"-1\" is out of range; allowed: auto, or a number");
     setting_refused("lambda=1", "--set lambda=1: key `lambda`: there is no such key; `dml");
     setting_refused("l2", "--set l2: allowed: KEY=VALUE");
     setting_refused("=3", "--set =3: allowed: KEY=VALUE");

@@ -55,7 +55,7 @@ static void another_job_has_no_layers(void **state) {
     assert_ptr_equal(job_family(job)->family, &family_linear);
     assert_int_equal(job->objective, OBJECTIVE_SOFTMAX);
     assert_int_equal(job_shape(job).network.layers, 0);
-    assert_true(job->l2.value == 0 && !job->holdout[0] && !job->early_stopping);
+    assert_true(job->l2.automatic && !job->holdout[0] && !job->early_stopping);
     job_free(job);
 }
 

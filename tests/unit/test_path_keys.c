@@ -1,3 +1,4 @@
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -105,9 +106,13 @@ static void a_list_needs_rows_that_judge(void **state) {
 static void a_bad_list_is_named(void **state) {
     (void)state;
     refused("l2={ 1, 2, 1.0 }", "key `l2`: 1.0 is given twice");
-    refused("l2={ 1, -2 }", "key `l2`: \"-2\" is out of range; allowed: a number from 0 to 1e+20, "
-                            "or a list of them");
+    refused("l2={ 1, -2 }", "key `l2`: \"-2\" is out of range; allowed: auto, or a number from 0 "
+                            "to 1e+20, or a list of them");
     refused("l2={ 1, x }", "key `l2`: \"x\" is not a number");
+    refused("l2={ auto, 1 }", "key `l2`: auto stands together with other values; allowed: either "
+                              "auto, or numbers");
+    refused("l2={ 1, auto }", "key `l2`: auto stands together with other values");
+    refused("l1=auto", "key `l1`: \"auto\" is not a number");
     refused("l2=0.1,0.01", "or a list of them in braces, like { 3, 2 }");
 }
 
@@ -125,11 +130,79 @@ static void refused_in_file(const char *text, const char *why) {
 static void an_empty_list_is_no_value(void **state) {
     (void)state;
     job_free(job_with("gate={ }", "test={}")); /* there are none */
-    refused("l2={ }", "--set l2={ }: key `l2`: an empty list; allowed: a number from 0 to 1e+20");
+    refused("l2={ }", "--set l2={ }: key `l2`: an empty list; allowed: auto, or a number from 0");
     refused("csv.hash={}", "key `csv.hash`: an empty list");
     refused_in_file("data = a\n# l1 = { }\nl1 = {\n# none\n }\n", ":3: key `l1`: an empty list");
     refused_in_file("data = a\ncsv {\n header = yes\n hash = { } }\n",
                     ":4: key `csv.hash`: an empty list");
+}
+
+/* ---- l2 = auto ---- */
+
+static void auto_is_one_over_the_sum_of_the_weights(void **state) {
+    (void)state;
+    static const char *const settings[] = {"l2=auto", "objective=squared", "objective=softmax",
+                                           "folds=5"};
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct job *job = job_with(settings[i], NULL);
+        assert_true(job->l2.automatic && isnan(job->l2.value));
+        job_complete_l2(job, 1000);
+        assert_true(job->l2.value == 1e-3);
+        job_complete_l2(job, 2000); /* as of another member of a sweep */
+        assert_true(job->l2.value == 5e-4);
+        job_complete_l2(job, 1e-30);
+        assert_true(job->l2.value == PENALTY_MAX);
+        job_free(job);
+    }
+}
+
+/* Where a job says a number, or `auto` is one whatever the data are. */
+static void other_values_are_left_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *setting;
+        double l2;
+    } cases[] = {{"l2=0", 0}, {"l2=0.5", 0.5}, {"l1=0.1", 0}, {"objective=network", 1e-4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job *job = job_with(cases[i].setting, NULL);
+        job_complete_l2(job, 1000);
+        assert_true(!job->l2.automatic && job->l2.value == cases[i].l2);
+        job_free(job);
+    }
+}
+
+static void same_job(const char *first, const char *second, const char *other, bool same) {
+    struct job *one = job_with(first, second), *two = job_with(other, second);
+    char *identity = job_identity(one), *of_other = job_identity(two);
+    json_t *settings = job_settings(one);
+    assert_int_equal(strcmp(identity, of_other) == 0, same);
+    assert_int_equal(job_first_difference(two, settings) == NULL, same);
+    json_decref(settings);
+    free(identity);
+    free(of_other);
+    job_free(one);
+    job_free(two);
+}
+
+/* Nights with other rows are the same job. */
+static void auto_is_the_same_job_on_any_data(void **state) {
+    (void)state;
+    struct job *job = job_with("l2=auto", NULL), *grown = job_with("l2=auto", NULL);
+    job_complete_l2(grown, 1000);
+    char *identity = job_identity(job), *same = job_identity(grown);
+    json_t *settings = job_settings(job);
+    assert_string_equal(identity, same);
+    assert_null(job_first_difference(grown, settings));
+    json_decref(settings);
+    free(identity);
+    free(same);
+    job_free(grown);
+    job_free(job);
+    same_job("name=a", NULL, "name=b", false);
+    same_job("l2=auto", "name=a", "intercept=yes", true);
+    same_job("l2=auto", NULL, "l2=0", false);
+    same_job("l2=auto", "l1=1", "l2=0", true);
+    same_job("l2=auto", "objective=network", "l2=1e-4", true);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_file, remove_file)
@@ -142,6 +215,9 @@ SUITE(path_keys) {
         TEST(a_list_needs_rows_that_judge),
         TEST(a_bad_list_is_named),
         TEST(an_empty_list_is_no_value),
+        TEST(auto_is_one_over_the_sum_of_the_weights),
+        TEST(other_values_are_left_alone),
+        TEST(auto_is_the_same_job_on_any_data),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

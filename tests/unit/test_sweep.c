@@ -91,7 +91,7 @@ static int64_t begun_member(struct store *store, int64_t sweep, uint32_t member,
     struct store_run run = {.uuid = uuid,
                             .job = "j",
                             .identity = "abc",
-                            .settings = "{\"l2\": 0.5}",
+                            .settings = "{\"l2\": \"auto\"}",
                             .data = "fingerprint",
                             .build = "b",
                             .sweep = sweep,
@@ -103,7 +103,8 @@ static int64_t begun_member(struct store *store, int64_t sweep, uint32_t member,
 static void end_member(struct store *store, int64_t run, enum reason reason, double loss) {
     char result[128];
     snprintf(result, sizeof result,
-             "{\"run\": %d, \"evaluations\": 5, \"holdout\": {\"examples\": 7, \"loss\": %.17g}}",
+             "{\"run\": %d, \"l2\": 0.5, \"evaluations\": 5, \"holdout\": {\"examples\": 7, "
+             "\"loss\": %.17g}}",
              (int)run, loss);
     assert_int_equal(store_run_end(store, run, reason_text(reason), result, 3, 5, 1, 0), 0);
 }
