@@ -15,16 +15,20 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "bench/tiny_data.h"
-#include "bench/virtual.h"
 #include "coordinator/machine/machine.h"
 #include "numeric/setup.h"
 #include "replica/compute.h"
 #include "replica/replica.h"
 #include "shard/shard.h"
+#include "tests/cluster/host.h"
+#include "tests/cluster/network.h"
 
 enum { EVALUATIONS_WARM = 3, EVALUATIONS = 3 };
 
 #define TICK_NS 100e6
+#define LOCAL_NS 20e3      /* between processes of one host, which share memory */
+#define HEADER_BYTES 120.0 /* of a frame, and of packets */
+#define BULKY_BYTES 4096.0 /* smaller messages do not wait behind others: packets take turns */
 
 enum { ALARM_TICK, ALARM_WORKED, ALARM_DEADLINE };
 
@@ -64,6 +68,18 @@ static struct {
     double message_ns, fold_message_ns, worker_ns, stream_ns, fold_ns, gather_ns, program_ns;
 } model;
 
+/* The coordinator, then shards, then replicas. */
+static struct world world;
+
+/* A host sends and receives with the same bandwidth, both at once. */
+static struct {
+    double bytes_a_ns, latency_ns;
+    struct host_load {
+        double sending_ns, receiving_ns; /* until when it does so */
+    } * hosts;
+    uint64_t messages;
+} network;
+
 static struct {
     struct coordinator *machine;
     struct output out;
@@ -73,96 +89,125 @@ static struct {
     uint64_t began_messages, began_copies, flushes;
 } self;
 
+struct shard_state {
+    struct worker_host host;
+    struct shard *machine;
+};
+
 struct replica_state {
+    struct worker_host host;
     struct replica *machine;
-    char host[24];
+    char host_name[24];
     double slowness;
     struct objective_scratch *scratch;
     int64_t sums[TINY_FEATURES + 1];
     struct action action;
     uint64_t work; /* what an alarm is for */
     bool stopped;
-    double deadline_ns;
-    double computed_ns; /* in all */
+    int64_t deadline_ns;
 };
 
-/* ---- what bulk stands for ---- */
+/* ---- the network ---- */
 
-static double bulk_bytes(const struct envelope *envelope) {
-    bool vector = envelope->type == MESSAGE_PARAMETERS || envelope->type == MESSAGE_STAGE;
-    return vector ? model.slice * sizeof(double) : (double)envelope->bulk.length;
+static bool is_vector(enum message_type type) {
+    return type == MESSAGE_PARAMETERS || type == MESSAGE_STAGE;
 }
 
-/* Those of a message that a process puts through TLS, unless the other end is on its host. */
-static double streamed(const struct virtual_process *process, uint32_t other,
-                       enum message_type type) {
-    bool vector = type == MESSAGE_PARAMETERS || type == MESSAGE_STAGE;
-    return vector && network.processes[other].host != process->host ? model.slice * sizeof(double)
-                                                                    : 0;
+static double bytes_of(const struct parcel *parcel) {
+    return HEADER_BYTES + (double)parcel->length +
+           (is_vector(parcel->type) ? model.slice * sizeof(double) : (double)parcel->read.length);
 }
 
-/* What it costs a worker to send what is in its outbox. */
-static void spend_on_sending(struct virtual_process *process) {
+/* Until when a host is at it, of which it is not free before `free_ns`. */
+static double pass(double *free_ns, double at_ns, double bytes) {
+    double done_ns =
+        (bytes > BULKY_BYTES ? fmax(*free_ns, at_ns) : at_ns) + bytes / network.bytes_a_ns;
+    if (bytes > BULKY_BYTES)
+        *free_ns = done_ns;
+    return done_ns;
+}
+
+static double sent(const struct process *from, const struct process *to,
+                   const struct parcel *parcel, double at_ns) {
+    double bytes = bytes_of(parcel);
+    network.messages++;
+    if (to->host == from->host)
+        return at_ns + LOCAL_NS;
+    double left_ns = pass(&network.hosts[from->host].sending_ns, at_ns, bytes);
+    return left_ns - bytes / network.bytes_a_ns + network.latency_ns;
+}
+
+static double received(const struct process *from, const struct process *to,
+                       const struct parcel *parcel) {
+    double *free_ns = &network.hosts[to->host].receiving_ns;
+    return to->host == from->host ? 0 : pass(free_ns, world.exact_ns, bytes_of(parcel));
+}
+
+/* What it costs a worker to send what is in its outbox, and to put it through TLS unless the other
+ * end is on its host. */
+static void send_all(struct process *process, struct worker_host *host) {
     double ns = 0;
-    for (size_t i = 0; i < process->out.count; i++) {
-        const struct envelope *envelope = &process->out.envelopes[i];
-        ns += model.worker_ns + model.stream_ns * streamed(process, envelope->to, envelope->type);
+    for (size_t i = 0; i < host->out.count; i++) {
+        const struct envelope *envelope = &host->out.envelopes[i];
+        bool far = network_peer(process, envelope->to)->host != process->host;
+        bool streamed = is_vector(envelope->type) && far;
+        ns += model.worker_ns + (streamed ? model.stream_ns * model.slice * sizeof(double) : 0);
     }
-    virtual_spend(process, ns);
-}
-
-static void answer_ping(struct virtual_process *process, uint32_t from,
-                        const struct message *ping) {
-    outbox_add(
-        &process->out, from,
-        &(struct message){.type = MESSAGE_PONG, .term = ping->term, .pong = {ping->ping.number}});
+    world_spend(process, ns);
+    worker_host_drain(process, host);
 }
 
 /* ---- shards ---- */
 
-static double shard_cost(struct virtual_process *process, const struct message *message) {
+static double shard_cost(const struct process *process, enum message_type type) {
     double ns = model.worker_ns;
-    if (message->type == MESSAGE_STAGE)
+    if (type == MESSAGE_PING)
+        return -1;
+    if (type == MESSAGE_STAGE)
         ns += model.stream_ns * model.slice * sizeof(double);
-    if (message->type == MESSAGE_FOLD)
+    if (type == MESSAGE_FOLD)
         ns += model.fold_ns * model.slice;
-    if (message->type == MESSAGE_PROGRAM)
+    if (type == MESSAGE_PROGRAM)
         ns += model.program_ns * model.slice / 2;
     (void)process;
     return ns;
 }
 
-/* Links of a shard and of a replica are numbers of processes + 1; the coordinator's are those of
- * processes − 1. */
-static void from_links(struct outbox *out) {
-    for (size_t i = 0; i < out->count; i++)
-        out->envelopes[i].to--;
-}
-
-static void on_shard_message(struct virtual_process *process, uint32_t from,
+static void on_shard_message(struct process *process, uint32_t from,
                              const struct message *message) {
+    struct shard_state *shard = process->state;
     struct shard_action action;
-    if (message->type == MESSAGE_PING) {
-        answer_ping(process, from, message);
-    } else {
-        shard_step(process->state, from + 1, message, (int64_t)network.now_ns, &process->out);
-        while (shard_next_action(process->state, &action))
-            fprintf(stderr, "efficiency: a shard has something to do on disk\n");
-        from_links(&process->out);
-    }
-    spend_on_sending(process);
-    virtual_send(process);
+    if (message->type == MESSAGE_PING)
+        world_spend(process, model.worker_ns); /* to send PONG */
+    if (worker_host_takes(process, &shard->host, from, message))
+        return;
+    shard_step(shard->machine, from, message, world.now_ns, &shard->host.out);
+    while (shard_next_action(shard->machine, &action))
+        fprintf(stderr, "efficiency: a shard has something to do on disk\n");
+    send_all(process, &shard->host);
 }
 
-static const struct virtual_role shard_role = {.cost = shard_cost, .message = on_shard_message};
+static void begin_shard(struct process *process) {
+    struct shard_state *shard = process->state = memory_new(1, sizeof *shard);
+    uint32_t index = process->number - 1;
+    process->host =
+        1 + (value_of("own_hosts") != 0 ? model.replicas + index : index % model.replicas);
+    shard->machine =
+        shard_new(&(struct shard_self){.pid = 1, .host = "shard", .description = "bench"});
+    worker_host_init(&shard->host);
+}
+
+static const struct behaviour shard_behaviour = {
+    .begin = begin_shard, .message = on_shard_message, .cost = shard_cost};
 
 /* ---- replicas ---- */
 
-static double replica_cost(struct virtual_process *process, const struct message *message) {
+static double replica_cost(const struct process *process, enum message_type type) {
+    double ns = model.worker_ns;
+    if (type == MESSAGE_PARAMETERS)
+        ns += model.stream_ns * model.slice * sizeof(double);
     (void)process;
-    return model.worker_ns + (message->type == MESSAGE_PARAMETERS
-                                  ? model.stream_ns * model.slice * sizeof(double)
-                                  : 0);
+    return type == MESSAGE_PING ? -1 : ns;
 }
 
 static void compute(struct replica_state *replica, struct computed *computed) {
@@ -181,51 +226,57 @@ static void compute(struct replica_state *replica, struct computed *computed) {
     computed->stopped = replica->stopped;
 }
 
-static void after_replica(struct virtual_process *process);
+static void after_replica(struct process *process);
 
-static void on_worked(struct virtual_process *process) {
+static void on_worked(struct process *process) {
     struct replica_state *replica = process->state;
     struct computed computed;
     computed_init(&computed, &replica->action.computation.parts);
     compute(replica, &computed);
     replica->work++;
-    replica_computed(replica->machine, &computed, (int64_t)network.now_ns, &process->out);
+    replica_computed(replica->machine, &computed, world.now_ns, &replica->host.out);
     after_replica(process);
 }
 
-static void start_computing(struct virtual_process *process, const struct action *action) {
+static void start_computing(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
     double takes_ns = action->computation.count * model.chunk_ns * replica->slowness;
     replica->action = *action;
     replica->stopped = false;
-    replica->computed_ns += takes_ns;
     if (action->computation.clear)
         memset(replica->sums, 0, sizeof replica->sums);
-    virtual_alarm(process, network.now_ns + takes_ns, ALARM_WORKED + ((++replica->work) << 8));
+    world_alarm_exact(process, world.exact_ns + takes_ns, ALARM_WORKED + ((++replica->work) << 8));
 }
 
-static void stop_computing(struct virtual_process *process) {
+static void stop_computing(struct process *process) {
     struct replica_state *replica = process->state;
     replica->stopped = true;
-    virtual_alarm(process, network.now_ns, ALARM_WORKED + ((++replica->work) << 8));
+    world_alarm_exact(process, world.exact_ns, ALARM_WORKED + ((++replica->work) << 8));
 }
 
-static void gather(struct virtual_process *process, const struct action *action) {
+static void gather(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
     memcpy(action->into, replica->sums, action->sums * sizeof *replica->sums);
     memset(replica->sums, 0, sizeof replica->sums);
-    virtual_spend(process, model.gather_ns * model.parameters);
+    world_spend(process, model.gather_ns * model.parameters);
     self.flushes++;
-    replica_gathered(replica->machine, (int64_t)network.now_ns, &process->out);
+    replica_gathered(replica->machine, world.now_ns, &replica->host.out);
 }
 
-static void carry_out(struct virtual_process *process, const struct action *action) {
+static void connect_shard(struct process *process, uint32_t shard) {
     struct replica_state *replica = process->state;
-    int64_t now_ns = (int64_t)network.now_ns;
+    uint32_t link;
+    network_connect(process, &world.processes[1 + shard], &link);
+    replica_connected(replica->machine, shard, link, 0, "", &replica->host.out);
+}
+
+static void carry_out(struct process *process, const struct action *action) {
+    struct replica_state *replica = process->state;
+    int64_t now_ns = world.now_ns;
     if (action->kind == ACTION_OPEN_SET)
-        replica_opened(replica->machine, 0, "", now_ns, &process->out);
+        replica_opened(replica->machine, 0, "", now_ns, &replica->host.out);
     else if (action->kind == ACTION_CONNECT)
-        replica_connected(replica->machine, action->shard, action->shard + 2, 0, "", &process->out);
+        connect_shard(process, action->shard);
     else if (action->kind == ACTION_COMPUTE)
         start_computing(process, action);
     else if (action->kind == ACTION_STOP)
@@ -234,39 +285,34 @@ static void carry_out(struct virtual_process *process, const struct action *acti
         gather(process, action);
 }
 
-static void after_replica(struct virtual_process *process) {
+static void after_replica(struct process *process) {
     struct replica_state *replica = process->state;
     struct action action;
-    int64_t now_ns = (int64_t)network.now_ns;
+    int64_t now_ns = world.now_ns;
     while (replica_next_action(replica->machine, &action))
         carry_out(process, &action);
     if (now_ns >= replica_deadline_ns(replica->machine))
-        replica_timer(replica->machine, now_ns, &process->out);
+        replica_timer(replica->machine, now_ns, &replica->host.out);
     while (replica_next_action(replica->machine, &action))
         carry_out(process, &action);
     int64_t deadline_ns = replica_deadline_ns(replica->machine);
-    if (deadline_ns != INT64_MAX && (double)deadline_ns != replica->deadline_ns) {
-        replica->deadline_ns = (double)deadline_ns;
-        virtual_alarm(process, replica->deadline_ns, ALARM_DEADLINE);
+    if (deadline_ns != NEVER_NS && deadline_ns != replica->deadline_ns) {
+        replica->deadline_ns = deadline_ns;
+        world_alarm(process, deadline_ns, ALARM_DEADLINE);
     }
-    from_links(&process->out);
-    spend_on_sending(process);
-    virtual_send(process);
+    send_all(process, &replica->host);
 }
 
-static void on_replica_message(struct virtual_process *process, uint32_t from,
+static void on_replica_message(struct process *process, uint32_t from,
                                const struct message *message) {
     struct replica_state *replica = process->state;
-    if (message->type == MESSAGE_PING) {
-        answer_ping(process, from, message);
-        virtual_send(process);
+    if (worker_host_takes(process, &replica->host, from, message))
         return;
-    }
-    replica_step(replica->machine, from + 1, message, (int64_t)network.now_ns, &process->out);
+    replica_step(replica->machine, from, message, world.now_ns, &replica->host.out);
     after_replica(process);
 }
 
-static void on_replica_alarm(struct virtual_process *process, uint64_t what) {
+static void on_replica_alarm(struct process *process, uint64_t what) {
     const struct replica_state *replica = process->state;
     if (what == ALARM_DEADLINE)
         after_replica(process);
@@ -274,26 +320,42 @@ static void on_replica_alarm(struct virtual_process *process, uint64_t what) {
         on_worked(process);
 }
 
-static const struct virtual_role replica_role = {
-    .cost = replica_cost, .message = on_replica_message, .alarm = on_replica_alarm};
+static void begin_replica(struct process *process) {
+    struct replica_state *replica = process->state = memory_new(1, sizeof *replica);
+    uint32_t index = process->number - 1 - model.shards;
+    process->host = 1 + index;
+    snprintf(replica->host_name, sizeof replica->host_name, "host-%" PRIu32, index);
+    replica->slowness = 1 + value_of("spread") * ((double)(index * 7919 % 101) / 100 - 0.5);
+    replica->scratch = objective_scratch_new(&tiny.shape);
+    replica->machine = replica_new(&(struct replica_identity){
+        .pid = 1, .threads = 1, .host = replica->host_name, .description = "bench"});
+    worker_host_init(&replica->host);
+}
+
+static const struct behaviour replica_behaviour = {.begin = begin_replica,
+                                                   .message = on_replica_message,
+                                                   .alarm = on_replica_alarm,
+                                                   .cost = replica_cost};
 
 /* ---- the coordinator ---- */
 
-static double coordinator_cost(struct virtual_process *process, const struct message *message) {
+static double coordinator_cost(const struct process *process, enum message_type type) {
     (void)process;
-    return message->type == MESSAGE_FOLDED ? model.fold_message_ns : model.message_ns;
+    if (type == MESSAGE_PONG)
+        return -1;
+    return type == MESSAGE_FOLDED ? model.fold_message_ns : model.message_ns;
 }
 
 static double worked_by(uint32_t first, uint32_t count) {
     double most = 0;
     for (uint32_t i = 0; i < count; i++)
-        most = fmax(most, network.processes[first + i].worked_ns);
+        most = fmax(most, world.processes[first + i].worked_ns);
     return most;
 }
 
 static void report(void) {
-    const struct virtual_process *coordinator = &network.processes[0];
-    double ns = (network.now_ns - self.began_ns) / EVALUATIONS;
+    const struct process *coordinator = &world.processes[0];
+    double ns = (world.exact_ns - self.began_ns) / EVALUATIONS;
     printf("{\"replicas\": %" PRIu32 ", \"shards\": %" PRIu32 ", \"parameters\": %.0f, "
            "\"compute_s\": %g, \"evaluation_s\": %.4f, \"efficiency\": %.4f, "
            "\"messages\": %.0f, \"flushes\": %.0f, \"coordinator_busy\": %.3f, "
@@ -302,9 +364,9 @@ static void report(void) {
            model.compute_ns / ns, (double)(network.messages - self.began_messages) / EVALUATIONS,
            (double)self.flushes / EVALUATIONS,
            (coordinator->worked_ns - self.began_worked_ns) / (ns * EVALUATIONS),
-           worked_by(1, model.shards) / network.now_ns,
+           worked_by(1, model.shards) / world.exact_ns,
            (double)(self.machine->dispatch.backup_copies - self.began_copies) / EVALUATIONS);
-    network.over = true;
+    world.over = true;
 }
 
 /* The machine counts its few parameters until it has divided them among shards. */
@@ -312,8 +374,8 @@ static void note_evaluation(void) {
     self.machine->parameters = (uint64_t)model.parameters;
     self.evaluations++;
     if (self.evaluations == EVALUATIONS_WARM) {
-        self.began_ns = network.now_ns;
-        self.began_worked_ns = network.processes[0].worked_ns;
+        self.began_ns = world.exact_ns;
+        self.began_worked_ns = world.processes[0].worked_ns;
         self.began_messages = network.messages;
         self.began_copies = self.machine->dispatch.backup_copies;
         self.flushes = 0;
@@ -322,7 +384,7 @@ static void note_evaluation(void) {
     }
 }
 
-static void after_step(struct virtual_process *process, int code) {
+static void after_step(struct process *process, int code) {
     if (code) {
         fprintf(stderr, "efficiency: %s\n", error_text());
         exit(70);
@@ -335,40 +397,29 @@ static void after_step(struct virtual_process *process, int code) {
             exit(70);
         }
     }
-    struct outbox *messages = &self.out.messages;
+    const struct outbox *messages = &self.out.messages;
     for (size_t i = 0; i < messages->count; i++) {
-        struct message copy;
-        const char *why;
         const struct envelope *envelope = &messages->envelopes[i];
-        if (message_decode(envelope->type, outbox_body(messages, envelope), envelope->body_length,
-                           &copy, &why))
-            exit(70);
-        copy.term = envelope->term;
-        copy.bulk = envelope->bulk;
-        outbox_add(&process->out, envelope->to + 1, &copy);
-        virtual_spend(process,
-                      copy.type == MESSAGE_FOLD ? model.fold_message_ns : model.message_ns);
-        virtual_send(process); /* each when it is its turn */
+        world_spend(process,
+                    envelope->type == MESSAGE_FOLD ? model.fold_message_ns : model.message_ns);
+        network_send(process, envelope->to + 1, messages, envelope); /* each when it is its turn */
     }
     output_clear(&self.out);
 }
 
-static void on_coordinator_message(struct virtual_process *process, uint32_t from,
+static void on_coordinator_message(struct process *process, uint32_t from,
                                    const struct message *message) {
-    after_step(process, coordinator_step(self.machine, from - 1, message, (int64_t)network.now_ns,
-                                         &self.out));
+    after_step(process, coordinator_step(self.machine, from - 1, message, world.now_ns, &self.out));
 }
 
-static void on_tick(struct virtual_process *process, uint64_t what) {
-    virtual_alarm(process, network.now_ns + TICK_NS, what);
-    after_step(process, coordinator_tick(self.machine, (int64_t)network.now_ns, &self.out));
+static void on_tick(struct process *process, uint64_t what) {
+    world_alarm_exact(process, world.exact_ns + TICK_NS, what);
+    after_step(process, coordinator_tick(self.machine, world.now_ns, &self.out));
 }
 
-static const struct virtual_role coordinator_role = {
-    .cost = coordinator_cost, .message = on_coordinator_message, .alarm = on_tick};
-
-static void start_coordinator(void) {
-    struct virtual_process *process = &network.processes[0];
+/* Its link i is link i + 1 of the network. */
+static void begin_coordinator(struct process *process) {
+    uint32_t link;
     self.addresses = memory_new(model.shards, sizeof *self.addresses);
     for (uint32_t i = 0; i < model.shards; i++)
         self.addresses[i] = "unix:/shard";
@@ -392,33 +443,20 @@ static void start_coordinator(void) {
     });
     output_init(&self.out);
     coordinator_begin(self.machine, 0, &self.out);
-    for (uint32_t i = 0; i < model.shards + model.replicas; i++)
+    for (uint32_t i = 0; i < model.shards + model.replicas; i++) {
+        network_connect(process, &world.processes[1 + i], &link);
         coordinator_opened(self.machine, i, 0, &self.out);
-    virtual_alarm(process, TICK_NS, ALARM_TICK);
+    }
+    world_alarm_exact(process, TICK_NS, ALARM_TICK);
     after_step(process, 0);
 }
 
+static const struct behaviour coordinator_behaviour = {.begin = begin_coordinator,
+                                                       .message = on_coordinator_message,
+                                                       .alarm = on_tick,
+                                                       .cost = coordinator_cost};
+
 /* ---- life ---- */
-
-static void make_shard(struct virtual_process *process, uint32_t index) {
-    process->role = &shard_role;
-    process->host =
-        1 + (value_of("own_hosts") != 0 ? model.replicas + index : index % model.replicas);
-    process->state =
-        shard_new(&(struct shard_self){.pid = 1, .host = "shard", .description = "bench"});
-}
-
-static void make_replica(struct virtual_process *process, uint32_t index) {
-    struct replica_state *replica = memory_new(1, sizeof *replica);
-    process->role = &replica_role;
-    process->host = 1 + index;
-    process->state = replica;
-    snprintf(replica->host, sizeof replica->host, "host-%" PRIu32, index);
-    replica->slowness = 1 + value_of("spread") * ((double)(index * 7919 % 101) / 100 - 0.5);
-    replica->scratch = objective_scratch_new(&tiny.shape);
-    replica->machine = replica_new(&(struct replica_identity){
-        .pid = 1, .threads = 1, .host = replica->host, .description = "bench"});
-}
 
 static void read_arguments(int argc, char **argv) {
     for (int i = 5; i < argc; i++) {
@@ -445,6 +483,16 @@ static void read_arguments(int argc, char **argv) {
     model.program_ns = value_of("program_ns");
 }
 
+static void make_network(void) {
+    static const struct pace pace = {sent, received};
+    uint32_t processes = 1 + model.shards + model.replicas;
+    network.bytes_a_ns = value_of("gigabits") / 8;
+    network.latency_ns = value_of("latency_us") * 1e3;
+    network.hosts = memory_new(processes, sizeof *network.hosts);
+    world_init(&world, 0, processes);
+    network_pace(world.network, &pace);
+}
+
 int main(int argc, char **argv) {
     if (argc < 5) {
         fputs("Usage: efficiency REPLICAS SHARDS PARAMETERS COMPUTE_S [NAME=VALUE]...\n", stderr);
@@ -453,16 +501,13 @@ int main(int argc, char **argv) {
     numeric_setup();
     read_arguments(argc, argv);
     tiny_make(model.replicas * (uint32_t)value_of("chunks"));
-    virtual_init(1 + model.shards + model.replicas, 1 + model.shards + model.replicas);
-    network.bytes_a_ns = value_of("gigabits") / 8;
-    network.latency_ns = value_of("latency_us") * 1e3;
-    network.bulk_bytes = bulk_bytes;
-    network.processes[0].role = &coordinator_role;
-    for (uint32_t i = 0; i < model.shards; i++)
-        make_shard(&network.processes[1 + i], i);
-    for (uint32_t i = 0; i < model.replicas; i++)
-        make_replica(&network.processes[1 + model.shards + i], i);
-    start_coordinator();
-    virtual_run();
-    return network.over ? 0 : 70;
+    make_network();
+    for (uint32_t i = world.process_count; i-- > 0;) {
+        world.processes[i].behaviour = i > model.shards ? &replica_behaviour
+                                       : i              ? &shard_behaviour
+                                                        : &coordinator_behaviour;
+        sim_process_begin(&world.processes[i]);
+    }
+    world_run(&world, NEVER_NS);
+    return world.over ? 0 : 70;
 }

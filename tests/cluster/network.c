@@ -1,10 +1,10 @@
 #include "tests/cluster/network.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "tests/cluster/parcel.h"
 #include "tests/cluster/trace.h"
 
 #define PARTITION_BREAKS_NS (12 * NS_PER_S) /* connections across one that lasts so long */
@@ -30,6 +30,7 @@ struct partition {
 struct network {
     struct world *world;
     int64_t delay_ns;
+    const struct pace *pace; /* or NULL: as delay_ns says */
     bool shared_memory;
     struct connection *connections;
     uint32_t count, capacity;
@@ -43,6 +44,7 @@ struct delivery {
     uint32_t connection;
     uint8_t to;
     bool gone;
+    bool came; /* its first byte; of a network with a pace */
     int64_t at_ns;
     struct parcel parcel;
 };
@@ -64,17 +66,32 @@ void network_set(struct network *network, int64_t delay_ns, bool shared_memory) 
     network->shared_memory = shared_memory;
 }
 
+void network_pace(struct network *network, const struct pace *pace) {
+    network->pace = pace;
+}
+
 /* ---- connections ---- */
 
+/* The connection of a link that is open at this process, and which end of it that is. */
 static struct connection *find(const struct process *process, uint32_t link, uint32_t *side) {
     const struct network *network = process->world->network;
-    for (uint32_t i = network->count; i-- > 0;)
-        for (*side = 0; *side < 2; (*side)++) {
-            struct end *end = &network->connections[i].ends[*side];
-            if (end->open && end->process == process && end->link == link)
-                return &network->connections[i];
-        }
-    return NULL;
+    if (!link || link > process->last_link)
+        return NULL;
+    struct connection *connection = &network->connections[process->connections[link - 1]];
+    *side = connection->ends[0].process != process;
+    return connection->ends[*side].open ? connection : NULL;
+}
+
+struct process *network_peer(const struct process *process, uint32_t link) {
+    uint32_t side;
+    const struct connection *connection = find(process, link, &side);
+    return connection ? connection->ends[1 - side].process : NULL;
+}
+
+static struct end new_end(struct process *process, uint32_t connection) {
+    MEMORY_ROOM(process->connections, process->last_link, process->connection_capacity);
+    process->connections[process->last_link] = connection;
+    return (struct end){process, ++process->last_link, true, 0, NEVER_NS};
 }
 
 bool network_connect(struct process *from, struct process *to, uint32_t *link) {
@@ -82,29 +99,28 @@ bool network_connect(struct process *from, struct process *to, uint32_t *link) {
     if (!to->alive || network_parted(network, from, to))
         return false;
     MEMORY_ROOM(network->connections, network->count, network->capacity);
-    struct connection *connection = &network->connections[network->count++];
-    *connection = (struct connection){0};
-    connection->ends[0] = (struct end){from, ++from->last_link, true, 0, NEVER_NS};
-    connection->ends[1] = (struct end){to, ++to->last_link, true, 0, NEVER_NS};
-    *link = connection->ends[0].link;
+    network->connections[network->count] =
+        (struct connection){.ends = {new_end(from, network->count), new_end(to, network->count)}};
+    *link = network->connections[network->count++].ends[0].link;
     return true;
 }
 
-static void post(struct network *network, const struct delivery *news, int64_t at_ns) {
+static void post(struct network *network, const struct delivery *news, double at_ns) {
     struct delivery *delivery = memory_new(1, sizeof *delivery);
     *delivery = *news;
     delivery->network = network;
     struct end *end = &network->connections[delivery->connection].ends[delivery->to];
-    if (at_ns < end->last_ns)
-        at_ns = end->last_ns;
-    end->last_ns = delivery->at_ns = at_ns;
+    if (!network->pace)
+        at_ns = fmax(at_ns, (double)end->last_ns);
+    end->last_ns = delivery->at_ns = (int64_t)at_ns;
     world_post(end->process, at_ns, delivery);
 }
 
 /* Tells an end that is open that the connection is gone, after what still arrives. */
 static void post_gone(struct network *network, uint32_t connection, uint8_t to, int64_t at_ns) {
     if (network->connections[connection].ends[to].open)
-        post(network, &(struct delivery){.connection = connection, .to = to, .gone = true}, at_ns);
+        post(network, &(struct delivery){.connection = connection, .to = to, .gone = true},
+             (double)at_ns);
 }
 
 static void hang_up(struct network *network, uint32_t number, uint32_t side, int64_t at_ns) {
@@ -230,10 +246,20 @@ void network_part(struct network *network, uint64_t set, int64_t until_ns) {
 
 /* ---- messages ---- */
 
+/* Of the first byte of what is sent now. */
+static double arrival_ns(const struct process *from, const struct process *to,
+                         const struct parcel *parcel) {
+    const struct network *network = from->world->network;
+    double at_ns = world_free_ns(from);
+    if (network->pace)
+        return network->pace->sent(from, to, parcel, at_ns);
+    int64_t usual_ns = network->delay_ns * (from->far || to->far ? 20 : 1);
+    return at_ns + (double)world_delay(from->world, usual_ns);
+}
+
 void network_send(struct process *process, uint32_t link, const struct outbox *outbox,
                   const struct envelope *envelope) {
-    struct world *world = process->world;
-    struct network *network = world->network;
+    struct network *network = process->world->network;
     uint32_t side;
     struct connection *connection = find(process, link, &side);
     if (!connection || connection->broken)
@@ -241,9 +267,8 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
     struct delivery delivery = {.connection = (uint32_t)(connection - network->connections),
                                 .to = (uint8_t)(1 - side),
                                 .parcel = parcel_pack(outbox, envelope, network->shared_memory)};
-    bool far = process->far || connection->ends[1 - side].process->far;
     post(network, &delivery,
-         world->now_ns + world_delay(world, network->delay_ns * (far ? 20 : 1)));
+         arrival_ns(process, connection->ends[1 - side].process, &delivery.parcel));
 }
 
 void network_lose(void *context) {
@@ -264,26 +289,45 @@ static void hand_over(struct delivery *delivery, struct end *end, const struct p
     end->process->behaviour->message(end->process, end->link, &message);
 }
 
-int64_t network_arrive(void *context) {
+static bool arrives(const struct delivery *delivery, const struct end *end) {
+    return end->open && !delivery->gone && delivery->at_ns <= end->cut_ns;
+}
+
+double network_due(void *context) {
     struct delivery *delivery = context;
-    struct network *network = delivery->network;
+    const struct network *network = delivery->network;
     struct connection *connection = &network->connections[delivery->connection];
     struct end *end = &connection->ends[delivery->to];
     const struct process *from = connection->ends[1 - delivery->to].process;
     int64_t until_ns = parted_until(network, from, end->process);
-    if (end->open && !delivery->gone && delivery->at_ns <= end->cut_ns &&
-        until_ns > network->world->now_ns) {
-        delivery->at_ns = until_ns;
-        if (end->last_ns < until_ns)
-            end->last_ns = until_ns;
-        return until_ns;
+    if (!arrives(delivery, end))
+        return 0;
+    if (network->pace && !delivery->came) {
+        delivery->came = true;
+        return network->pace->received(from, end->process, &delivery->parcel);
     }
-    if (end->open && delivery->gone) {
+    if (until_ns <= network->world->now_ns)
+        return 0;
+    delivery->at_ns = until_ns;
+    if (end->last_ns < until_ns)
+        end->last_ns = until_ns;
+    return (double)until_ns;
+}
+
+void network_deliver(void *context) {
+    struct delivery *delivery = context;
+    struct connection *connection = &delivery->network->connections[delivery->connection];
+    struct end *end = &connection->ends[delivery->to];
+    if (arrives(delivery, end)) {
+        hand_over(delivery, end, connection->ends[1 - delivery->to].process);
+    } else if (end->open && delivery->gone) {
         end->open = false;
         end->process->behaviour->gone(end->process, end->link);
-    } else if (end->open && delivery->at_ns <= end->cut_ns) {
-        hand_over(delivery, end, from);
     }
     network_lose(delivery);
-    return 0;
+}
+
+enum message_type network_type(const void *context) {
+    const struct delivery *delivery = context;
+    return delivery->parcel.type;
 }

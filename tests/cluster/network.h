@@ -7,8 +7,8 @@
 #ifndef DML_TESTS_CLUSTER_NETWORK_H
 #define DML_TESTS_CLUSTER_NETWORK_H
 
+#include "tests/cluster/parcel.h"
 #include "tests/cluster/world.h"
-#include "wire/message.h"
 
 struct network; /* opaque */
 
@@ -18,9 +18,23 @@ void network_free(struct network *network);
 /* How this network is: the usual delay of a message, and whether bulk is handed over in place. */
 void network_set(struct network *network, int64_t delay_ns, bool shared_memory);
 
+/* In place of the usual delay: when the first byte of what leaves at `at_ns` reaches the other end,
+ * and when, now that it has, the last one does. Messages of a connection may then overtake one
+ * another. */
+struct pace {
+    double (*sent)(const struct process *from, const struct process *to,
+                   const struct parcel *parcel, double at_ns);
+    double (*received)(const struct process *from, const struct process *to,
+                       const struct parcel *parcel);
+};
+void network_pace(struct network *network, const struct pace *pace);
+
 /* Connects; false if nobody answers. `*link` is the number of the new link at `from`; the other
  * end numbers its own. */
 bool network_connect(struct process *from, struct process *to, uint32_t *link);
+
+/* The process at the other end. */
+struct process *network_peer(const struct process *process, uint32_t link);
 
 /* The process lets go of a link, and is not told. */
 void network_close(struct process *process, uint32_t link);
@@ -42,8 +56,11 @@ bool network_parted(const struct network *network, const struct process *a,
 
 /* ---- for the world ---- */
 
-/* Hands over what was posted, or answers when to try again: it waits for the end of a partition. */
-int64_t network_arrive(void *delivery);
+/* When to come again with what was posted: it waits for the end of a partition, or not all of it is
+ * there. 0: it is to be delivered, or lost. */
+double network_due(void *delivery);
+void network_deliver(void *delivery);
+enum message_type network_type(const void *delivery);
 void network_lose(void *delivery);
 void network_ended(struct process *process, bool orderly);
 

@@ -1,5 +1,6 @@
 #include "tests/cluster/world.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,10 +10,10 @@
 #include "base/memory.h"
 #include "tests/cluster/network.h"
 
-enum event_kind { EVENT_ALARM, EVENT_CALL, EVENT_POST };
+enum event_kind { EVENT_ALARM, EVENT_CALL, EVENT_POST, EVENT_SERVE };
 
 struct event {
-    int64_t at_ns;
+    double at_ns;
     uint64_t order;
     enum event_kind kind;
     struct process *process; /* or NULL */
@@ -22,6 +23,12 @@ struct event {
         void *delivery;
         void (*call)(struct world *world, uint64_t what);
     };
+};
+
+/* An event that a process has not come to yet. */
+struct waiting {
+    struct waiting *next;
+    struct event event;
 };
 
 void world_init(struct world *world, uint64_t seed, uint32_t processes) {
@@ -43,6 +50,8 @@ void world_release(struct world *world) {
     for (uint32_t i = 0; i < world->event_count; i++)
         if (world->events[i].kind == EVENT_POST)
             network_lose(world->events[i].delivery);
+    for (uint32_t i = 0; i < world->process_count; i++)
+        free(world->processes[i].connections);
     network_free(world->network);
     free(world->events);
     free(world->processes);
@@ -87,8 +96,7 @@ static void put(struct world *world, struct event event) {
 }
 
 static void add(struct world *world, struct event event) {
-    if (event.at_ns < world->now_ns)
-        event.at_ns = world->now_ns;
+    event.at_ns = fmax(event.at_ns, world->exact_ns);
     event.order = world->events_made++;
     put(world, event);
 }
@@ -113,6 +121,10 @@ static struct event take(struct world *world) {
 }
 
 void world_alarm(struct process *process, int64_t at_ns, uint64_t which) {
+    world_alarm_exact(process, (double)at_ns, which);
+}
+
+void world_alarm_exact(struct process *process, double at_ns, uint64_t which) {
     add(process->world, (struct event){.at_ns = at_ns,
                                        .kind = EVENT_ALARM,
                                        .process = process,
@@ -122,10 +134,11 @@ void world_alarm(struct process *process, int64_t at_ns, uint64_t which) {
 
 void world_call(struct world *world, int64_t at_ns,
                 void (*call)(struct world *world, uint64_t what), uint64_t what) {
-    add(world, (struct event){.at_ns = at_ns, .kind = EVENT_CALL, .call = call, .what = what});
+    add(world,
+        (struct event){.at_ns = (double)at_ns, .kind = EVENT_CALL, .call = call, .what = what});
 }
 
-void world_post(struct process *process, int64_t at_ns, void *delivery) {
+void world_post(struct process *process, double at_ns, void *delivery) {
     add(process->world, (struct event){.at_ns = at_ns,
                                        .kind = EVENT_POST,
                                        .process = process,
@@ -139,40 +152,100 @@ static bool lives(const struct event *event) {
 
 /* Keeps its place among events of that time: a connection does not change the order of what it
  * carries. */
-static void put_off(struct world *world, struct event *event, int64_t until_ns) {
+static void put_off(struct world *world, struct event *event, double until_ns) {
     event->at_ns = until_ns;
     put(world, *event);
 }
 
-static void arrive(struct world *world, struct event *event) {
-    int64_t until_ns = network_arrive(event->delivery);
-    if (until_ns)
+static void handle(const struct event *event) {
+    if (event->kind == EVENT_POST)
+        network_deliver(event->delivery);
+    else
+        event->process->behaviour->alarm(event->process, event->what);
+}
+
+/* ---- processes that take time ---- */
+
+double world_free_ns(const struct process *process) {
+    return fmax(process->busy_until_ns, process->world->exact_ns);
+}
+
+void world_spend(struct process *process, double ns) {
+    process->busy_until_ns = world_free_ns(process) + ns;
+    process->worked_ns += ns;
+}
+
+static double cost_of(const struct event *event) {
+    return event->kind == EVENT_POST
+               ? event->process->behaviour->cost(event->process, network_type(event->delivery))
+               : 0;
+}
+
+/* The first that waits is begun, and handled when its time has passed. */
+static void begin_next(struct process *process) {
+    if (!process->line)
+        return;
+    world_spend(process, cost_of(&process->line->event));
+    add(process->world, (struct event){.at_ns = process->busy_until_ns,
+                                       .kind = EVENT_SERVE,
+                                       .process = process,
+                                       .life = process->life});
+}
+
+static void join_line(struct process *process, const struct event *event) {
+    struct waiting *last = memory_new(1, sizeof *last);
+    bool idle = !process->line;
+    last->event = *event;
+    *(idle ? &process->line : process->line_end) = last;
+    process->line_end = &last->next;
+    if (idle)
+        begin_next(process);
+}
+
+static void serve(struct process *process) {
+    struct waiting *first = process->line;
+    handle(&first->event);
+    process->line = first->next;
+    free(first);
+    begin_next(process);
+}
+
+/* ---- what happens ---- */
+
+static void meet(struct world *world, struct event *event) {
+    double until_ns = event->kind == EVENT_POST ? network_due(event->delivery) : 0;
+    if (until_ns > 0)
         put_off(world, event, until_ns);
+    else if (event->kind == EVENT_SERVE)
+        serve(event->process);
+    else if (event->process->behaviour->cost && cost_of(event) >= 0)
+        join_line(event->process, event);
+    else
+        handle(event);
 }
 
 static void happen(struct world *world, struct event *event) {
     struct process *process = event->process;
     if (process && lives(event) && process->paused_until_ns > world->now_ns) {
-        put_off(world, event, process->paused_until_ns);
+        put_off(world, event, (double)process->paused_until_ns);
         return;
     }
     world->events_taken++;
     if (event->kind == EVENT_CALL)
         event->call(world, event->what);
-    else if (event->kind == EVENT_POST && lives(event))
-        arrive(world, event);
+    else if (lives(event))
+        meet(world, event);
     else if (event->kind == EVENT_POST)
         network_lose(event->delivery);
-    else if (lives(event))
-        process->behaviour->alarm(process, event->what);
     if (process && process->dying)
         sim_process_end(process, false);
 }
 
 void world_run(struct world *world, int64_t limit_ns) {
-    while (world->event_count && !world->over && world->events[0].at_ns <= limit_ns) {
+    while (world->event_count && !world->over && world->events[0].at_ns <= (double)limit_ns) {
         struct event event = take(world);
-        world->now_ns = event.at_ns;
+        world->exact_ns = event.at_ns;
+        world->now_ns = (int64_t)event.at_ns;
         happen(world, &event);
     }
 }
@@ -192,6 +265,7 @@ void sim_process_begin(struct process *process) {
 void sim_process_end(struct process *process, bool orderly) {
     if (!process->alive)
         return;
+    assert(!process->line);
     world_say(process->world, "%s %s", process->name, orderly ? "exits" : "is dead");
     process->alive = process->dying = false;
     network_ended(process, orderly);

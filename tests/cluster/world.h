@@ -4,7 +4,17 @@
  * at the same time, in the order in which they were made. All chance comes from one seeded
  * generator, so a seed replays to the last byte. A process has lives: what was meant for an earlier
  * life never reaches a later one. A paused process gets nothing until it goes on, and then
- * everything, in order. */
+ * everything, in order. One with a cost handles one message or alarm after the other, each after
+ * the time that it takes; it is not ended.
+ *
+ * What virtual clusters need of this folder:
+ *
+ *   the simulator (tests/sim)   schedules from seeds, lives; a network that delays, breaks and
+ * parts; disks and a store that lose what was not safe bench/efficiency            time that
+ * messages cost, fractions of ns included; a network whose pace follows from bytes that it counts
+ * itself; nothing fails tests/fuzz/fuzz_roles       no time: bytes of the input say which message
+ * is next; messages in memory of their exact sizes; the disks and the store benches in tests/unit
+ * no time and no others: the test says it all, and reads messages */
 #ifndef DML_TESTS_CLUSTER_WORLD_H
 #define DML_TESTS_CLUSTER_WORLD_H
 
@@ -28,6 +38,9 @@ struct behaviour {
     void (*message)(struct process *process, uint32_t link, const struct message *message);
     void (*gone)(struct process *process, uint32_t link);
     void (*alarm)(struct process *process, uint64_t which); /* see world_alarm() */
+    /* What a message of a type costs it, in ns; negative: it does not wait for others. NULL:
+     * nothing takes time. */
+    double (*cost)(const struct process *process, enum message_type type);
 };
 
 struct process {
@@ -43,15 +56,21 @@ struct process {
     bool far;     /* messages to it and from it take long */
     bool greeted; /* a worker: by some coordinator, in this life */
     int64_t paused_until_ns;
-    uint32_t last_link;    /* numbers given to connections */
-    uint64_t effects_left; /* sends and durable writes until it dies; UINT64_MAX: never */
-    bool dying;            /* that has come: it ends when its step returns */
+    uint32_t last_link;    /* numbers given to connections, in all lives … */
+    uint32_t *connections; /* … and what they are in the network */
+    uint32_t connection_capacity;
+    uint64_t effects_left;           /* sends and durable writes until it dies; UINT64_MAX: never */
+    bool dying;                      /* that has come: it ends when its step returns */
+    uint32_t host;                   /* where it is, for those who count that */
+    double busy_until_ns, worked_ns; /* if it has a cost: with what has come; in all */
+    struct waiting *line, **line_end; /* … and what has come and waits, the first in hand */
 };
 
 struct event; /* opaque */
 
 struct world {
     int64_t now_ns;
+    double exact_ns; /* the same with its fraction: what processes cost is no whole number */
     struct random random;
     bool trace;
     bool over; /* nothing more is to happen */
@@ -88,6 +107,11 @@ void sim_process_end(struct process *process, bool orderly);
 
 void process_pause(struct process *process, int64_t until_ns);
 
+/* The process is busy for so long with what it does now, and with what it has begun before; what it
+ * sends leaves after that. */
+void world_spend(struct process *process, double ns);
+double world_free_ns(const struct process *process);
+
 /* One send or durable write is about to happen. False if the process dies instead. */
 bool process_acts(struct process *process);
 
@@ -95,13 +119,14 @@ bool process_acts(struct process *process);
 
 /* Calls behaviour->alarm(which) in this life of the process. */
 void world_alarm(struct process *process, int64_t at_ns, uint64_t which);
+void world_alarm_exact(struct process *process, double at_ns, uint64_t which);
 
 /* Calls back whatever happens to processes. */
 void world_call(struct world *world, int64_t at_ns,
                 void (*call)(struct world *world, uint64_t what), uint64_t what);
 
 /* For the network: hands `delivery` to network_arrive() when the process can take it. */
-void world_post(struct process *process, int64_t at_ns, void *delivery);
+void world_post(struct process *process, double at_ns, void *delivery);
 
 /* ---- chance ---- */
 
