@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "coordinator/driver.h"
+#include "tests/cluster/decoded.h"
 
 static const char *const addresses[] = {"unix:/a", "unix:/b"};
 
@@ -82,13 +83,7 @@ size_t bench_place(const struct fixture *f, uint32_t link, enum message_type typ
 }
 
 struct message bench_sent(const struct fixture *f, uint32_t link, enum message_type type) {
-    struct message message;
-    const char *why;
-    const struct envelope *envelope = &f->out.messages.envelopes[bench_place(f, link, type)];
-    assert_int_equal(message_decode(type, outbox_body(&f->out.messages, envelope),
-                                    envelope->body_length, &message, &why),
-                     0);
-    return message;
+    return decoded(&f->out.messages, &f->out.messages.envelopes[bench_place(f, link, type)]);
 }
 
 size_t bench_count_sent(const struct fixture *f, uint32_t link, enum message_type type) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tests/cluster/decoded.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 
@@ -18,13 +19,7 @@ struct message sent(struct bench *bench, uint32_t to, enum message_type type) {
     assert_string_equal(message_name(envelope->type), message_name(type));
     assert_int_equal(envelope->to, to);
     assert_int_equal(envelope->term, bench->term);
-    struct message message;
-    const char *why;
-    assert_int_equal(message_decode(envelope->type, outbox_body(&bench->outbox, envelope),
-                                    envelope->body_length, &message, &why),
-                     0);
-    message.bulk = envelope->bulk;
-    return message;
+    return decoded(&bench->outbox, envelope);
 }
 
 struct action asked(struct bench *bench, enum action_kind kind) {

@@ -12,7 +12,8 @@ tests_unit_shard_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_shard_placing.c tests/unit/test_shard_process.c tests/unit/test_slices.c \
 	tests/unit/connect_fixture.h tests/unit/device_fixture.h tests/unit/folder_fixture.h \
 	tests/unit/layout_fixture.h tests/unit/shard_bench.h tests/unit/shard_cluster.h \
-	tests/unit/shard_factor.h tests/unit/shard_saving.h
+	tests/unit/shard_factor.h tests/unit/shard_saving.h \
+	tests/cluster/decoded.c tests/cluster/decoded.h
 tests_unit_shard_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(LAPACKE_CFLAGS)
 tests_unit_shard_tests_LDADD = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS) $(CMOCKA_LIBS)
 tests_unit_shard_tests_LDFLAGS = -Wl,--wrap=device_put

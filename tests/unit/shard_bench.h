@@ -13,6 +13,7 @@
 #include "numeric/vector.h"
 #include "shard/registers.h"
 #include "shard/shard.h"
+#include "tests/cluster/decoded.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/layout_fixture.h"
 #include "wire/program.h"
@@ -73,16 +74,8 @@ static inline void tell(struct bench *bench, uint32_t from, struct message messa
 }
 
 static inline struct message answer(const struct bench *bench, size_t number) {
-    struct message message;
-    const char *why;
     assert_true(number < bench->out.count);
-    const struct envelope *envelope = &bench->out.envelopes[number];
-    assert_int_equal(message_decode(envelope->type, outbox_body(&bench->out, envelope),
-                                    envelope->body_length, &message, &why),
-                     0);
-    message.term = envelope->term;
-    message.bulk = envelope->bulk;
-    return message;
+    return decoded(&bench->out, &bench->out.envelopes[number]);
 }
 
 static inline void assert_answer(const struct bench *bench, size_t number, uint32_t to,

@@ -87,23 +87,17 @@ static void post(struct process *process, struct message message, uint64_t term)
 /* Waits for the next message, which must be of this type; valid until the next call. */
 static struct message expect(struct process *process, enum message_type type) {
     static struct outbox last;
-    struct message message;
-    const char *why;
     while (!process->got.count)
         assert_true(event_base_loop(process->base, EVLOOP_ONCE) >= 0);
     const struct envelope first = process->got.envelopes[0];
     assert_string_equal(message_name(first.type), message_name(type));
-    assert_int_equal(message_decode(first.type, outbox_body(&process->got, &first),
-                                    first.body_length, &message, &why),
-                     0);
+    const struct message message = decoded(&process->got, &first);
     outbox_clear(&last);
     outbox_add(&last, 0, &message);
     process->got.count--;
     memmove(process->got.envelopes, process->got.envelopes + 1,
             process->got.count * sizeof *process->got.envelopes);
-    (void)message_decode(type, outbox_body(&last, &last.envelopes[0]),
-                         last.envelopes[0].body_length, &message, &why);
-    return message;
+    return decoded(&last, &last.envelopes[0]);
 }
 
 /* The number of the last program that it holds. */
