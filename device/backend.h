@@ -48,16 +48,7 @@ struct device_backend {
 extern const struct device_backend device_emulated;
 extern const struct device_backend device_cuda; /* only if HAVE_CUDA is defined */
 
-#ifdef __cplusplus
-}
-#endif
-
-/* Inside device/ only: waiting for a device by asking it again and again, since one that hangs
- * would never wake who waits. */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+/* Waiting for a device by asking it again and again: one that hangs would never wake its waiter. */
 
 struct patience {
     int64_t since_ns, most_ns;
@@ -65,12 +56,13 @@ struct patience {
 
 void patience_begin(struct patience *patience, uint64_t most_ms);
 
-/* To be called when the device was asked and has not ended. Returns true when it is time to ask
- * again: at once in the first microseconds, as most waits are short, then after a pause that is a
- * small share of the wait so far, so that no core is kept busy. False: it has lasted too long. */
+/* To be called when the device was asked and is still at work. Returns true when it is time to ask
+ * again: at once in the first microseconds, as most waits are short; later after a pause that is a
+ * small share of the wait so far, so that no core is kept busy. False: the wait is over its limit.
+ */
 bool patience_lasts(const struct patience *patience);
 
-/* Writes that it was too long, as device/backend.h says of `why`. */
+/* Writes to `why`, which has DEVICE_WHY_BYTES, that the wait was too long. */
 void patience_over(uint64_t most_ms, char *why);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 #include "device/device.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,15 +60,16 @@ const char *device_describe(enum device_kind kind, unsigned number, uint64_t *by
 
 /* ---- failing ---- */
 
-/* Takes the answer of a backend. */
+/* Turns the answer of a backend into an error code. */
 static int answer(struct device *device, int failure, const char *why) {
     if (!failure)
         return 0;
+    assert(failure == BACKEND_FULL || failure == BACKEND_LOST);
     device->lost |= failure != BACKEND_FULL;
     return error_set(ERROR_UNAVAILABLE, "%s: %s", device->name, why);
 }
 
-/* Whether a call must fail before it is made; if so, says why. */
+/* 0 if a call may be made; else the error, and why. */
 static int check(struct device *device) {
     if (device->counts_calls && device->calls_left-- == 0) {
         device->calls_left = 0;
@@ -127,6 +129,7 @@ void device_close(struct device *device) {
         return;
     while (device->count)
         device_delete(device, device->allocations[device->count - 1].memory);
+    assert(!device->used);
     device->backend->close(device->state);
     free(device->allocations);
     free(device);
@@ -138,8 +141,12 @@ const char *device_name(const struct device *device) {
 
 /* ---- memory ---- */
 
+static uint64_t left_of_limit(const struct device *device) {
+    return device->limit > device->used ? device->limit - device->used : 0;
+}
+
 uint64_t device_room(const struct device *device) {
-    uint64_t left = device->limit > device->used ? device->limit - device->used : 0;
+    uint64_t left = left_of_limit(device);
     uint64_t there = device->lost ? 0 : device->backend->room(device->state);
     return left < there ? left : there;
 }
@@ -158,8 +165,7 @@ int device_new(struct device *device, size_t bytes, void **memory) {
     int code = check(device);
     if (code)
         return code;
-    uint64_t left = device->limit > device->used ? device->limit - device->used : 0;
-    if (failpoint_hit(FAILPOINT_device_memory) || bytes > left)
+    if (failpoint_hit(FAILPOINT_device_memory) || bytes > left_of_limit(device))
         return out_of_memory(device, bytes);
     int failure = device->backend->allocate(device->state, bytes, memory, why);
     if (failure == BACKEND_FULL)
@@ -172,16 +178,17 @@ int device_new(struct device *device, size_t bytes, void **memory) {
     return 0;
 }
 
-/* What was taken last is released first, as a rule. */
+/* What was allocated last is mostly released first, so the search begins there. */
 void device_delete(struct device *device, void *memory) {
     size_t i = device->count;
-    while (memory && i-- > 0)
-        if (device->allocations[i].memory == memory) {
-            device->backend->release(device->state, memory);
-            device->used -= device->allocations[i].bytes;
-            device->allocations[i] = device->allocations[--device->count];
-            return;
-        }
+    if (!memory)
+        return;
+    while (i > 0 && device->allocations[i - 1].memory != memory)
+        i--;
+    assert(i > 0 && device->allocations[i - 1].bytes <= device->used);
+    device->backend->release(device->state, memory);
+    device->used -= device->allocations[i - 1].bytes;
+    device->allocations[i - 1] = device->allocations[--device->count];
 }
 
 /* ---- queues ---- */
@@ -268,6 +275,8 @@ void device_shuffle(struct device *device, uint64_t seed) {
     if (device->backend->shuffle)
         device->backend->shuffle(device->state, seed);
 }
+
+/* ---- waiting for a device (device/backend.h) ---- */
 
 #define SPIN_NS INT64_C(100000)
 #define PAUSE_SHARE 32 /* of the time since */

@@ -40,17 +40,17 @@ void device_close(struct device *device); /* releases all of its memory; NULL is
 const char *device_name(const struct device *device); /* as device_describe() */
 bool device_is_lost(const struct device *device);     /* whether every call fails from now on */
 
-/* How long a call may wait from now on; at first DEVICE_ANSWER_MS. For tests,
- * DML_DEVICE_PATIENCE_MS in the environment counts for more. */
+/* How long a call may wait from now on; at first DEVICE_ANSWER_MS. In tests DML_DEVICE_PATIENCE_MS
+ * in the environment overrides it. */
 void device_be_patient(struct device *device, uint64_t most_ms);
 
 /* Bytes that device_new() may still find, all together. */
 uint64_t device_room(const struct device *device);
 
-/* Memory that holds anything, aligned to 256 bytes; *memory is NULL after a failure. Of 0 bytes it
- * is some address too. Releasing waits for what is in the queues. */
+/* Memory with undefined contents, aligned to 256 bytes; *memory is NULL after a failure, and some
+ * address also for 0 bytes. Releasing waits for what is in the queues. */
 int device_new(struct device *device, size_t bytes, void **memory);
-void device_delete(struct device *device, void *memory); /* NULL is fine */
+void device_delete(struct device *device, void *memory); /* of device_new(), or NULL */
 
 /* From the host: `from` may change as soon as it returns. To the host: returns when all is there.
  */
@@ -64,7 +64,7 @@ int device_fill(struct device *device, enum device_queue queue, void *to, int by
 int device_copy(struct device *device, enum device_queue queue, void *to, const void *from,
                 size_t bytes);
 
-/* Runs a kernel in so many blocks; in none of them it does nothing. Arguments are copied. */
+/* Runs a kernel in so many blocks; does nothing if there are none. Arguments are copied. */
 int device_launch(struct device *device, enum device_queue queue, const struct kernel *kernel,
                   uint64_t blocks, const void *arguments);
 

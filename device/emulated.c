@@ -1,4 +1,7 @@
-/* How the emulated device runs kernels. */
+/* The processor as a device. Queues are lists of tasks, and nothing is done before it is waited
+ * for: so what relies on another queue without device_order() finds nothing there. If the seed is
+ * even, copies are done at once instead: then what another queue should have read first is lost. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +15,13 @@
 #include "device/backend.h"
 #include "device/kernel.h"
 
-#define EMULATED_FRESH 0xa5 /* memory at first: bytes that no kernel takes for its own */
+#define ROOM_BYTES (UINT64_C(4) << 30)
+#define ALIGNMENT 256
+#define FRESH 0xa5 /* fills new memory: no number that a kernel could take for its own */
+
+static_assert(ALIGNMENT >= sizeof(size_t), "the size of a memory lies before it");
+
+/* ---- kernels ---- */
 
 /* How threads of a kernel share the processor. */
 enum emulated_sides {
@@ -21,20 +30,12 @@ enum emulated_sides {
     SIDES_THREADS, /* half of the threads of each phase of a block beside the other half */
 };
 
-/* `seed` decides the order of blocks, and of the threads of a phase; 0: rising. */
-void emulated_run(const struct kernel *kernel, uint32_t blocks, const void *arguments,
-                  uint64_t seed, enum emulated_sides sides);
-
-/* The processor as a device. Queues are lists of what is to be done, and nothing is done before it
- * is waited for: what another queue should have done first is then not there. If the seed is even,
- * copies are done at once instead: what another queue should have read first is then lost. */
-
 /* All numbers below n, once each: i·step + first modulo n, with no common divisor of step and n. */
 struct order {
     uint64_t n, step, first;
 };
 
-static uint64_t divisor(uint64_t a, uint64_t b) {
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) {
     while (b) {
         uint64_t rest = a % b;
         a = b;
@@ -52,11 +53,12 @@ static struct order order_of(uint64_t n, uint64_t seed) {
     order.first = random_below(&random, n);
     do
         order.step = 1 + random_below(&random, n - 1);
-    while (divisor(n, order.step) != 1);
+    while (greatest_common_divisor(n, order.step) != 1);
     return order;
 }
 
 static uint32_t order_at(const struct order *order, uint64_t i) {
+    assert(i < order->n && order->n <= UINT32_MAX);
     return (uint32_t)((order->first + i * order->step) % order->n);
 }
 
@@ -81,7 +83,7 @@ static void run_block(const struct emulated_thread *side, uint32_t block, uint64
     struct place place = {block, side->blocks, 0, kernel->threads};
     uint32_t phases = kernel->phases(side->arguments), step = side->barrier ? side->sides : 1;
     if (!side->barrier || side->own == 0)
-        memset(side->shared, EMULATED_FRESH, kernel->shared);
+        memset(side->shared, FRESH, kernel->shared);
     meet(side);
     for (uint32_t phase = 0; phase < phases; phase++) {
         struct order order = order_of(kernel->threads, seed ? seed + phase : 0);
@@ -115,8 +117,10 @@ static void run_sides(struct emulated_thread sides[2]) {
     pthread_join(other, NULL);
 }
 
-void emulated_run(const struct kernel *kernel, uint32_t blocks, const void *arguments,
-                  uint64_t seed, enum emulated_sides kind) {
+/* `seed` decides the order of blocks, and of the threads of a phase; 0: rising. */
+static void run_kernel(const struct kernel *kernel, uint32_t blocks, const void *arguments,
+                       uint64_t seed, enum emulated_sides kind) {
+    assert(blocks && kernel->threads && kernel->shared <= KERNEL_SHARED_MAX);
     pthread_barrier_t barrier;
     unsigned char *shared = memory_new(2, KERNEL_SHARED_MAX);
     struct emulated_thread sides[2] = {{kernel, blocks, arguments, seed, 0, 1, NULL, shared}};
@@ -135,10 +139,7 @@ void emulated_run(const struct kernel *kernel, uint32_t blocks, const void *argu
     free(shared);
 }
 
-#define ROOM_BYTES (UINT64_C(4) << 30)
-#define ALIGNMENT 256
-#define FRESH                                                                                      \
-    0xa5 /* memory and `shared` at first: no number that a kernel could take for its own */
+/* ---- queues ---- */
 
 enum task_kind { TASK_PUT, TASK_FILL, TASK_COPY, TASK_LAUNCH, TASK_AWAIT };
 
@@ -164,25 +165,27 @@ struct queue {
 struct emulated {
     struct queue queues[DEVICE_QUEUES];
     uint64_t used;
-    uint64_t seed; /* of the emulated_order of blocks and threads; 0: rising */
+    uint64_t seed; /* decides the order of blocks and threads; 0: rising */
     uint64_t launches;
     bool races; /* threads run beside each other */
     bool hangs;
     uint64_t patience_ms;
 };
 
-/* ---- kernels ---- */
-
-static void run_kernel(struct emulated *device, const struct task *task) {
+static void run_launch(struct emulated *device, const struct task *task) {
     uint64_t launch = device->launches++;
     uint64_t seed = device->seed ? random_mix(device->seed + launch) | 1 : 0;
     enum emulated_sides sides = !device->races ? SIDES_ONE
                                 : launch % 2   ? SIDES_BLOCKS
                                                : SIDES_THREADS;
-    emulated_run(task->kernel, task->blocks, task->owned, seed, sides);
+    run_kernel(task->kernel, task->blocks, task->owned, seed, sides);
 }
 
-/* ---- queues ---- */
+/* The number of tasks that were ever put into a queue. */
+static uint64_t end_of(const struct emulated *device, enum device_queue number) {
+    const struct queue *queue = &device->queues[number];
+    return queue->done + queue->count - queue->first;
+}
 
 static void run_queue(struct emulated *device, enum device_queue number, uint64_t until);
 
@@ -198,7 +201,7 @@ static void run_task(struct emulated *device, struct task *task) {
         memmove(task->to, task->from, task->bytes);
         break;
     case TASK_LAUNCH:
-        run_kernel(device, task);
+        run_launch(device, task);
         break;
     case TASK_AWAIT:
         run_queue(device, task->queue, task->until);
@@ -207,9 +210,11 @@ static void run_task(struct emulated *device, struct task *task) {
     free(task->owned);
 }
 
-/* An AWAIT is of tasks that were there before it, so there is no circle. */
+/* Does the tasks of a queue up to number `until`. An AWAIT waits for tasks that were there before
+ * it, so no two queues wait for each other. */
 static void run_queue(struct emulated *device, enum device_queue number, uint64_t until) {
     struct queue *queue = &device->queues[number];
+    assert(until <= end_of(device, number));
     while (queue->done < until) {
         struct task task = queue->tasks[queue->first++];
         queue->done++;
@@ -217,11 +222,6 @@ static void run_queue(struct emulated *device, enum device_queue number, uint64_
             queue->first = queue->count = 0;
         run_task(device, &task);
     }
-}
-
-static uint64_t end_of(const struct emulated *device, enum device_queue number) {
-    const struct queue *queue = &device->queues[number];
-    return queue->done + queue->count - queue->first;
 }
 
 static void run_all(struct emulated *device) {
@@ -279,7 +279,7 @@ static uint64_t room(void *state) {
     return device->used < ROOM_BYTES ? ROOM_BYTES - device->used : 0;
 }
 
-/* Before the memory come as many bytes as it is aligned to, for its size. */
+/* Its size lies before the memory, in as many bytes as memory is aligned to. */
 static int allocate(void *state, size_t bytes, void **memory, char *why) {
     struct emulated *device = state;
     (void)why;
@@ -290,7 +290,7 @@ static int allocate(void *state, size_t bytes, void **memory, char *why) {
     if (!start)
         return BACKEND_FULL;
     memcpy(start, &bytes, sizeof bytes);
-    memset(start + ALIGNMENT, EMULATED_FRESH, bytes);
+    memset(start + ALIGNMENT, FRESH, bytes);
     device->used += bytes;
     *memory = start + ALIGNMENT;
     return 0;
@@ -302,6 +302,7 @@ static void release(void *state, void *memory) {
     size_t bytes;
     run_all(device);
     memcpy(&bytes, start, sizeof bytes);
+    assert(bytes && bytes <= device->used);
     device->used -= bytes;
     free(start);
 }

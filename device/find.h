@@ -20,16 +20,17 @@ enum device_choice_kind {
 
 struct device_choice {
     enum device_choice_kind kind;
-    int number; /* of the GPU; −1: the worker's index modulo the number of GPUs there are */
+    int number; /* of the GPU; −1: the worker's index modulo the number of GPUs there */
 };
 
-/* Reads a choice; "" and NULL are "auto". False if it is none: *choice is as it was then. */
+/* Reads a choice; "" and NULL are "auto". False if the text is no choice: then *choice is as it
+ * was. */
 bool device_choice_read(const char *text, struct device_choice *choice);
 
 /* What device_choice_read() takes, for messages. */
 #define DEVICE_CHOICES "`auto`, `cpu`, `cuda`, `cuda:NUMBER` or `emulated`"
 
-/* What a choice of a device comes to on this machine. Nothing is opened. */
+/* ---- finding: what a choice means on this machine; nothing is opened ---- */
 
 struct device_found {
     bool any; /* else it is the CPU, and the rest is 0 */
@@ -37,22 +38,21 @@ struct device_found {
     unsigned number;
 };
 
-/* What a worker of this index is to compute on. `cuda` without a number shares out the GPUs by the
- * index. `auto` is a GPU where there is one; whether the work is worth it is the caller's to judge.
- * ERROR_UNAVAILABLE if it is not there, with a text that says what to do. */
+/* What the worker of this index computes on. `cuda` without a number shares out the GPUs by the
+ * index. `auto` is a GPU where there is one; whether the work is worth it is for the caller to
+ * decide. ERROR_UNAVAILABLE if the device is not there, with a text that says what to do. */
 int device_find(const struct device_choice *choice, uint32_t index, struct device_found *found);
 
-/* The device that `auto` takes for a worker of this index, if the work is worth it: one that was
- * checked (device/find.h). NULL: *found is it. Else why it is the CPU; found->any: though there is
- * a device. Free it. */
+/* The device that `auto` takes for the worker of this index, if the work is worth it: one that was
+ * checked (see the mark below). Returns NULL if *found is such a device; else why it is the CPU,
+ * and found->any says whether there is a device at all. Free it. */
 char *device_find_auto(uint32_t index, struct device_found *found);
 
-/* Prints a line a GPU, "cuda:0 NVIDIA H200, 139 GiB", with why `auto` does not take it, or one that
- * says why there is none. */
+/* Prints a line for each GPU, "cuda:0 NVIDIA H200, 139 GiB", with why `auto` does not take it; or
+ * one line that says why there is none. */
 void device_list(FILE *out);
 
-/* Takes the device that a worker is to compute on: what was asked for, what is there, and whether
- * it can be used come together here. */
+/* ---- choosing: what was asked for, what is there, and whether it can be used ---- */
 
 struct device_wish {
     const char *asked;  /* by the set-up, as device/find.h reads it */
@@ -68,23 +68,25 @@ struct device_wish {
     void *context;
 };
 
-/* Whether the processor would do as well. */
+/* Whether the choice is `auto`, so that the processor is a fine answer. */
 bool device_wish_is_free(const struct device_wish *wish);
 
 /* Opens the device and prepares the work on it. *device is what an earlier call has left there, or
- * NULL: it stays open if it is the one, and is closed else, so that nothing may need it any more.
- * Answers 0 with *device, or with NULL if the work is for the processor. The log says which it is.
- * If the choice is free, a device that does not do is worth a warning; else it is an error, with
- * *device NULL: ERROR_CONFIG if it would be one again, and what the device, `prove` or `use` said
- * otherwise; ERROR_UNAVAILABLE says that the device failed.
+ * NULL. It stays open if it is the device chosen now; else it is closed, so nothing may use it any
+ * more. Answers 0 with *device, or with NULL if the work is for the processor. The log says which.
+ *
+ * A device that cannot be used is worth a warning where the choice is `auto`, and an error
+ * otherwise; *device is then NULL. ERROR_CONFIG if the next try would fail in the same way; else
+ * what the device, `prove` or `use` said; ERROR_UNAVAILABLE says that the device failed.
  *
  * For tests, DML_AUTO_DEVICE=emulated in the environment makes `auto` take the emulated device in
- * place of a GPU, however small the work; it needs a mark as a GPU does (device/find.h). */
+ * place of a GPU, however small the work; it needs a mark as a GPU does. */
 int device_choose(const struct device_wish *wish, struct device **device);
 
-/* The mark of a checked device. `auto` takes a GPU only where it was checked: `make check-cuda`
- * leaves a mark on the machine when all of it has passed there. Who asks for a device by its name
- * needs none.
+/* ---- the mark of a checked device ----
+ *
+ * `auto` takes a GPU only where it was checked: `make check-cuda` leaves a mark on the machine when
+ * all of its checks have passed there. A device that is asked for by name needs no mark.
  *
  * The mark is the file device-check-HOST in /var/lib/dml, if root ran the check, else in
  * $XDG_STATE_HOME/dml, by default ~/.local/state/dml; or, if DML_DEVICE_MARK is set in the

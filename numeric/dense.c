@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "numeric/clones.h"
 
 void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, double *b) {
@@ -310,12 +311,9 @@ static void eigen_symmetric(size_t n, double *matrix, double *values, double *ve
 
 /* ---- large ones ---- */
 
-/* Even in (−1, 1), by the element's number: a step of a Weyl sequence, mixed. */
+/* Evenly in (−1, 1), by the element's number. */
 static double fixed_number(size_t i) {
-    uint64_t x = ((uint64_t)i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1;
+    return (double)(random_mix(((uint64_t)i + 1) * RANDOM_STEP) >> 11) * 0x1p-52 - 1;
 }
 
 /* Column k of the n×count matrix, times itself or another one. */

@@ -52,8 +52,8 @@ const char *channel_other_key(const struct channel *channel);
 /* ---- TLS: for the programs that have a key, and for channel.c ----
  *
  * TLS 1.3 with a key that both ends have (wire/key.h), on a non-blocking socket. No certificates,
- * no tickets, no early data; each connection has session keys of its own. So what was recorded of one
- * cannot be replayed on another, and who learns the key later cannot read it.
+ * no tickets, no early data; each connection has session keys of its own. So what was recorded of
+ * one cannot be replayed on another, and who learns the key later cannot read it.
  *
  * The name of the key travels in clear as the identity, so that a program with another key can be
  * told from one without any. Which run a program belongs to is not TLS's matter: HELLO and GREET

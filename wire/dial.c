@@ -47,9 +47,10 @@ struct dial {
     dial_done *done;
     void *context;
     struct event *deadline;
-    struct event *awaited;   /* the lookup, the socket, or a moment before the next attempt */
-    struct channel *channel; /* of which the handshake is made, or NULL */
-    struct lookup *lookup;   /* or NULL */
+    struct event *awaited; /* the lookup, the socket, or a moment before the next attempt */
+    void (*next_step)(struct dial *dial); /* what is done when it happens */
+    struct channel *channel;              /* of which the handshake is made, or NULL */
+    struct lookup *lookup;                /* or NULL */
     struct endpoint endpoints[ENDPOINTS_MAX];
     unsigned count, next;
     int descriptor; /* being connected, or −1 */
@@ -135,14 +136,21 @@ static void finish(struct dial *dial, int code) {
     done(context, code, channel);
 }
 
-typedef void handler(evutil_socket_t descriptor, short what, void *context);
+static void on_awaited(evutil_socket_t descriptor, short what, void *context) {
+    (void)descriptor, (void)what;
+    struct dial *dial = context;
+    dial->next_step(dial);
+}
 
-/* Waits for one event alone, and forgets what was waited for before. `delay_ms` < 0: no limit. */
-
-static void await(struct dial *dial, int descriptor, short what, handler *handle, int delay_ms) {
+/* Takes the next step when the descriptor is ready, or the delay is over (below 0: there is none).
+ * What was waited for before is forgotten. */
+static void await(struct dial *dial, int descriptor, short what,
+                  void (*next_step)(struct dial *dial), int delay_ms) {
     struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
+    assert(descriptor >= 0 || delay_ms >= 0);
+    dial->next_step = next_step;
     event_del(dial->awaited);
-    event_assign(dial->awaited, dial->base, descriptor, what, handle, dial);
+    event_assign(dial->awaited, dial->base, descriptor, what, on_awaited, dial);
     event_add(dial->awaited, delay_ms < 0 ? NULL : &delay);
 }
 
@@ -164,13 +172,6 @@ static int handshake_failed(const struct dial *dial) {
                      frame_error_text(error));
 }
 
-static void shake_hands(struct dial *dial);
-
-static void on_ready(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    shake_hands(context);
-}
-
 static void shake_hands(struct dial *dial) {
     struct channel *channel = dial->channel;
     assert(channel && dial->descriptor < 0);
@@ -181,7 +182,7 @@ static void shake_hands(struct dial *dial) {
     else if (state < 0)
         finish(dial, handshake_failed(dial));
     else
-        await(dial, channel_descriptor(channel), what, on_ready, -1);
+        await(dial, channel_descriptor(channel), what, shake_hands, -1);
 }
 
 static void connected(struct dial *dial) {
@@ -206,17 +207,11 @@ static void attempt_failed(struct dial *dial, int error) {
 
 static void attempt_next(struct dial *dial);
 
-static void on_retry(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    attempt_next(context);
-}
-
-static void on_connected(evutil_socket_t descriptor, short what, void *context) {
-    (void)what;
-    struct dial *dial = context;
+/* The socket is connected, or says why not. */
+static void attempt_ended(struct dial *dial) {
     int error = 0;
     socklen_t length = sizeof error;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &length))
+    if (getsockopt(dial->descriptor, SOL_SOCKET, SO_ERROR, &error, &length))
         error = errno;
     if (!error) {
         connected(dial);
@@ -242,11 +237,11 @@ static void attempt_next(struct dial *dial) {
             return;
         }
         if (descriptor >= 0 && errno == EINPROGRESS) {
-            await(dial, descriptor, EV_WRITE, on_connected, -1);
+            await(dial, descriptor, EV_WRITE, attempt_ended, -1);
             return;
         }
         if (descriptor >= 0 && (errno == EAGAIN || errno == EINTR)) {
-            await(dial, -1, 0, on_retry, RETRY_MS);
+            await(dial, -1, 0, attempt_next, RETRY_MS);
             return;
         }
         attempt_failed(dial, errno);
@@ -255,9 +250,7 @@ static void attempt_next(struct dial *dial) {
                            strerror(dial->error)));
 }
 
-static void on_found(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    struct dial *dial = context;
+static void name_resolved(struct dial *dial) {
     struct lookup *lookup = dial->lookup;
     /* Reading `settled` orders the thread's writes before the reads here. */
     bool settled = atomic_load(&lookup->settled);
@@ -292,13 +285,11 @@ static int begin_inet(struct dial *dial) {
     }
     code = lookup_new(host, port, &dial->lookup);
     if (!code)
-        await(dial, dial->lookup->ready, EV_READ, on_found, -1);
+        await(dial, dial->lookup->ready, EV_READ, name_resolved, -1);
     return code;
 }
 
-static void on_begin(evutil_socket_t descriptor, short what, void *context) {
-    (void)descriptor, (void)what;
-    struct dial *dial = context;
+static void begin(struct dial *dial) {
     bool is_unix = address_is_unix(dial->address);
     assert(!dial->count && !dial->lookup);
     int code = is_unix ? endpoint_of_unix(dial->address, &dial->endpoints[0]) : begin_inet(dial);
@@ -329,10 +320,11 @@ struct dial *dial_new(struct event_base *base, const char *address, const struct
                           .tls = tls,
                           .done = done,
                           .context = context,
+                          .next_step = begin,
                           .descriptor = -1,
                           .timeout_ms = timeout_ms};
     dial->deadline = evtimer_new(base, on_deadline, dial);
-    dial->awaited = event_new(base, -1, 0, on_begin, dial);
+    dial->awaited = event_new(base, -1, 0, on_awaited, dial);
     if (!dial->deadline || !dial->awaited)
         abort();
     event_add(dial->deadline, &timeout);

@@ -101,7 +101,7 @@ static void write_list(struct message_writer *writer, const void *items, uint32_
     }
 #include "wire/messages.def"
 
-/* ---- reading ---- */
+/* ---- reading: fields in the order in which they were written ---- */
 
 struct message_reader {
     struct cursor cursor;
@@ -143,24 +143,6 @@ static const void *read_list(struct message_reader *reader, size_t size, uint32_
     return items;
 }
 
-static struct chunk_ranges read_chunk_ranges(struct message_reader *reader) {
-    struct chunk_ranges list;
-    list.items = read_list(reader, sizeof *list.items, &list.length);
-    return list;
-}
-
-static struct u64_list read_u64s(struct message_reader *reader) {
-    struct u64_list list;
-    list.items = read_list(reader, sizeof *list.items, &list.length);
-    return list;
-}
-
-static struct part_list read_parts(struct message_reader *reader) {
-    struct part_list list;
-    list.items = read_list(reader, sizeof *list.items, &list.length);
-    return list;
-}
-
 #define U8(field) body->field = cursor_u8(&reader->cursor);
 #define U32(field) body->field = cursor_u32(&reader->cursor);
 #define U64(field) body->field = cursor_u64(&reader->cursor);
@@ -168,9 +150,10 @@ static struct part_list read_parts(struct message_reader *reader) {
 #define F64(field) body->field = cursor_f64(&reader->cursor);
 #define TEXT(field) body->field = read_text(reader);
 #define BLOB(field) body->field = read_blob(reader);
-#define RUNS(field) body->field = read_chunk_ranges(reader);
-#define U64S(field) body->field = read_u64s(reader);
-#define PARTS(field) body->field = read_parts(reader);
+#define RUNS(field)                                                                                \
+    body->field.items = read_list(reader, sizeof *body->field.items, &body->field.length);
+#define U64S RUNS
+#define PARTS RUNS
 #define FLUSH(field) body->field = flush_id_decode(&reader->cursor);
 #define BOUNDS(field) body->field = bounds_decode(&reader->cursor);
 #define MAXIMA(field) body->field = maxima_decode(&reader->cursor);

@@ -142,16 +142,6 @@ static const BIO_METHOD *bio_method(void) {
     return method;
 }
 
-/* What OpenSSL reads from and writes to; SSL_free() frees it. The socket must stay in its place. */
-static BIO *tls_socket_bio(struct tls_socket *socket) {
-    BIO *bio = BIO_new(bio_method());
-    if (!bio)
-        abort();
-    BIO_set_data(bio, socket);
-    BIO_set_init(bio, 1);
-    return bio;
-}
-
 /* ---- the key ---- */
 
 struct tls {
@@ -313,12 +303,14 @@ struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool cl
     struct tls_stream *stream = memory_new(1, sizeof *stream);
     stream->tls = tls;
     stream->ssl = SSL_new(client ? tls->client : tls->server);
-    if (!stream->ssl) /* no memory */
+    BIO *bio = BIO_new(bio_method());
+    if (!stream->ssl || !bio) /* no memory */
         abort();
     stream->socket.descriptor = descriptor;
     stream->socket.allowance = HANDSHAKE_BYTES;
-    BIO *bio = tls_socket_bio(&stream->socket);
-    SSL_set_bio(stream->ssl, bio, bio);
+    BIO_set_data(bio, &stream->socket);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(stream->ssl, bio, bio); /* SSL_free() frees it */
     SSL_set_app_data(stream->ssl, stream);
     SSL_set_msg_callback(stream->ssl, watch);
     SSL_set_msg_callback_arg(stream->ssl, stream);

@@ -341,8 +341,7 @@ static bool is_mapped(size_t length) {
 
 static struct outlet_frame *new_frame(size_t length) {
     size_t bytes = sizeof(struct outlet_frame) + length;
-    struct outlet_frame *frame = is_mapped(length) ? memory_map(bytes) : memory_new(1, bytes);
-    return frame;
+    return is_mapped(length) ? memory_map(bytes) : memory_new(1, bytes);
 }
 
 static void free_frame(struct outlet_frame *frame, size_t length) {
