@@ -38,6 +38,7 @@ static uint32_t item_of(uint64_t epoch, uint32_t count) {
 }
 
 double downpour_rate(const struct downpour *d, uint64_t epoch) {
+    assert(d->settings.epochs > 0);
     return d->settings.rates[item_of(epoch, d->settings.rate_count)];
 }
 
@@ -45,7 +46,7 @@ static uint32_t chunks_of_minibatch(const struct downpour *d, uint64_t epoch) {
     const struct downpour_settings *s = &d->settings;
     uint64_t rows = (uint64_t)s->batch * s->multiples[item_of(epoch, s->multiple_count)];
     uint64_t chunks = rows / d->data.block_rows;
-    assert(d->data.chunks > 0);
+    assert(d->data.chunks > 0 && s->batch > 0);
     return chunks < 1 ? 1 : chunks < d->data.chunks ? (uint32_t)chunks : d->data.chunks;
 }
 
@@ -74,6 +75,7 @@ struct evaluation_parts downpour_parts(const struct downpour *d) {
     if (!mutant(MINIBATCH_CUT))
         add_part(&parts, 0, (uint32_t)beyond);
     add_part(&parts, (uint32_t)first, (uint32_t)(count - beyond));
+    assert(parts.count > 0 && count <= each);
     return parts;
 }
 
@@ -103,7 +105,7 @@ double downpour_loss(const struct downpour *d) {
 
 /* Adagrad's step, with the proximal step of l1 (Duchi, Hazan and Singer, section 5.1). */
 void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
-    assert(d->stage == DOWNPOUR_MINIBATCH);
+    assert(d->stage == DOWNPOUR_MINIBATCH && !d->closing && !d->at_best);
     struct evaluation_parts parts = downpour_parts(d);
     uint64_t rows = downpour_rows(d, &parts);
     double weight = mutant(WEIGHT_OF_ALL) ? d->data.weight_sum : weight_of(d, rows);
@@ -159,6 +161,7 @@ void downpour_measured(struct downpour *d, struct held held, struct bytes *progr
     }
     bool ended = d->epoch >= d->settings.epochs || patience_is_over(d);
     d->stage = ended ? DOWNPOUR_ENDED : DOWNPOUR_MINIBATCH;
+    assert(d->best_epoch <= d->epoch);
 }
 
 bool downpour_stopped_early(const struct downpour *d) {
@@ -190,6 +193,7 @@ static void mutate(struct downpour *d) {
 }
 
 void downpour_take_up(struct downpour *d, struct bytes *program) {
+    assert(d->stage != DOWNPOUR_OVER && d->settings.epochs > 0);
     if (d->at_best)
         swap_with_best(program);
     d->at_best = d->closing = false;
@@ -198,6 +202,7 @@ void downpour_take_up(struct downpour *d, struct bytes *program) {
     if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= d->settings.epochs)
         d->stage = DOWNPOUR_ENDED;
     mutate(d);
+    assert(!d->at_best && !d->closing);
     program_return(program);
 }
 
@@ -205,6 +210,7 @@ void downpour_take_up(struct downpour *d, struct bytes *program) {
 
 struct downpour_view downpour_view(const struct downpour *d) {
     const struct downpour_settings *s = &d->settings;
+    assert(d->minibatch <= d->done && d->best_epoch <= d->epoch);
     if (!s->epochs)
         return (struct downpour_view){.alone = s->alone};
     return (struct downpour_view){.running = downpour_runs(d),
@@ -232,6 +238,7 @@ static void time_epoch(struct downpour *d, uint64_t minibatches, int64_t now_ns)
  * they had taken as long each as those since; no time at all if there is none since. */
 static void report_epoch(const struct downpour *d, struct optimizer_request *request) {
     struct optimizer_report *report = &request->report;
+    assert(d->epoch > 0 && d->minibatch == 0);
     uint64_t minibatches = downpour_minibatches(d, d->epoch - 1);
     uint64_t since = minibatches - d->epoch_minibatches;
     double seconds = (double)(request->now_ns - d->epoch_began_ns) / 1e9;
@@ -284,6 +291,7 @@ static void go_on(struct downpour *d, struct optimizer_request *request) {
             time_epoch(d, 0, request->now_ns);
         request->parts = downpour_parts(d);
     }
+    assert(request->want != OPTIMIZER_EVALUATE || request->parts.count > 0);
 }
 
 static void downpour_begin(void *row, struct optimizer_request *request) {
@@ -298,7 +306,7 @@ static void downpour_begin(void *row, struct optimizer_request *request) {
 /* If a bound was exceeded, the same minibatch is evaluated again under bounds that hold. */
 static void minibatch_evaluated(struct downpour *d, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
-    assert(d->stage == DOWNPOUR_MINIBATCH && found->parts->count > 0);
+    assert(d->stage == DOWNPOUR_MINIBATCH && found->parts->count > 0 && !d->closing);
     double loss = 0;
     for (uint32_t i = 0; i < found->parts->count; i++)
         loss += found_total(found, i, 0);
@@ -354,6 +362,7 @@ static void downpour_scalars(void *row, const double *scalars, struct optimizer_
                                                           .alpha = downpour_rate(d, d->epoch - 1),
                                                           .beta = DIAGONAL_SHARE * sqrt(largest)});
     hand_over(d, REASON_NONE, request);
+    assert(d->stage == DOWNPOUR_OVER);
 }
 
 static enum optimizer_end downpour_end(void *row, enum reason reason,
@@ -382,6 +391,7 @@ static void downpour_checkpoint(const void *row, struct optimizer_checkpoint *ch
 static void downpour_serialize(struct codec *codec, void *row) {
     struct downpour *d = row;
     uint32_t stage = d->stage;
+    assert(!codec->out || stage < DOWNPOUR_STAGES);
     serialize_u32(codec, &stage);
     serialize_fails_if(codec, stage >= DOWNPOUR_STAGES);
     d->stage = stage;

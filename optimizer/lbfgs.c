@@ -40,7 +40,7 @@ static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
 }
 
 static enum optimizer_want search_along(struct lbfgs *o, double first_step, struct bytes *program) {
-    assert(o->started && first_step > 0);
+    assert(o->started && first_step > 0 && !(o->slope > 0));
     double noise = (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
     linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
     return evaluate(o, program);
@@ -72,6 +72,7 @@ void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
     bool keep = curvature > 0 && curvature / products[o->history.pairs].yy > 0;
     pairs_accept(&o->history, products, keep && isfinite(curvature), SERIAL_GIVEN + number);
     pairs_condition(&o->history);
+    assert(o->history.pairs <= o->history.memory);
 }
 
 static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
@@ -93,7 +94,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program)
 
 /* Round B: accept, form the direction, measure its slope. */
 static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *program) {
-    assert(o->started);
+    assert(o->started && !o->refreshing);
     o->steepest = false;
     programs_acceptance(o, program);
     programs_direction(o, program);
@@ -148,6 +149,7 @@ static void take_factor(struct lbfgs *o, double added) {
 /* ---- decisions ---- */
 
 static bool loss_has_settled(const struct lbfgs *o) {
+    assert(o->started);
     if (o->settings.loss_tolerance <= 0 || o->step < LOSSES_KEPT)
         return false;
     double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
@@ -155,6 +157,7 @@ static bool loss_has_settled(const struct lbfgs *o) {
 }
 
 static enum reason reason_to_end(const struct lbfgs *o) {
+    assert(o->started && o->best.step <= o->step);
     if (o->gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
     if (loss_has_settled(o))
@@ -170,6 +173,7 @@ static enum reason reason_to_end(const struct lbfgs *o) {
 
 /* Where the direction is of no use: without the pairs, and then without the preconditioner. */
 static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
+    assert(o->started && !o->steepest && !o->accepted);
     if (o->history.preconditioned && o->history.pairs) {
         fire(o, safeguard);
         pairs_reset(&o->history, true);
@@ -186,6 +190,7 @@ static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, stru
 /* What follows a trial that the line search did not accept. */
 static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
                                     struct bytes *program) {
+    assert(o->started && answer != LINESEARCH_ACCEPT);
     if (answer == LINESEARCH_FAIL) {
         if (o->steepest)
             return finish(o, REASON_STALLED, program);
@@ -297,6 +302,7 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
 static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured *m,
                                           struct bytes *program) {
     enum linesearch_answer answer = judge_trial(o, m);
+    assert(o->started || answer != LINESEARCH_TRY);
     if (answer == LINESEARCH_ACCEPT)
         return accepted(o, m, program);
     return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
@@ -318,6 +324,7 @@ enum { PART_TRAINING, PART_HOLDOUT };
 
 static struct evaluation_parts parts_of(const struct lbfgs *o, uint32_t kind) {
     const struct optimizer_data *data = &o->data;
+    assert(kind == EVALUATION_GRADIENT || kind == EVALUATION_CURVATURE);
     struct evaluation_parts parts = {.items = {{kind, 0, data->chunks}}, .count = 1};
     if (kind == EVALUATION_GRADIENT && o->settings.patience && data->holdout_chunks)
         parts.items[parts.count++] =
@@ -327,6 +334,7 @@ static struct evaluation_parts parts_of(const struct lbfgs *o, uint32_t kind) {
 
 static void leave_request(const struct lbfgs *o, enum optimizer_want want,
                           struct optimizer_request *request) {
+    assert(want <= OPTIMIZER_FINISH);
     request->want = want;
     if (want == OPTIMIZER_EVALUATE)
         request->parts = parts_of(o, EVALUATION_GRADIENT);
@@ -366,6 +374,7 @@ static void report_step(struct optimizer_report *report, struct lbfgs *o) {
 /* The factor is there, or there is none. */
 static void report_factor(struct optimizer_request *request, const struct lbfgs *o) {
     const struct preconditioner *p = &o->preconditioner;
+    assert(!o->refreshing && p->evaluations > 0);
     if (!p->in_force)
         report_event(&request->report, "preconditioner",
                      "step %llu: the curvature could not be factored; going on without it",
@@ -437,6 +446,7 @@ static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_r
 static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
                             struct optimizer_request *request) {
     struct lbfgs *o = row;
+    assert(o->reason == REASON_NONE);
     if (o->refreshing) {
         curvature_evaluated(o, found, request);
         return;
@@ -462,6 +472,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
 
 static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
     struct lbfgs *o = row;
+    assert(o->reason == REASON_NONE);
     if (o->measuring == MEASURING_DIRECTION) {
         leave_request(o, direction_measured(o, scalars[0], request->program), request);
     } else if (o->measuring == MEASURING_FACTOR) {
@@ -488,6 +499,7 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     if (!o->started)
         return END_TOO_EARLY;
     leave_request(o, finish(o, reason, request->program), request);
+    assert(request->want == OPTIMIZER_FINISH && o->reason == reason);
     return END_REQUESTED;
 }
 

@@ -42,6 +42,7 @@ enum safeguard {
 #undef X
         SAFEGUARDS
 };
+static_assert(SAFEGUARDS <= 32, "a bit for each of those that fired");
 const char *safeguard_text(enum safeguard safeguard);
 
 #define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */

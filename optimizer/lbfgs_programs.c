@@ -26,6 +26,7 @@ void programs_acceptance(struct lbfgs *o, struct bytes *program) {
     if (o->leaves_best)
         add(program, OPERATION_SWAP, REGISTER_T, REGISTER_BEST);
     o->accepted = o->leaves_best = false;
+    assert(program->length > 0);
 }
 
 /* a = P·b. */
@@ -88,6 +89,7 @@ static bool is_scaled(const struct lbfgs *o) {
 
 /* P and the diagonal have a scale of their own for each parameter. */
 static double bias_scale(const struct lbfgs *o) {
+    assert(o->settings.bias_scale > 0);
     return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
@@ -221,7 +223,7 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
 
 void programs_measures(const struct lbfgs *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
-    assert(o->data.weight_sum > 0);
+    assert(o->data.weight_sum > 0 && !o->accepted);
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
     program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
                                              .a = REGISTER_H,

@@ -23,6 +23,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     o->settings = *settings;
     o->data = *data;
     pairs_init(&o->history, settings->memory);
+    assert(!o->started && o->reason == REASON_NONE);
 }
 
 /* ---- the answer ---- */
@@ -52,6 +53,7 @@ double lbfgs_fall(const struct lbfgs *o) {
 
 /* Whether the answer is another point than x. */
 static bool keeps_best(const struct lbfgs *o) {
+    assert(o->best.step <= o->step);
     return o->settings.patience && o->best.step != o->step;
 }
 
@@ -91,6 +93,7 @@ static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uin
 void lbfgs_serialize(struct codec *codec, void *row) {
     struct lbfgs *o = row;
     uint32_t reason = o->reason, measuring = o->measuring;
+    assert(!codec->out || o->history.memory == o->settings.memory);
     pairs_serialize(codec, &o->history);
     linesearch_serialize(codec, &o->search);
     serialize_u32(codec, &reason);

@@ -229,6 +229,7 @@ static enum linesearch_answer shrink(struct linesearch *search, double share) {
     search->step_max = search->best.step + reach / 2;
     search->step = search->best.step + share * reach;
     search->upper = search->step_max;
+    assert(search->trials < LINESEARCH_TRIALS_MAX);
     return LINESEARCH_TRY;
 }
 
@@ -274,6 +275,7 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
 }
 
 bool linesearch_refuses(const struct linesearch *search, double bound) {
+    assert(search->noise >= 0);
     return bound > search->value0 + search->noise && search->step > search->best.step;
 }
 

@@ -19,6 +19,7 @@ void optimizer_init(struct optimizer *o, const struct downpour_settings *downpou
     *o = (struct optimizer){.loading = false};
     downpour_init(&o->downpour, downpour, settings, data);
     lbfgs_init(&o->lbfgs, settings, data);
+    assert(data->chunks > 0 && !o->loading);
 }
 
 /* ---- from row to row ---- */
@@ -34,6 +35,7 @@ static void settle(struct optimizer *o, struct optimizer_request *request) {
         o->lbfgs.reason = request->closes;
     }
     assert(request->want != OPTIMIZER_FINISH || o->lbfgs.reason != REASON_NONE);
+    assert(request->want != OPTIMIZER_HAND_OVER);
 }
 
 /* L-BFGS may have measured, or ended, where Downpour was closing. */

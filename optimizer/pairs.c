@@ -119,6 +119,7 @@ uint32_t pairs_condition(struct pairs *history) {
 
 void pairs_direction(const struct pairs *history, double *u, double *w) {
     uint32_t n = history->pairs;
+    assert(n <= history->memory);
     if (n == 0)
         return;
     double scale[HISTORY_MAX];
@@ -147,6 +148,7 @@ void pairs_direction(const struct pairs *history, double *u, double *w) {
 /* ---- in the record of the state ---- */
 
 void pairs_serialize(struct codec *codec, struct pairs *history) {
+    assert(!codec->out || history->pairs <= history->memory);
     serialize_u32(codec, &history->memory);
     serialize_u32(codec, &history->pairs);
     serialize_u16(codec, &history->candidate);

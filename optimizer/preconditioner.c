@@ -43,6 +43,7 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
 
 uint64_t preconditioner_sample(const struct preconditioner *p,
                                const struct preconditioner_settings *s) {
+    assert(p->sample <= s->rows);
     if (!p->sample)
         return s->constant ? s->rows : at_most(s->sample, s);
     return must_grow(p, s) ? at_most(SAMPLE_GROWTH * p->sample, s) : p->sample;
@@ -105,6 +106,7 @@ void preconditioner_unfactored(struct preconditioner *p, const struct preconditi
     begin_anew(p, s, loss);
     preconditioner_failed(p);
     p->price_total += preconditioner_price(p, s);
+    assert(!p->in_force && p->failures > 0);
 }
 
 /* ---- in the record of the state ---- */

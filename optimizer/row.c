@@ -17,6 +17,7 @@ static const struct {
     REASON_TABLE(X)
 #undef X
 };
+static_assert(sizeof reasons / sizeof reasons[0] == REASONS, "every reason has its row");
 
 const char *reason_text(enum reason reason) {
     assert((unsigned)reason < REASONS);
@@ -74,7 +75,7 @@ struct held found_held(const struct evaluation_found *found, uint32_t part,
 }
 
 void report_event(struct optimizer_report *report, const char *kind, const char *format, ...) {
-    assert(!report->event); /* a call has one thing to tell at most */
+    assert(!report->event && *kind); /* a call has one thing to tell at most */
     report->event = kind;
     va_list arguments;
     va_start(arguments, format);
