@@ -41,6 +41,7 @@ struct driver *driver_new(const struct coordinator_settings *settings) {
     struct driver *d = memory_new(1, sizeof *d);
     init_optimizer(d, settings);
     round_init(&d->round, settings->shards);
+    assert(!d->round.running && !d->finishing);
     return d;
 }
 
@@ -53,6 +54,7 @@ void driver_free(struct driver *d) {
 void driver_reset(struct coordinator *c) {
     init_optimizer(c->driver, &c->settings);
     c->driver->maxima_at_x = (struct maxima){0};
+    assert(optimizer_reason(&c->driver->optimizer) == REASON_NONE);
 }
 
 void driver_forget(struct coordinator *c) {
@@ -129,6 +131,7 @@ void driver_send_program(struct coordinator *c, struct output *out) {
         .operations = {.data = d->program.data, .length = (uint32_t)d->program.length},
     };
     roster_send_shards(&c->roster, message, out);
+    assert(d->round.running && d->round.number > 0);
 }
 
 static void evaluate(struct coordinator *c, const struct optimizer_request *request, int64_t now_ns,
@@ -156,6 +159,7 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
  * The next pair overwrites t and h, so it is sent when the program has run. */
 static void load(struct coordinator *c, uint32_t number, struct output *out) {
     const double *pair = c->settings.start_pairs + 2 * number * c->parameters;
+    assert(c->settings.start_pairs && !c->recovery.restoring);
     assert(number < c->settings.start_pair_count);
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         setup_send_vector(c, i, REGISTER_T, pair, out);
@@ -168,7 +172,7 @@ static void load(struct coordinator *c, uint32_t number, struct output *out) {
 
 static void record_evaluation(const struct coordinator *c, const struct optimizer_request *request,
                               struct output *out) {
-    assert(request->report.evaluation.outcome);
+    assert(request->report.evaluation.outcome && c->roster.attempt > 0);
     output_add(out, RECORD_EVALUATION)->evaluation = (struct store_evaluation){
         .evaluation = c->dispatch.evaluations,
         .attempt = c->roster.attempt,
@@ -363,7 +367,7 @@ int on_result(struct coordinator *c, uint32_t link, const struct message *messag
         break;
     }
     if (c->phase == PHASE_READING)
-        driver_read_formed(c, out);
+        driver_ask_slice(c, out);
     else if (d->finishing)
         recovery_final_checkpoint(c, now_ns, out);
     else if (d->round.scalars)
@@ -413,6 +417,7 @@ bool driver_has_program(const struct coordinator *c) {
  * coordinator may have sent it behind a FOLD that never came there. */
 static bool check_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct bytes *program = &c->driver->program;
+    assert(program->length > 0);
     struct cursor operations = cursor_over(program->data, program->length);
     struct cursor ids = cursor_over(holding->folded.data, holding->folded.length);
     uint64_t folds = holding->folded.length / FLUSH_ID_BYTES, hash = 0;
@@ -435,6 +440,7 @@ static bool begins_evaluation(const struct driver *d) {
 
 bool driver_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct driver *d = c->driver;
+    assert(c->phase == PHASE_REJOINING);
     if (holding->number + 1 == d->round.number) /* not run yet: nothing can have been folded */
         return c->recovery.rejoined.length == 0 && check_fits(c, holding);
     bool evaluating = begins_evaluation(d);

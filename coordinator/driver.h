@@ -80,7 +80,7 @@ void driver_read(struct coordinator *c, struct output *out);
 
 /* Sends driver->program under the next number. */
 void driver_send_program(struct coordinator *c, struct output *out);
-/* driver_read.c: the vector to read next has been formed in its register. */
-void driver_read_formed(struct coordinator *c, struct output *out);
+/* driver_read.c: asks for the next slice of the vector that is read, which is in its register. */
+void driver_ask_slice(struct coordinator *c, struct output *out);
 
 #endif

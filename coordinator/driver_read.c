@@ -12,6 +12,7 @@
 
 uint32_t coordinator_pairs_kept(const struct coordinator *c) {
     uint32_t pairs = c->driver->optimizer.lbfgs.history.pairs, most = c->settings.pairs_kept;
+    assert(pairs <= HISTORY_MAX);
     return pairs < most ? pairs : most;
 }
 
@@ -36,11 +37,12 @@ static uint32_t last_vector(const struct coordinator *c) {
 }
 
 static uint8_t register_read(const struct coordinator *c) {
+    assert(c->phase == PHASE_READING);
     return c->driver->read_vector ? REGISTER_T : lbfgs_answer_register(&c->driver->optimizer.lbfgs);
 }
 
-/* Asks the shard that has the next element for as much as one slice may hold. */
-static void ask(struct coordinator *c, struct output *out) {
+/* The shard that has the next element is asked for as much as one slice may hold. */
+void driver_ask_slice(struct coordinator *c, struct output *out) {
     assert(c->phase == PHASE_READING && c->driver->read < c->parameters);
     for (uint32_t i = 0; i < c->settings.shards; i++) {
         uint64_t first, count;
@@ -63,7 +65,7 @@ void driver_read(struct coordinator *c, struct output *out) {
     c->phase = PHASE_READING;
     c->driver->read_vector = 0;
     c->driver->read = 0;
-    ask(c, out);
+    driver_ask_slice(c, out);
 }
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
@@ -98,10 +100,6 @@ static void form_vector(struct coordinator *c, struct output *out) {
     driver_send_program(c, out);
 }
 
-void driver_read_formed(struct coordinator *c, struct output *out) {
-    ask(c, out);
-}
-
 int on_slice(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     (void)now_ns;
@@ -124,7 +122,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
     c->driver->read += slice->count;
     assert(c->driver->read <= c->parameters);
     if (c->driver->read < c->parameters)
-        ask(c, out);
+        driver_ask_slice(c, out);
     else {
         c->driver->read = 0;
         if (c->driver->read_vector++ < last_vector(c))

@@ -313,6 +313,7 @@ static uint32_t next_host(const struct hosts *hosts, uint32_t worker, int64_t no
     uint32_t to = !leaves || mutant(HOST_KEPT) ? HOSTS_NONE
                   : shard                      ? best_host(hosts, worker, now_ns)
                                                : spare_host(hosts, worker);
+    assert(to == HOSTS_NONE || to < hosts->count);
     return to == HOSTS_NONE ? at->host : to;
 }
 
@@ -321,6 +322,7 @@ static uint32_t next_host(const struct hosts *hosts, uint32_t worker, int64_t no
 /* Whether the run cannot go on without this worker: a shard, or the last replica that is up or may
  * be soon. */
 static bool is_needed(const struct hosts *hosts, uint32_t worker) {
+    assert(hosts->replicas > 0);
     if (is_shard(hosts, worker))
         return true;
     for (uint32_t i = hosts->shards; i < workers_count(hosts); i++) {

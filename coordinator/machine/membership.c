@@ -134,6 +134,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
                          "kept: run the same command again to go on",
                          role_name(worker->role), worker->index, worker->restarts, why);
     }
+    assert(!worker->connected && !worker->welcomed && !worker->ready);
     struct record *start = output_add(out, RECORD_START);
     start->start.link = link;
     start->start.met = met;

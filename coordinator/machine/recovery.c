@@ -220,6 +220,7 @@ void recovery_journal_from_now(struct coordinator *c, struct output *out) {
 }
 
 void recovery_journal_no_more(struct coordinator *c) {
+    assert(c->dispatch.evaluation.running);
     c->recovery.journalling = false;
 }
 
@@ -232,6 +233,7 @@ static uint64_t checkpoint_number(const struct coordinator *c) {
 
 /* Whether the present state could be made durable, and is not yet. */
 static bool needs_checkpoint(const struct coordinator *c) {
+    assert(c->recovery.durable_count <= 2);
     bool durable =
         c->recovery.durable_count > 0 && c->recovery.durable[0].step == checkpoint_number(c);
     return *c->settings.shards_folder && !durable;

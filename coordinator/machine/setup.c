@@ -113,6 +113,18 @@ static uint32_t on_host(const struct coordinator *c, uint32_t link) {
     return c->settings.on_hosts ? index / c->settings.on_hosts : index;
 }
 
+/* What goes with SHARD_SETUP because it is too large for it. */
+static void send_shard_data(const struct coordinator *c, uint32_t link,
+                            const struct message_shard_setup *setup, struct output *out) {
+    assert(setup->first + setup->count <= c->parameters);
+    if (!setup->uniform || setup->precondition)
+        send_exponents(c, link, setup->first, setup->count, out);
+    if (setup->coordinates)
+        send_shard_scaling(c, link, setup->first, setup->count, out);
+    if (setup->start)
+        setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
+}
+
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     assert(link < c->settings.shards && c->roster.members[link].welcomed);
     const struct set_info *data = c->settings.data;
@@ -151,12 +163,36 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     roster_send(&c->roster, link, message, out);
     free(folder);
     bytes_release(&layout);
-    if (!is_uniform(c) || message.shard_setup.precondition)
-        send_exponents(c, link, first, count, out);
-    if (message.shard_setup.coordinates)
-        send_shard_scaling(c, link, first, count, out);
-    if (starts(c))
-        setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
+    send_shard_data(c, link, &message.shard_setup, out);
+}
+
+static void send_factors(const struct coordinator *c, uint32_t link, struct output *out) {
+    assert(c->settings.factors && c->settings.factor_count > 0);
+    struct message message = {.type = MESSAGE_FACTORS};
+    message.factors.attempt = c->roster.attempt;
+    message.bulk = (struct bulk){.data = c->settings.factors,
+                                 .length = c->settings.factor_count * sizeof(double)};
+    roster_send(&c->roster, link, message, out);
+}
+
+static void send_shard_addresses(const struct coordinator *c, uint32_t link, struct output *out) {
+    uint64_t parameters = 0;
+    for (uint32_t i = 0; i < c->settings.shards; i++) {
+        uint64_t first, count;
+        coordinator_range(c, i, &first, &count);
+        struct message message = {.type = MESSAGE_SHARD_AT};
+        message.shard_at = (struct message_shard_at){
+            .attempt = c->roster.attempt,
+            .index = i,
+            .incarnation = c->roster.members[i].incarnation,
+            .first = first,
+            .count = count,
+            .address = c->settings.shard_addresses[i],
+        };
+        roster_send(&c->roster, link, message, out);
+        parameters += count;
+    }
+    assert(parameters == c->parameters);
 }
 
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
@@ -198,27 +234,9 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
     bytes_release(&plugin);
     if (message.replica_setup.coordinates)
         send_scaling(c, link, 0, c->settings.layout.tensor[0].rows, out);
-    if (c->settings.factors) {
-        message = (struct message){.type = MESSAGE_FACTORS};
-        message.factors.attempt = c->roster.attempt;
-        message.bulk = (struct bulk){.data = c->settings.factors,
-                                     .length = c->settings.factor_count * sizeof(double)};
-        roster_send(&c->roster, link, message, out);
-    }
-    for (uint32_t i = 0; i < c->settings.shards; i++) {
-        uint64_t first, count;
-        coordinator_range(c, i, &first, &count);
-        message = (struct message){.type = MESSAGE_SHARD_AT};
-        message.shard_at = (struct message_shard_at){
-            .attempt = c->roster.attempt,
-            .index = i,
-            .incarnation = c->roster.members[i].incarnation,
-            .first = first,
-            .count = count,
-            .address = c->settings.shard_addresses[i],
-        };
-        roster_send(&c->roster, link, message, out);
-    }
+    if (c->settings.factors)
+        send_factors(c, link, out);
+    send_shard_addresses(c, link, out);
 }
 
 /* Replicas greet the shards that they are told of, and a shard refuses them before HELLO has told

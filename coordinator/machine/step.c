@@ -70,6 +70,7 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
     int code = membership_lose_silent(c, now_ns, out);
     if (code || c->phase != PHASE_RUNNING)
         return code;
+    assert(c->roster.attempt > 0);
     const struct current_evaluation *evaluation = &c->dispatch.evaluation;
     if (evaluation->running && !evaluation->request.minibatch &&
         now_ns - evaluation->started_ns >= JOURNAL_FROM_NS)
@@ -95,6 +96,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
 
 /* Failures of a plug-in at the same point that end the run. Fewer may be the machine's fault. */
 #define PLUGIN_FAILURES_MAX 3
+static_assert(PLUGIN_FAILURES_MAX > 1, "a single failure never ends the run");
 
 static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
                          struct output *out) {
@@ -114,6 +116,7 @@ static int plugin_failed(struct coordinator *c, uint32_t link, const char *why, 
 
 /* How often want of memory at the same point ends the run. Once, others may have had the memory. */
 #define STARVED_MAX 2
+static_assert(STARVED_MAX > 1, "the first time never ends the run");
 
 int coordinator_starved(struct coordinator *c, uint32_t link, const char *why, bool refused,
                         int64_t now_ns, struct output *out) {
@@ -232,12 +235,14 @@ static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, st
 
 static int on_want(struct coordinator *c, uint32_t link, const struct message *message,
                    int64_t now_ns, struct output *out) {
+    assert(link >= c->settings.shards);
     dispatch_wanted(&c->dispatch, link, &message->want, now_ns, out);
     return 0;
 }
 
 static int on_flushed(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
+    assert(link >= c->settings.shards);
     if (c->phase == PHASE_REJOINING) {
         c->stale++; /* nothing is decided before the journal is in force: it reports again */
         return 0;
@@ -249,6 +254,7 @@ static int on_flushed(struct coordinator *c, uint32_t link, const struct message
 
 static int on_folded(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
+    assert(link < c->settings.shards);
     if (dispatch_folded(&c->dispatch, link, &message->folded, out))
         end_evaluation_if_complete(c, now_ns, out);
     return 0;
