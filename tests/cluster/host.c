@@ -26,7 +26,7 @@ static void find_coordinator(struct process *process, struct worker_host *host, 
                              uint64_t term) {
     if (term < host->term)
         world_fail(process->world,
-                   "%s obeys the coordinator of epoch %llu after that of epoch %llu", process->name,
+                   "%s obeys the coordinator of term %llu after that of term %llu", process->name,
                    (unsigned long long)term, (unsigned long long)host->term);
     if (host->coordinator && host->coordinator != link && term > host->term)
         say(process, host->coordinator,

@@ -97,7 +97,7 @@ void trace_message(const struct process *from, const struct process *to,
         return;
     struct line line = {.length = 0};
     add_fields(&line, message);
-    world_say(from->world, "%s -> %s  %s epoch=%" PRIu64 "%s", from->name, to->name,
+    world_say(from->world, "%s -> %s  %s term=%" PRIu64 "%s", from->name, to->name,
               message_name(message->type), message->term, line.text);
 }
 
