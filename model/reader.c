@@ -127,7 +127,7 @@ static int read_parameters(const char *path, struct model *model) {
         const json_t *value = json_object_get(all, parameter->name);
         model->layout.loss.value[i] = json_is_number(value) ? json_number_value(value) : NAN;
     }
-    parameter = objective_parameter_amiss(kind, &model->layout.loss);
+    parameter = objective_parameter_invalid(kind, &model->layout.loss);
     if (parameter)
         return error_set(ERROR_DATA,
                          "%s: objective_parameters has no `%s` of %s, or one that is not a number "

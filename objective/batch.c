@@ -68,7 +68,6 @@ void batch_losses(const struct objective_shape *shape, const struct row_batch *b
                  scratch->work);
 }
 
-/* The derivatives of rows that weigh something are compared with the bound as they are. */
 void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch) {
     const double *weight = batch->rows->weight + batch->first;

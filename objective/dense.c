@@ -235,9 +235,9 @@ void dense_margins(const struct objective_shape *shape, const struct row_batch *
                                         parameters, margins);
 }
 
-/* With one output a batch is summed in doubles and rounded to fixed point once a column: over so
- * few rows, doubles are as good as exact. With several, the sums of the batches of a block are
- * added in doubles too, which is as good: a block has few batches. */
+/* With one output a batch is summed in doubles and rounded to fixed point once a column. With
+ * several, the batches of a block are added in doubles too, and rounded once. Over so few rows the
+ * error of doubles does not matter. */
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct row_batch *batch, const double *derivatives, int64_t *sum,
                     struct objective_scratch *scratch) {

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "objective/device_linear_kernels.h"
 
-/* An array of more is copied at once: the host would only copy it twice. */
+/* A larger array goes to the device by itself: in the bundle the host would copy it once more. */
 #define ARRAY_BYTES_MAX (UINT64_C(64) << 10)
 #define BUNDLE_BYTES_MAX (UINT64_C(1) << 20)
 
@@ -27,14 +27,6 @@ int device_bundle_flush(struct device_bundle *bundle) {
                   : 0;
 }
 
-/* Room for an array behind the others. */
-static void make_room(struct device_bundle *bundle, uint64_t bytes) {
-    if (bytes <= bundle->capacity)
-        return;
-    bundle->capacity = 2 * bytes;
-    bundle->bytes = memory_resize(bundle->bytes, bundle->capacity, 1);
-}
-
 int device_bundle_put(struct device_bundle *bundle, void *to, const void *from, uint64_t bytes) {
     uint64_t at = (bundle->length + BUNDLE_ALIGNMENT - 1) / BUNDLE_ALIGNMENT * BUNDLE_ALIGNMENT;
     bool follows = bundle->length && (char *)to == bundle->to + at;
@@ -48,7 +40,10 @@ int device_bundle_put(struct device_bundle *bundle, void *to, const void *from, 
     at = bundle->length ? at : 0;
     if (!at)
         bundle->to = to;
-    make_room(bundle, at + bytes);
+    if (at + bytes > bundle->capacity) {
+        bundle->capacity = 2 * (at + bytes);
+        bundle->bytes = memory_resize(bundle->bytes, bundle->capacity, 1);
+    }
     memset(bundle->bytes + bundle->length, 0, at - bundle->length);
     memcpy(bundle->bytes + at, from, bytes);
     bundle->length = at + bytes;
@@ -137,12 +132,12 @@ const void *device_columns_list(struct device_columns *columns, const struct row
 
 #define ALIGNMENT BUNDLE_ALIGNMENT
 
-/* With more columns for each value of a chunk than that, nearly all columns would be empty, and the
- * others short; with fewer values there is nothing to be won. */
+/* With more columns than this for each value of a chunk nearly all columns are empty, and the
+ * others short: gathering by column gains nothing then. */
 #define COLUMNS_A_VALUE 8
 #define COLUMN_VALUES_LEAST 4096
 
-/* A slice may take so many times the memory of its values. */
+/* A slice may take this many times the memory of its values. */
 #define SLICE_WASTE 2
 
 #define ARRANGE_BLOCKS 64

@@ -45,7 +45,7 @@ int device_bundle_flush(struct device_bundle *bundle);
 struct device_columns; /* opaque: memory for making lists */
 
 struct device_columns *device_columns_new(uint32_t features);
-void device_columns_free(struct device_columns *columns); /* NULL is fine */
+void device_columns_free(struct device_columns *columns); /* harmless on NULL */
 
 /* The list of the chunk's columns, valid until the next call, in this order, all uint32_t:
  *
@@ -66,8 +66,8 @@ struct device_arrangement {
     uint64_t bytes; /* of the device's memory that device_arrange() takes */
 };
 
-/* Whether the gradient is better gathered from the columns than scattered from the rows: that needs
- * twice the memory, and once for each chunk a pass over all columns, but adds to a sum once for
+/* Whether the gradient should be gathered column by column and not scattered row by row. To gather
+ * needs twice the memory, and a pass over all columns for each chunk, but adds to a sum once for
  * many values. Not measured on hardware. */
 bool device_arranged_by_column(const struct rows *rows);
 

@@ -34,7 +34,7 @@ struct device_chunk {
     uint64_t first_row; /* row r is number first_row + r of the rows that a launch works on, which
                            is its place in the margins, losses and so on */
 
-    /* Sparse rows that are arranged, as objective/device_linear_kernels.h says: the row at each
+    /* Sparse rows that are arranged, as objective/device_sparse.h says: the row at each
      * position, and where its values begin; slices begin at position `straight`. NULL: as they were
      * read. */
     const uint32_t *order, *at;

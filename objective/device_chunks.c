@@ -24,7 +24,7 @@ struct image {
     uint64_t bytes;
 };
 
-/* A chunk that has been asked for. */
+/* What is known of a chunk that was asked for before. */
 struct seen {
     bool stays;
     bool dense;
@@ -118,8 +118,8 @@ static uint64_t next_slab(const struct device_chunks *chunks, uint64_t bytes) {
     return slab > bytes ? slab : bytes;
 }
 
-/* Begins a slab if there is room for it: others may have taken memory since it was shared out. One
- * that the device has no memory for is no failure: chunks can do without. */
+/* Begins a slab if there is room for it: other users of the device may have taken memory since it
+ * was shared out. It is no error if the device has no memory for it, as chunks need not stay. */
 static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
     uint64_t slab = next_slab(chunks, bytes);
     if (chunks->full || slab > chunks->left)
@@ -148,7 +148,7 @@ static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
 }
 
 /* Memory for a chunk that stays; NULL: there is no room. */
-static int stay(struct device_chunks *chunks, uint64_t bytes, char **memory) {
+static int take_from_slab(struct device_chunks *chunks, uint64_t bytes, char **memory) {
     *memory = NULL;
     if (!chunks->slab_count || bytes > chunks->slab_bytes - chunks->slab_at) {
         int code = begin_slab(chunks, bytes);
@@ -325,8 +325,8 @@ static void append(struct loading *loading, const struct device_chunk *chunk, bo
     group->dense = dense;
 }
 
-/* Room in the group's buffer; NULL: it is full. */
-static int buffer(struct loading *loading, uint64_t bytes, char **memory) {
+/* Memory for a chunk that does not stay, in the group's buffer; NULL: it is full. */
+static int take_from_buffer(struct loading *loading, uint64_t bytes, char **memory) {
     struct device_room *room = &loading->group->buffer;
     uint64_t most = loading->chunks->settings.buffer;
     if (loading->buffered == 0) {
@@ -354,7 +354,8 @@ static int find_room_to_stay(struct device_chunks *chunks, struct coming *coming
                                 half && device_arranged_by_column(&coming->rows));
         find_image(chunks, coming);
     }
-    int code = stay(chunks, coming->image.bytes + coming->arrangement.bytes, &coming->memory);
+    int code =
+        take_from_slab(chunks, coming->image.bytes + coming->arrangement.bytes, &coming->memory);
     coming->stays = coming->memory != NULL;
     if (!coming->stays && coming->arranged) {
         chunks->arranges = coming->arranged = false;
@@ -367,7 +368,7 @@ static int find_room_to_stay(struct device_chunks *chunks, struct coming *coming
 static int find_room(struct loading *loading, struct coming *coming) {
     int code = find_room_to_stay(loading->chunks, coming);
     if (!code && !coming->stays)
-        code = buffer(loading, coming->image.bytes, &coming->memory);
+        code = take_from_buffer(loading, coming->image.bytes, &coming->memory);
     loading->ended = !coming->memory;
     return code;
 }

@@ -24,11 +24,11 @@ void device_room_release(struct device *device, struct device_room *room);
 struct device_chunks_settings {
     bool lists;    /* labels are lists */
     bool columns;  /* chunks list the columns that they have values in */
-    bool arranged; /* sparse rows that stay may be arranged (objective/device_linear_kernels.h):
+    bool arranged; /* sparse rows that stay may be arranged (objective/device_sparse.h):
                       only gradients of linear models read them then */
     uint32_t features;
     uint64_t bytes;  /* of chunks that stay */
-    uint64_t spare;  /* what they leave of the device's memory, whoever has taken the rest */
+    uint64_t spare;  /* bytes of the device that must stay free for others */
     uint64_t buffer; /* bytes of the chunks of a group that do not; one chunk may have more */
 
     /* As in struct objective_device_settings. */
@@ -62,7 +62,7 @@ struct device_chunks; /* opaque */
 
 struct device_chunks *device_chunks_new(struct device *device,
                                         const struct device_chunks_settings *settings);
-void device_chunks_free(struct device_chunks *chunks); /* NULL is fine */
+void device_chunks_free(struct device_chunks *chunks); /* harmless on NULL */
 
 /* Puts as many chunks from number `first` on into the copy queue, at most `count` and at least one,
  * as the limit allows. What computes the group's last chunks must have ended. 0, or an error code

@@ -9,7 +9,6 @@
 #include "objective/device_network_kernels.h"
 
 #define ITEMS_A_BLOCK 1024 /* that its threads go over, where items are small */
-#define PARTS_MOST 4096    /* of a chunk */
 
 _Static_assert(NETWORK_STRIP <= NETWORK_SPREAD, "k moves a row within a thread's spread only");
 _Static_assert(NETWORK_TENSORS_MAX == TENSORS_MAX, "a bound a tensor");
@@ -166,12 +165,6 @@ static int launch(struct device_network *network, const struct device_pass *pass
                          arguments);
 }
 
-/* Parts of a chunk with so many items. */
-static uint32_t parts_of(uint64_t items) {
-    uint64_t parts = (items + ITEMS_A_BLOCK - 1) / ITEMS_A_BLOCK;
-    return (uint32_t)(parts < 1 ? 1 : parts > PARTS_MOST ? PARTS_MOST : parts);
-}
-
 static struct network_group group_of(const struct device_network *network,
                                      const struct device_pass *pass, uint64_t blocks_each) {
     return (struct network_group){.chunks = pass->chunks,
@@ -203,8 +196,8 @@ static int network_point(void *own, const double *parameters) {
     network->parameters = parameters;
     if (!network->narrow)
         return 0;
-    return device_launch(network->device, QUEUE_COMPUTE, &kernel_network_convert, parts_of(n),
-                         &arguments);
+    return device_launch(network->device, QUEUE_COMPUTE, &kernel_network_convert,
+                         device_pass_blocks(n, ITEMS_A_BLOCK), &arguments);
 }
 
 /* ---- forward ---- */
@@ -214,8 +207,8 @@ static int layer_forward(struct device_network *network, const struct device_pas
                          uint32_t l) {
     uint32_t in = network->width[l - 1], out = network->width[l];
     bool last = l == network->layers, sparse = l == 1 && !pass->dense;
-    uint64_t parts =
-        sparse ? parts_of((uint64_t)pass->rows_most * out) : network_tiles(pass->rows_most, out);
+    uint64_t parts = sparse ? device_pass_blocks((uint64_t)pass->rows_most * out, ITEMS_A_BLOCK)
+                            : network_tiles(pass->rows_most, out);
     const struct network_sparse_layer_arguments arguments = {
         .layer = {.group = group_of(network, pass, parts),
                   .from = l == 1 ? NULL : network->units[l - 2].memory,
@@ -246,7 +239,7 @@ static int network_margins(void *own, const struct device_pass *pass) {
 
 static int last_error(struct device_network *network, const struct device_pass *pass) {
     uint32_t last = network->layers, out = network->width[last];
-    uint32_t parts = parts_of((uint64_t)pass->rows_most * out);
+    uint32_t parts = device_pass_blocks((uint64_t)pass->rows_most * out, ITEMS_A_BLOCK);
     const struct network_last_error_arguments arguments = {
         .group = group_of(network, pass, parts),
         .derivatives = pass->margins,
@@ -304,7 +297,8 @@ static int bias_gradient(struct device_network *network, const struct device_pas
 }
 
 static int sparse_gradient(struct device_network *network, const struct device_pass *pass) {
-    uint32_t parts = parts_of((uint64_t)pass->columns_most * network->width[1]);
+    uint32_t parts =
+        device_pass_blocks((uint64_t)pass->columns_most * network->width[1], ITEMS_A_BLOCK);
     struct network_sparse_gradient_arguments arguments;
     arguments.gradient = gradient_of(network, pass, 1, parts);
     arguments.gradient.out = network->width[1];
@@ -373,12 +367,14 @@ static int add(struct device_network *network, const struct device_pass *pass,
     for (uint32_t t = 0; t < network->layout.count; t++)
         arguments.tensors[t] = tensor_of(network, bounds, t);
     return device_launch(network->device, QUEUE_COMPUTE, &kernel_network_add,
-                         parts_of(stride_of(network, pass->dense)), &arguments);
+                         device_pass_blocks(stride_of(network, pass->dense), ITEMS_A_BLOCK),
+                         &arguments);
 }
 
 static int add_first(struct device_network *network, const struct device_pass *pass,
                      const struct bounds *bounds) {
-    uint32_t parts = parts_of((uint64_t)pass->columns_most * network->width[1]);
+    uint32_t parts =
+        device_pass_blocks((uint64_t)pass->columns_most * network->width[1], ITEMS_A_BLOCK);
     const struct network_add_first_arguments arguments = {.group = group_of(network, pass, parts),
                                                           .scale = scale_for(network, pass),
                                                           .tensor = tensor_of(network, bounds, 0),

@@ -10,8 +10,8 @@
 /* Blocks that keep a large device busy. Not measured on hardware. */
 #define BLOCKS_ENOUGH 4096
 
-/* How many blocks work on a chunk, whose threads share so many items: none that has nothing to do,
- * and no more than are needed. */
+/* How many blocks work on a chunk that has so many items for its threads: no block is without an
+ * item, and there are no more than keep the device busy. */
 static uint32_t blocks_for(const struct device_pass *pass, uint64_t items, uint32_t threads) {
     uint64_t useful = (items + threads - 1) / threads;
     uint64_t enough = (BLOCKS_ENOUGH + pass->count - 1) / pass->count;
@@ -25,7 +25,7 @@ static int launch(const struct device_pass *pass, const struct kernel *kernel,
                          (uint64_t)pass->count * work->blocks_each, arguments);
 }
 
-/* What the kernels of weights take; `common` stands for one output. */
+/* What the kernels of weights take. Outputs that share their weights are one here. */
 static struct linear_work work_of(const struct device_pass *pass) {
     double *margins = pass->common ? pass->common : pass->margins;
     return (struct linear_work){.chunks = pass->chunks,
@@ -161,7 +161,7 @@ const struct device_family device_family_linear = {
 
 /* ---- losses ---- */
 
-/* More blocks for one chunk would find too little to do. */
+/* With more blocks for one chunk each would have too little to do. */
 #define BLOCKS_EACH_MAX 4096
 
 uint32_t device_pass_blocks(uint64_t items, uint32_t threads) {

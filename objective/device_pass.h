@@ -65,7 +65,7 @@ struct device_pass {
  * of `items`, those of the largest chunk. */
 uint32_t device_pass_blocks(uint64_t items, uint32_t threads);
 
-/* From the margins to all that is written behind them above. */
+/* Launches the losses: from the margins to all members below them in struct device_pass. */
 int device_losses(const struct device_pass *pass);
 
 /* ---- families ---- */

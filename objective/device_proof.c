@@ -9,7 +9,7 @@
 #include "objective/on_device.h"
 #include "objective/proof.h"
 
-/* Of the data's largest case; nothing of it needs to be copied twice. */
+/* Enough for the largest case, so that no chunk must be copied twice. */
 #define MEMORY_BYTES (UINT64_C(16) << 20)
 
 struct proof_result {
@@ -62,7 +62,7 @@ static void find_here(const struct proof_case *data, struct proof_result *found)
     objective_scratch_free(scratch);
 }
 
-/* With bounds that hold: what has exceeded its bound has no sums to compare. */
+/* Finds bounds that hold: an evaluation that exceeds one has no sums to compare. */
 static void find_within_bounds(struct proof_case *data, struct proof_result *found) {
     struct bounds *bounds = &data->scale.bounds;
     find_here(data, found);

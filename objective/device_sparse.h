@@ -9,7 +9,7 @@
 #include "numeric/sum_element.h"
 #include "objective/device_chunk.h"
 
-/* Loops over registers must be unrolled, else they are memory. */
+/* Arrays stay in registers only if the loops over them are unrolled. */
 #ifdef __CUDA_ARCH__
 #define REGISTERS _Pragma("unroll")
 #else
@@ -215,7 +215,7 @@ PORTABLE void arrange_columns_body(const struct place *place,
 /* Margins and gradients of linear models over sparse rows, on a device: the bits of
  * objective/sparse.c.
  *
- * The rows of a chunk may be arranged (objective/device_linear_kernels.h): then neighbouring
+ * The rows of a chunk may be arranged (see above): then neighbouring
  * threads, which work on rows of about the same length, read neighbouring words. A chunk may also
  * have its values once more, column by column. Then the terms of a column are added up before they
  * go to the sum, which many threads want to add to; else each term goes there by itself. */

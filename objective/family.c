@@ -8,7 +8,7 @@
 #include "numeric/fixed.h"
 #include "objective/parts.h"
 
-/* Labels in units beyond 2^±this have units of their own to worry about. */
+/* Labels whose spread is beyond 2^±this get no unit: losses in it could overflow. */
 #define UNIT_EXPONENT_MAX 200
 
 const struct family *family_of(const struct objective_shape *shape) {
@@ -39,8 +39,8 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
 
 /* ---- what is left to the data ---- */
 
-/* The spread of three quarters of the labels, which is about twice the deviation; else all of it.
- */
+/* The spread of three quarters of the labels, which is about twice the deviation, or else of all
+ * labels; rounded down to a power of 2. */
 double objective_unit(const struct objective *objective, const struct label_summary *labels) {
     const size_t last = LABEL_QUANTILES - 1;
     if (!objective->unit_power || !labels)
@@ -49,8 +49,8 @@ double objective_unit(const struct objective *objective, const struct label_summ
     if (!(spread > 0))
         spread = labels->quantile[last] - labels->quantile[0];
     int exponent;
-    bool sound = isnormal(spread) && (frexp(spread, &exponent), abs(exponent) <= UNIT_EXPONENT_MAX);
-    return sound ? ldexp(1, exponent - 1) : 1;
+    bool valid = isnormal(spread) && (frexp(spread, &exponent), abs(exponent) <= UNIT_EXPONENT_MAX);
+    return valid ? ldexp(1, exponent - 1) : 1;
 }
 
 double objective_loss_unit(const struct objective_shape *shape) {
@@ -74,7 +74,7 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
 
 /* ---- bounds and exponents ---- */
 
-/* How many margins have the same weight in them. */
+/* How many margins one weight is part of. */
 static double sharing(const struct objective_shape *shape) {
     return objective_of(shape->kind)->shares_weights ? shape->outputs : 1;
 }

@@ -35,10 +35,10 @@ struct family {
     bool rounds_chunks;      /* the gradient of a chunk is rounded as a whole, once an element, and
                                 bounds are one a tensor; else each row's, and there is one */
     bool scales_columns;     /* `precondition = auto` may choose scales of its columns */
-    bool unit_values;        /* it is made for values of about 1: all columns get a scale */
-    bool path_dependent;     /* where a training starts decides where it ends */
-    bool own_tensors;        /* its tensors are known only when a process of its own was asked */
-    unsigned thread_vectors; /* of as many doubles as parameters, a thread of a replica */
+    bool unit_values;        /* it needs values of about 1: all columns get a scale */
+    bool path_dependent;     /* where a training ends depends on where it starts */
+    bool own_tensors;        /* only the process of a plug-in knows its tensors */
+    unsigned thread_vectors; /* vectors of n doubles that a thread of a replica needs */
 
     /* ---- shapes ---- */
 
@@ -63,7 +63,7 @@ struct family {
     struct bounds (*first_bounds)(const struct objective_shape *shape, double label_max_abs,
                                   double chunk);
 
-    /* How many margins, or units, each value of a row is multiplied for. */
+    /* How many products a value of a row has in a pass: one for each margin or unit. */
     uint64_t (*width)(const struct objective_shape *shape);
 
     /* Why no device computes it (a constant), or NULL. NULL: all do. */
@@ -74,7 +74,7 @@ struct family {
 
 extern const struct family family_linear, family_network, family_plugin;
 
-/* The family of a shape: the one place that asks. */
+/* The family of a shape. No other code may ask which it is. */
 const struct family *family_of(const struct objective_shape *shape);
 
 #endif

@@ -48,7 +48,7 @@ uint64_t kronecker_size(const struct layout *layout) {
     return size;
 }
 
-/* (M + ρ)^−½ = base·(1 + Σ (1/root_i − 1)·u_i·u_iᵀ). */
+/* One of P and Q: (M + ρ)^−½ = base·(1 + Σ (1/root_i − 1)·u_i·u_iᵀ). */
 struct kronecker_side {
     uint64_t n;
     uint64_t rank;
@@ -371,8 +371,8 @@ static bool is_scale(double mean) {
     return mean >= 1e-200 && mean <= 1e200;
 }
 
-/* Writes what takes the place of a matrix that says nothing: one that changes nothing. */
-static double *write_none(size_t n, double *out) {
+/* Writes the identity, in place of a side that cannot be found. */
+static double *write_identity(size_t n, double *out) {
     uint64_t size = kronecker_side_size(n), rank = kronecker_rank(n);
     memset(out, 0, size * sizeof *out);
     for (uint64_t i = 0; i <= rank; i++)
@@ -406,7 +406,7 @@ static bool all_finite(const double *from, const double *end) {
     return from == end;
 }
 
-/* Both sides of a layer, or none: they share the damping. */
+/* Both sides of a layer, or two identities: the sides share the damping. */
 static double *write_layer(struct kronecker_sample *sample, uint32_t l, double *at) {
     size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
     weigh(sample, in, sample->in[l]);
@@ -421,7 +421,7 @@ static double *write_layer(struct kronecker_sample *sample, uint32_t l, double *
     }
     if (end > at && all_finite(at, end))
         return end;
-    return write_none(out, write_none(in, at));
+    return write_identity(out, write_identity(in, at));
 }
 
 double *kronecker_find(struct kronecker_sample *sample, const double *point) {

@@ -30,8 +30,8 @@ bool kronecker_suits(const struct objective_shape *shape);
 
 struct kronecker; /* opaque; shared by threads */
 
-/* How many doubles say everything; a vector of them that kronecker_find() made or that came over
- * the wire. NULL if it is not sound. The vector is copied. */
+/* The factors of a layout as a vector of kronecker_size() doubles: kronecker_find() makes it, and
+ * it travels over the wire. kronecker_new() copies it, and answers NULL if it is not valid. */
 uint64_t kronecker_size(const struct layout *layout);
 struct kronecker *kronecker_new(const struct layout *layout, const double *factors);
 void kronecker_free(struct kronecker *kronecker); /* harmless on NULL */

@@ -126,7 +126,7 @@ bool batches_next(struct batches *batches, struct row_batch *batch) {
     *batch = batch_at(batches->rows, batches->next, batches->most);
     batches->next += batch->count;
     batch_margins(shape, batch, batches->parameters, scratch);
-    batch_losses(shape, batch, scratch, batches->judges ? &batches->correct : NULL);
+    batch_losses(shape, batch, scratch, batches->checks ? &batches->correct : NULL);
     return true;
 }
 
@@ -192,7 +192,7 @@ static int linear_block(const struct objective_shape *shape, const struct object
     double bound = scale ? fixed_power(scale->bounds.exponent[0]) : INFINITY;
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct row_batch batch;
-    batches.judges = !sum;
+    batches.checks = !sum;
     while (batches_next(&batches, &batch)) {
         note_losses(&batch, shape->outputs, scratch, result);
         if (result->maxima.value[0] > bound)

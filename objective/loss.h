@@ -1,5 +1,4 @@
-/* What the arithmetic of losses is told, in headers that nvcc can include as well: the kinds and
- * their parameters. */
+/* The kinds of losses and their parameters, in a header that nvcc can include as well. */
 #ifndef DML_OBJECTIVE_LOSS_H
 #define DML_OBJECTIVE_LOSS_H
 
@@ -13,8 +12,8 @@ enum objective_kind {
 #include "objective/objectives.def"
     OBJECTIVES, /* how many losses dml has */
 
-    /* Plug-ins, by what they predict: see enum dml_prediction. Two numbers before are those that
-     * choices of a job file have besides losses. */
+    /* Plug-ins, by what they predict: see enum dml_prediction. The two numbers before stand
+     * for networks and plug-ins in coordinator/job/job.h. */
     OBJECTIVE_PLUGIN_VALUE = OBJECTIVES + 2,
     OBJECTIVE_PLUGIN_SCORE,
     OBJECTIVE_PLUGIN_MARGIN,

@@ -15,8 +15,8 @@
 
 /* ---- whether a row is predicted correctly ---- */
 
-/* How the rows of an objective are checked: see prediction_check_of(). Functions have no branches,
- * since no processor foresees them. */
+/* How the rows of an objective are checked: see prediction_check_of(). The functions have no
+ * branches, since no processor could predict them. */
 enum prediction_check {
     CHECK_NONE,    /* it has no classes, and no row is correct */
     CHECK_SIGN,    /* one output, which tells two classes */
@@ -25,7 +25,7 @@ enum prediction_check {
     CHECK_LISTS,   /* the label is as many numbers as there are outputs */
 };
 
-/* The weights of so many rows of a batch that are correct are added up, and then their sums. */
+/* The weights of correct rows are added up over this many rows of a batch, and then the sums. */
 #define CHECK_PIECE 64
 
 struct objective;
@@ -88,7 +88,7 @@ PORTABLE uint64_t sample_hash_mix(uint64_t x) {
     return x ^ x >> 31;
 }
 
-/* Evenly in [0, 1), and nothing but a function of the three numbers. */
+/* A number that is even in [0, 1), and a function of these three alone. */
 PORTABLE double sample_hash(uint64_t dice, uint32_t chunk, uint32_t row) {
     uint64_t place = (uint64_t)chunk << 32 | row;
     uint64_t bits =

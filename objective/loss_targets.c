@@ -85,7 +85,8 @@ static double quantile_start(const struct loss_parameters *parameters,
         ->quantile[(size_t)(parameters->value[QUANTILE_TAU] * (LABEL_QUANTILES - 1) + 0.5)];
 }
 
-/* ε, if it is left to the data: a share of the distance of the quartiles, or else of the range. */
+/* ε, if it is left to the data: a share of the distance between the quartiles, or, if that is 0, of
+ * the range. */
 #define EPSILON_SHARE 0.02
 
 static void quantile_complete(struct loss_parameters *parameters,

@@ -109,9 +109,9 @@ bool objective_is_kronecker(const struct layout *layout) {
     return is_network(layout) && layout->tensor[0].exponents == LAYOUT_ONE_EXPONENT;
 }
 
-/* Half of the tensors are weights, and the last of them leads to the outputs. Widths may be
- * anything that a blob says: what does not fit 32 bits is no network that objective_layout() makes.
- */
+/* Half of the tensors are weights, and the last of these leads to the outputs. A blob may say any
+ * width: if one does not fit 32 bits, objective_layout() makes another layout, and the blob is
+ * refused. */
 static bool network_read_layout(struct objective_shape *shape, const struct layout *layout) {
     uint32_t layers = layout->count / 2;
     struct network *network = &shape->network;
@@ -151,7 +151,7 @@ static void network_complete(struct objective_shape *shape, const struct label_s
     shape->network.unit = objective_unit(objective_of(shape->kind), labels);
 }
 
-/* Of W1 by column, unless it has but one: shares of all that a column holds. */
+/* W1 has an exponent a column, which follows from the column's sums, unless it has but one. */
 static int network_exponent(const struct objective_shape *shape, const int16_t *columns, int share,
                             uint64_t number) {
     bool by_column = !shape->network.kronecker && number < shape->features;
@@ -165,7 +165,7 @@ static struct bounds network_first_bounds(const struct objective_shape *shape, d
     struct bounds bounds = {.count = 2 * (shape->network.layers + 1)};
     for (uint32_t t = 0; t < bounds.count; t++)
         bounds.exponent[t] = each;
-    /* What a chunk adds to W1 counts in shares of all that its columns hold. */
+    /* The exponents of W1 are relative to the columns' sums, so its bound needs no weight. */
     if (!shape->network.kronecker)
         bounds.exponent[0] = fixed_derivative_exponent(fmin(FIRST_ROOM * derivative, DBL_MAX));
     return bounds;
@@ -371,7 +371,7 @@ static void forward(struct network_scratch *scratch, const struct row_batch *bat
     scratch->kernels->forward(scratch, batch, margins);
 }
 
-/* What a row of weight 0 has may be beyond all numbers, and times a derivative of 0 no number. */
+/* Values and units of a row of weight 0 may be infinite: times a derivative of 0 that is NaN. */
 static void clear_row(struct network_scratch *scratch, const struct row_batch *batch, size_t i) {
     size_t size = scratch->kernels->size, from = i * scratch->width[0], values = scratch->width[0];
     if (!scratch->dense) {
@@ -398,7 +398,8 @@ static void weigh(struct objective_scratch *scratch, const struct row_batch *bat
     batch_weigh_derivatives(batch, outputs, scratch->margins);
 }
 
-/* Margins to the unit of the labels; and derivatives by these to those by the network's outputs. */
+/* Multiplies by the unit: outputs become margins in the unit of the labels, and derivatives by
+ * these derivatives by the outputs. */
 static void scale_all(size_t n, double *values, double unit) {
     for (size_t i = 0; unit != 1 && i < n; i++)
         values[i] *= unit;
@@ -406,12 +407,12 @@ static void scale_all(size_t n, double *values, double unit) {
 
 /* The losses of a batch, added to the result, and the derivatives in the scratch's margins. */
 static void batch_forward(const struct objective_shape *shape, const struct row_batch *batch,
-                          struct objective_scratch *scratch, bool judges,
+                          struct objective_scratch *scratch, bool checks,
                           struct objective_result *result) {
     size_t margins = batch->count * shape->outputs;
     forward(scratch->network, batch, scratch->margins);
     scale_all(margins, scratch->margins, network_unit(&shape->network));
-    batch_losses(shape, batch, scratch, judges ? &result->correct : NULL);
+    batch_losses(shape, batch, scratch, checks ? &result->correct : NULL);
     scale_all(margins, scratch->margins, network_unit(&shape->network));
     if (batch->rows->weight)
         batch_weigh_losses(batch, shape->outputs, scratch);

@@ -39,7 +39,7 @@ struct network_scratch {
 
     /* Of the chunk. */
     bool dense;
-    void *gradient[TENSORS_MAX]; /* as tensors are; of sparse rows [0] has a row a used column */
+    void *gradient[TENSORS_MAX]; /* of each tensor; of sparse rows [0] has only used columns */
     size_t first_rows;           /* that gradient[0] has room for */
 
     /* Columns that a sparse chunk has values in, by first appearance, and which of them each value
@@ -75,8 +75,8 @@ struct network_kernels {
     void (*forward)(struct network_scratch *scratch, const struct row_batch *batch,
                     double *margins);
 
-    /* After forward() of the same batch: adds its gradient, from the derivatives by its margins,
-     * weighted. What rows of weight 0 have left in `units` and `input` must have been cleared. */
+    /* After forward() of the same batch: adds its gradient, from the weighted derivatives by its
+     * margins. `units` and `input` of rows of weight 0 must have been zeroed. */
     void (*backward)(struct network_scratch *scratch, const struct row_batch *batch,
                      const double *derivatives);
 };
@@ -88,7 +88,7 @@ void network_scratch_free(struct network_scratch *scratch);
 size_t network_first_rows(const struct network_scratch *scratch);
 
 /* With Kronecker factors: makes `kronecker_gradient` of the chunk's gradient, and adds to it and to
- * the loss what its rows, which weigh `weight`, have of what weights cost. */
+ * the loss the share of l2 that its rows have, which weigh `weight`. */
 void network_kronecker_gradient(struct network_scratch *scratch,
                                 const struct objective_change *change, double weight,
                                 struct objective_result *result);

@@ -8,10 +8,7 @@
 #include "objective/kronecker.h"
 #include "objective/network.h"
 
-#define PIECE_ELEMENTS 1024
-_Static_assert(PIECE_ELEMENTS <= BLOCK_ELEMENTS, "vector kernels take a piece");
-
-/* A stretch of a tensor under one base exponent: a row, or all of it. */
+/* The elements of a tensor that have one base exponent: a row, or all of it. */
 struct stretch {
     size_t at, count; /* elements of the chunk's gradient of this tensor */
     uint64_t element; /* of the whole vector, where it begins */
@@ -30,7 +27,7 @@ static struct stretch stretch_of(const struct network_scratch *scratch,
                             scale_of(scale, tensor->first_exponent + column)};
 }
 
-/* Only W1 has an exponent a row. */
+/* How many stretches a tensor has: one, or of W1 one a row. */
 static size_t stretches_of(const struct network_scratch *scratch, uint32_t t) {
     bool one = scratch->layout.tensor[t].exponents == LAYOUT_ONE_EXPONENT;
     return one ? 1 : network_first_rows(scratch);
@@ -45,11 +42,6 @@ static const double *as_doubles(const struct network_scratch *scratch, uint32_t 
 
 static const float *as_floats(const struct network_scratch *scratch, uint32_t t, size_t at) {
     return (const float *)scratch->gradient[t] + at;
-}
-
-static size_t piece_of(const struct stretch *stretch, size_t done) {
-    size_t left = stretch->count - done;
-    return left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS;
 }
 
 typedef int32_t size_lanes __attribute__((vector_size(32)));
@@ -79,17 +71,22 @@ static double floats_max_abs(size_t n, const float *a) {
     return isfinite(size) ? (double)size : INFINITY;
 }
 
+double gradient_max_abs(size_t n, const double *gradient) {
+    double largest = 0;
+    for (size_t i = 0; i < n; i += BLOCK_ELEMENTS) {
+        size_t left = n - i;
+        double most = vector_max_abs(left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS, gradient + i);
+        largest = most > largest ? most : largest;
+    }
+    return largest;
+}
+
 static double largest_of(const struct network_scratch *scratch, uint32_t t,
                          const struct stretch *stretch) {
     const double *gradient = as_doubles(scratch, t, stretch->at);
     if (!gradient)
         return floats_max_abs(stretch->count, as_floats(scratch, t, stretch->at));
-    double largest = 0;
-    for (size_t i = 0; i < stretch->count; i += PIECE_ELEMENTS) {
-        double most = vector_max_abs(piece_of(stretch, i), gradient + i);
-        largest = most > largest ? most : largest;
-    }
-    return largest;
+    return gradient_max_abs(stretch->count, gradient);
 }
 
 struct maxima network_maxima(const struct network_scratch *scratch,

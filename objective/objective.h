@@ -57,8 +57,8 @@ struct objective {
     bool (*label_fits)(double label); /* whether the loss allows this target; NULL: any */
     const char *label_allowed;        /* which targets, for messages */
     bool output_a_class;              /* K is the number of classes, else 1 */
-    bool shares_weights;              /* K is one less than the classes; all outputs have the same
-                                         weights. The bound must not adapt then */
+    bool shares_weights;              /* K is one less than the classes, and all outputs have the
+                                         same weights. Such a loss must not adapt its bound */
     unsigned unit_power;              /* the loss grows as this power of the labels' unit; 0: they
                                          have none */
     bool convex;                      /* the minimum does not depend on the starting point */
@@ -70,16 +70,16 @@ struct objective {
     /* Where the intercept starts; NULL: at 0. */
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
-    /* The bound on |derivative|, given the largest |label|; NULL: 1. objective_bound() has what
-     * follows for the gradient. If it `adapts`, this is only
-     * what the first evaluation assumes, where the margins are `start`. It should not be far too
-     * large: derivatives are rounded to a share of it. Later ones take their bound from the
-     * derivatives found so far, and an evaluation that exceeds its bound is done again. */
+    /* The bound on |derivative|, given the largest |label|; NULL: 1. objective_bound() tells the
+     * bound on the gradient that follows. If it `adapts`, only the first evaluation, where the
+     * margins are `start`, has this bound. It should not be far too large, as derivatives are
+     * rounded to a share of it. Later evaluations take their bound from the derivatives found so
+     * far, and one that exceeds its bound is made again. */
     double (*bound)(const struct loss_parameters *parameters, double start, double label_max_abs);
     bool adapts;
 
-    /* What no |derivative| is beyond at any margin; NULL: there is no such number. A bound that has
-     * reached it does not adapt. */
+    /* The least bound on |derivative| at all margins; NULL: there is none. A bound that has reached
+     * this does not adapt. */
     double (*limit)(const struct loss_parameters *parameters);
 
     /* Takes rows×K margins, row-major. Writes the loss of each row, and replaces the margins by the
@@ -143,8 +143,8 @@ const struct loss_parameter *objective_parameter(enum objective_kind kind, uint3
 struct loss_parameters objective_defaults(enum objective_kind kind);
 
 /* Checks the values: the first parameter whose value is out of range, or NULL. */
-const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
-                                                       const struct loss_parameters *parameters);
+const struct loss_parameter *objective_parameter_invalid(enum objective_kind kind,
+                                                         const struct loss_parameters *parameters);
 
 /* The index of the largest margin, the first one of equals. */
 size_t objective_best(size_t outputs, const double *margins);
@@ -194,7 +194,7 @@ struct network {
                        W1 has one exponent, as all others have */
 };
 
-/* What computes in place of a loss. */
+/* A plug-in, which computes in place of a loss. */
 struct objective_plugin {
     struct plugin_source source;
     struct plugin_tensors tensors;
@@ -244,9 +244,11 @@ static inline double network_unit(const struct network *network) {
     return network->unit > 0 ? network->unit : 1;
 }
 
-/* The unit for labels such as these; and what losses are in then, which l2 and tolerances that are
- * meant for labels of deviation 1 must be multiplied by. 1 for losses whose labels have no unit. */
+/* The unit for labels such as these; 1 for losses whose labels have no unit. */
 double objective_unit(const struct objective *objective, const struct label_summary *labels);
+
+/* The unit of losses that follows. l2 and tolerances that are meant for labels of deviation 1 must
+ * be multiplied by it. */
 double objective_loss_unit(const struct objective_shape *shape);
 
 /* What the outputs are multiplied by while the model is trained: 1, but of networks. */
@@ -254,7 +256,7 @@ static inline double objective_output_unit(const struct objective_shape *shape) 
     return network_unit(&shape->network);
 }
 
-/* What computes in place of a loss, for the process that shall run it; NULL: nothing does. */
+/* The plug-in that computes in place of a loss, for the process that shall run it; NULL: none. */
 const struct plugin_source *objective_source(const struct objective_shape *shape);
 
 /* Sets what the loss and the family leave to the data: parameters of the loss, the start of the
@@ -276,13 +278,14 @@ bool objective_is_kronecker(const struct layout *layout);
 int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
                              uint64_t chunks);
 
-/* The bounds of a run's first evaluation, for `chunks` of rows that weigh `weight` together: a
- * guess of a network, which one evaluation may exceed; then its maxima tell better. */
+/* The bounds of a run's first evaluation, over `chunks` chunks of rows that weigh `weight`
+ * together. For a network they are a guess: if the evaluation exceeds it, its maxima tell better
+ * bounds. */
 struct bounds objective_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                      double weight, uint64_t chunks);
 
-/* How the gradient of a network is scaled whose `kronecker` is set, and what weights cost there:
- * shards cannot regularise what only all of them together would know. */
+/* How the gradient of a network is scaled whose `kronecker` is set, and l2 for it: shards cannot
+ * add l2, as no single shard knows a weight. */
 struct kronecker;
 struct objective_change {
     const struct kronecker *kronecker;
@@ -293,9 +296,9 @@ struct objective_change {
 
 /* How one evaluation converts the gradient to fixed point. */
 struct objective_scale {
-    const struct objective_change *change; /* of such a network, else NULL: the gradient is
-                                              by the parameters themselves. A chunk adds pull and
-                                              penalty as many times as its rows weigh */
+    const struct objective_change *change; /* of such a network; NULL: the gradient is by the
+                                              parameters themselves. A chunk adds pull and penalty
+                                              times the weight of its rows */
     const int16_t *exponent; /* base exponents as the layout numbers them: one per feature, then
                                 that of the bias; NULL: `uniform` for all */
     int uniform;
@@ -312,26 +315,25 @@ struct objective_result {
      * the loss is not finite. */
     struct maxima maxima;
 
-    bool exceeded;  /* one is beyond its bound: `sum` may hold a part of this block, and must be
-                       thrown away */
-    double correct; /* weight of the rows that are predicted correctly, if there is no `sum`; else
-                       0 */
+    bool exceeded;  /* a maximum is beyond its bound: `sum` may hold a part of this block, and must
+                       be discarded */
+    double correct; /* weight of the rows that are predicted correctly; 0 if there is a `sum` */
 };
 
 /* Scratch memory of one thread. */
 struct objective_scratch; /* opaque */
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape);
 
-/* The calls that follow are at the point of this number, until the next call of this: the
- * parameters are the same each time, so what is made of them for one block serves the others. 0, as
- * it is at first: each call may have other parameters. */
+/* Promises that all calls until the next one of this have the same parameters, those of the point
+ * of this number: what is prepared from them for one block serves the others. 0, as at first: each
+ * call may have other parameters. */
 void objective_scratch_at(struct objective_scratch *scratch, uint64_t point);
 void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
- * (n int64_t, 64-byte aligned); once a bound is exceeded, only the loss and the maxima are
- * computed, with sum == NULL these and `correct`, and with scale == NULL, too, no maxima. Only of a
- * plug-in it can fail. */
+ * (n int64_t, 64-byte aligned). Once a bound is exceeded, only the loss and the maxima are
+ * computed; with sum == NULL, these and `correct`; with scale == NULL as well, no maxima. Fails
+ * only for a plug-in. */
 int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct rows *rows, const double *parameters, int64_t *sum,
                     struct objective_scratch *scratch, struct objective_result *result);
@@ -371,7 +373,7 @@ struct objective_hessian {
     uint64_t sampled;      /* rows that were sampled */
     uint64_t terms;        /* added to the triangle */
     bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
-                              hold a part of this block, and must be thrown away */
+                              hold a part of this block, and must be discarded */
 };
 
 /* Adds the second derivatives by the parameters, summed over the sampled rows of chunk `number`, to

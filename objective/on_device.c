@@ -12,14 +12,14 @@
 #include "objective/device_pass.h"
 #include "objective/parts.h"
 
-/* The most that a group takes beside its chunks, and that chunks take which do not stay. Between
- * groups a device has nothing to do for some 40 µs, which must be little beside a group. Not
+/* The most memory that a group takes beside its chunks, and that the chunks of a group take which
+ * do not stay. Between groups a device is idle for some 40 µs, so groups must be large. Not
  * measured on hardware. */
 #define GROUP_BYTES (UINT64_C(1) << 30)
 #define BUFFER_BYTES (UINT64_C(64) << 20)
 #define SLAB_BYTES (UINT64_C(32) << 20) /* of rows whose second derivatives are added */
 
-/* What the chunks of a pass have to say, read back in one go. */
+/* The results of the chunks of a pass, which the host reads in one copy. */
 struct outcomes {
     double *loss, *correct;
     uint64_t *largest;
@@ -32,9 +32,9 @@ struct objective_device {
     uint64_t parameters, sums; /* how many */
     void *point, *exponent, *sum;
     const struct device_family *family;
-    void *own; /* of the family, or NULL */
+    void *own; /* what the family's open() made, or NULL */
     struct device_chunks *chunks;
-    struct device_curvature *curvature; /* NULL: nobody asks for it */
+    struct device_curvature *curvature; /* NULL: no evaluation asks for it */
     struct objective_hessian *hessian;  /* of the chunks of a group */
     struct device_group groups[2];
     struct device_group_limit limit;
@@ -70,8 +70,8 @@ static uint64_t row_bytes(const struct objective_device *on) {
     return (arrays * shape->outputs + (shares_weights(on) ? 1 : 0) + 2) * sizeof(double);
 }
 
-/* Cuts what there is in parts: for groups, for buffers, and a sixteenth for those who share the
- * device; the rest is for chunks that stay. */
+/* Shares the device's memory out: some for groups, some for buffers, a sixteenth for other users of
+ * the device, and the rest for chunks that stay. */
 static struct device_chunks_settings
 share_memory(struct objective_device *on, const struct device_costs *costs, uint64_t taken) {
     const struct objective_device_settings *settings = &on->settings;
@@ -185,7 +185,7 @@ static struct outcomes outcomes_at(void *memory, uint32_t count) {
     return (struct outcomes){loss, loss + count, (uint64_t *)(loss + 2 * (size_t)count)};
 }
 
-/* The next `count` numbers of what lies from *at on. */
+/* The next array of `count` numbers in the memory from *at on. */
 static double *take(double **at, uint64_t count) {
     double *first = *at;
     *at += count;
@@ -273,15 +273,12 @@ static int launch(struct objective_device *on, const struct objective_device_wor
 
 /* ---- results ---- */
 
-static double largest_of(uint64_t bits, double loss) {
-    double largest;
-    memcpy(&largest, &bits, sizeof largest);
-    return isfinite(largest) && isfinite(loss) ? largest : INFINITY;
-}
-
 static struct objective_result result_with_maximum(const struct objective_device_work *work,
                                                    double loss, uint64_t bits) {
-    double largest = largest_of(bits, loss);
+    double largest;
+    memcpy(&largest, &bits, sizeof largest);
+    if (!isfinite(largest) || !isfinite(loss))
+        largest = INFINITY;
     double bound =
         work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
     return (struct objective_result){
@@ -301,7 +298,7 @@ static int collect_maxima(struct objective_device *on, const struct objective_de
     return code;
 }
 
-/* Maxima that the family finds come later. */
+/* The result of a chunk; maxima that the family itself finds are filled in by collect_maxima(). */
 static struct objective_device_result result_of(const struct objective_device *on,
                                                 const struct objective_device_work *work,
                                                 const struct device_group *group,

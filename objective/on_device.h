@@ -68,7 +68,7 @@ struct objective_device_work {
     const atomic_bool *stop;      /* asked between groups; NULL: never */
 };
 
-/* Of a chunk. What its kind does not tell is 0. */
+/* Of a chunk. Members of another kind are 0. */
 struct objective_device_result {
     struct objective_result result;
     struct objective_hessian hessian;
@@ -87,7 +87,7 @@ int objective_device_compute(struct objective_device *on, const struct objective
 int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count);
 int objective_device_discard(struct objective_device *on);
 
-/* For reports. */
+/* Where the chunks are, for reports. */
 struct device_chunks_usage objective_device_usage(const struct objective_device *on);
 
 #endif

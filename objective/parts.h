@@ -25,8 +25,8 @@ extern const struct objective objective_plugin_value, objective_plugin_score,
     void name##_second_row(SECOND_ROW_ARGUMENTS);
 #include "objective/objectives.def"
 
-/* What losses share whose prediction is e^margin. Labels end where their sums and squares would no
- * longer be numbers. */
+/* What losses share whose prediction is e^margin. The limit on labels keeps their sums and squares
+ * finite. */
 #define LOG_LINK_LABEL_MAX 1e150
 #define LOG_LINK_POSITIVE "a number above 0, up to 1e150"
 #define LOG_LINK_NOT_NEGATIVE "a number from 0 to 1e150"
@@ -63,9 +63,8 @@ struct family_compute {
     uint32_t (*batch_rows)(const struct objective_shape *shape, bool dense);
 };
 
-/* Rounding of the first evaluation is a share of its bounds, and exceeding one costs a pass: so
- * families that round chunks leave this much room, for larger activations and derivatives than
- * units of size 1 have. */
+/* How much larger the first bounds of families that round chunks are than those of units of size 1.
+ * Larger bounds round more coarsely; a bound that is exceeded costs a pass. */
 #define FIRST_ROOM 16
 
 /* Rows `first` to `first + count` of a block. */
@@ -76,7 +75,7 @@ struct row_batch {
 };
 
 struct objective_scratch {
-    /* The shape, with only as many outputs as a feature has weights. */
+    /* The shape, but with as many outputs as a feature has weights. */
     struct objective_shape weights;
 
     uint64_t point;            /* as of objective_scratch_at() */
@@ -92,15 +91,15 @@ struct objective_scratch {
     double *tile;          /* the rows of a batch as doubles */
     size_t tile_values;    /* how many values the tile has room for */
     double *packed;        /* the parameters, packed for products, if K > 1; mapped */
-    uint64_t packed_point; /* of which point */
+    uint64_t packed_point; /* number of the point that is packed */
     size_t packed_bytes;
     double *gradient; /* of a batch (K = 1), else of all batches so far: K×F */
 
-    struct network_scratch *network; /* of a network; all above but margins, work, loss and listed
-                                        is then NULL */
+    struct network_scratch *network; /* of a network, which uses nothing above but margins, work,
+                                        loss and listed */
     struct hessian_workspace *workspace; /* NULL until it is needed */
 
-    struct plugin *plugin; /* of a plug-in; NULL until it is needed. Then all above is NULL */
+    struct plugin *plugin; /* of a plug-in, which uses nothing above; NULL until it is needed */
 };
 
 /* The weight of row `i` of a block. */
@@ -116,23 +115,26 @@ struct batches {
     const double *parameters;
     struct objective_scratch *scratch;
     uint32_t most, next; /* rows */
-    bool judges;         /* whether `correct` is wanted */
+    bool checks;         /* whether `correct` is wanted */
     double correct;      /* weight of the rows so far that are predicted correctly */
 };
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch);
 bool batches_next(struct batches *batches, struct row_batch *batch);
 
-/* What the passes over linear models and networks share. From the scratch's margins the losses and
- * derivatives of a batch; to `correct`, unless it is NULL, it adds the weight of the rows whose
- * margins predict what their labels say. Weighing, of a block with weights: the losses, with
- * derivatives of 0 for rows of weight 0, and later the derivatives. */
+/* What the passes over linear models and networks share. */
 struct objective_scratch *batch_scratch_new(const struct objective_shape *shape, uint32_t rows);
 struct row_batch batch_at(const struct rows *rows, uint32_t first, uint32_t most);
+
+/* Replaces the scratch's margins by the derivatives of a batch, and writes its losses. Adds the
+ * weight of the rows that the margins predict correctly to `correct`, unless that is NULL. */
 void batch_losses(const struct objective_shape *shape, const struct row_batch *batch,
                   struct objective_scratch *scratch, double *correct);
 double batch_correct(const struct objective_shape *shape, const struct row_batch *batch,
                      const double *margins, const double *label); /* as losses take them */
+
+/* Multiply by the weights of a block that has some: first the losses, which also zeroes derivatives
+ * of rows of weight 0; and, after these were compared with the bound, the derivatives. */
 void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch);
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
@@ -157,7 +159,7 @@ void dense_gradient(const struct objective_shape *shape, const struct objective_
 void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,
                   int64_t *sum, struct objective_scratch *scratch);
 
-/* The same of the biases, from derivatives by the margins. */
+/* Adds the gradient by the biases, from the derivatives by the margins. */
 void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
                          const struct row_batch *batch, const double *derivatives, int64_t *sum);
 
@@ -165,6 +167,9 @@ void batch_bias_gradient(const struct layout_tensor *bias, const struct objectiv
  * exponent), and `inverse`, 2^−bound. Two products, because the power of both may not be a number.
  */
 void gradient_add(size_t n, const double *gradient, double power, double inverse, int64_t *sum);
+
+/* The largest |element|: +infinity if one is not finite. */
+double gradient_max_abs(size_t n, const double *gradient);
 
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);

@@ -78,7 +78,7 @@ static int plugin_exponent(const struct objective_shape *shape, const int16_t *c
     return share;
 }
 
-/* Nothing is known of a plug-in but how much a chunk weighs. */
+/* Of a plug-in's derivatives nothing is known: the bounds follow from the weight of a chunk. */
 static struct bounds plugin_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                          double chunk) {
     struct bounds bounds = {.count = shape->plugin->tensors.layout.count};
@@ -109,26 +109,12 @@ static struct plugin_data data_of(const struct objective_shape *shape) {
         .features = shape->features, .outputs = shape->outputs, .rank = shape->plugin->rank};
 }
 
-/* The process with the library in it, which starts when it is first needed. */
+/* Starts the process with the library in it when it is first needed. */
 static int find_plugin(const struct objective_shape *shape, struct objective_scratch *scratch) {
     struct plugin_data data = data_of(shape);
     return scratch->plugin ? 0
                            : plugin_start_checked(&shape->plugin->source, &data,
                                                   &shape->plugin->tensors.layout, &scratch->plugin);
-}
-
-/* Elements of a gradient that are looked at in one go. */
-#define PIECE_ELEMENTS 1024
-_Static_assert(PIECE_ELEMENTS <= BLOCK_ELEMENTS, "vector kernels take a piece");
-
-static double largest_of(uint64_t count, const double *gradient) {
-    double largest = 0;
-    for (uint64_t i = 0; i < count; i += PIECE_ELEMENTS) {
-        uint64_t left = count - i;
-        double most = vector_max_abs(left < PIECE_ELEMENTS ? left : PIECE_ELEMENTS, gradient + i);
-        largest = most > largest ? most : largest;
-    }
-    return largest;
 }
 
 /* All tensors have one exponent each, so a maximum is that of the elements as they are. */
@@ -137,7 +123,7 @@ static void take_gradient(const struct layout *layout, const struct objective_sc
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];
         result->maxima.value[t] =
-            largest_of(tensor->rows * tensor->columns, gradient + tensor->first);
+            gradient_max_abs(tensor->rows * tensor->columns, gradient + tensor->first);
     }
     result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
     for (uint32_t t = 0; t < layout->count && sum && !result->exceeded; t++) {

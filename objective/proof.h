@@ -44,7 +44,7 @@ struct proof_data {
 /* Release with free(). */
 struct proof_data *proof_data_new(void);
 
-/* An evaluation of some of it, which is only looked at and must live as long. */
+/* An evaluation of some of the data, which must outlive it. */
 struct proof_case {
     struct objective_shape shape;
     struct objective_scale scale;

@@ -106,8 +106,8 @@ struct loss_parameters objective_defaults(enum objective_kind kind) {
     return defaults;
 }
 
-const struct loss_parameter *objective_parameter_amiss(enum objective_kind kind,
-                                                       const struct loss_parameters *parameters) {
+const struct loss_parameter *objective_parameter_invalid(enum objective_kind kind,
+                                                         const struct loss_parameters *parameters) {
     const struct loss_parameter *parameter;
     for (uint32_t i = 0; (parameter = objective_parameter(kind, i)); i++)
         if (!(parameters->value[i] >= parameter->least && parameters->value[i] <= parameter->most))

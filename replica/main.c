@@ -136,11 +136,11 @@ static int shape_of(const struct replica_setup *setup, uint32_t features,
     if (kind < 0)
         return error_set(ERROR_INTERNAL, "this replica does not know the objective `%s`",
                          setup->objective);
-    const struct loss_parameter *amiss =
-        objective_parameter_amiss((enum objective_kind)kind, &setup->loss);
-    if (amiss)
+    const struct loss_parameter *invalid =
+        objective_parameter_invalid((enum objective_kind)kind, &setup->loss);
+    if (invalid)
         return error_set(ERROR_INTERNAL, "the objective `%s` cannot have this %s", setup->objective,
-                         amiss->name);
+                         invalid->name);
     if (setup->activation >= ACTIVATIONS || setup->precision >= PRECISIONS)
         return error_set(ERROR_INTERNAL, "this replica does not know the network's activation or "
                                          "precision");
