@@ -85,18 +85,13 @@ void batch_add_text(struct batch *batch, uint64_t id, const struct source_origin
     batch->texts[batch->text_count++] = (struct batch_text){id, *origin};
 }
 
-static int compare_texts(const void *a, const void *b) {
-    const struct batch_text *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 /* More than so many are worth a call of qsort(). */
 #define FEW_TEXTS 32
 
 static void sort_texts(struct batch *batch) {
     struct batch_text *texts = batch->texts;
     if (batch->text_count > FEW_TEXTS) {
-        qsort(texts, batch->text_count, sizeof *texts, compare_texts);
+        qsort(texts, batch->text_count, sizeof *texts, compare_ids);
         return;
     }
     for (uint32_t i = 1; i < batch->text_count; i++) {
@@ -129,11 +124,6 @@ struct id_and_value {
     uint32_t position;
 };
 
-static int compare_entries(const void *a, const void *b) {
-    const struct id_and_value *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
 static void number_positions(struct batch *batch, uint64_t first, uint64_t end) {
     for (uint64_t i = first; i < end; i++)
         batch->position[i] = (uint32_t)(i - first);
@@ -146,7 +136,7 @@ static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
     for (uint64_t i = 0; i < count; i++)
         entries[i] =
             (struct id_and_value){batch->id[first + i], batch->value[first + i], (uint32_t)i};
-    qsort(entries, count, sizeof *entries, compare_entries);
+    qsort(entries, count, sizeof *entries, compare_ids);
     bool differ = true;
     for (uint64_t i = 0; i < count && differ; i++) {
         batch->id[first + i] = entries[i].id;

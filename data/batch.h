@@ -37,7 +37,7 @@ struct batch {
     bool has_label_text, has_weights, has_positions, has_origins;
     struct bytes scratch; /* of whoever takes the rows */
     struct batch_text {
-        uint64_t id;
+        uint64_t id; /* first, for compare_ids() */
         struct source_origin origin;
     } * texts; /* of the row being read */
     uint32_t text_count, texts_capacity;

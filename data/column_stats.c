@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/merge.h"
+#include "data/number.h"
 
 /* ---- sums ---- */
 
@@ -43,7 +44,7 @@ static inline void see_term(struct units *units, double term) {
     units->most = size > units->most ? size : units->most;
 }
 
-/* 0: a term is beyond the range of doubles, so there is no sum. */
+/* The unit is 0 if a term is beyond the range of doubles: then there is no sum. */
 static void choose_unit(struct units *units) {
     int exponent;
     frexp(units->most, &exponent);
@@ -152,15 +153,10 @@ struct column_sums {
     struct column_sum sum[COLUMNS_MOST];
 };
 
-static int compare_values(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Parts the values at their quantiles. Each edge is a value, and the first of its bin; so no bin is
  * empty. */
 static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
-    qsort(sum->value, sum->values, sizeof *sum->value, compare_values);
+    qsort(sum->value, sum->values, sizeof *sum->value, compare_doubles);
     column->edge = memory_new(bins, sizeof *column->edge);
     column->in_bin = memory_new(bins, sizeof *column->in_bin);
     double before = sum->value[0];

@@ -363,11 +363,6 @@ static int make_table(struct format *format, const struct csv_cells *first,
     return code;
 }
 
-static int compare_ids(const void *a, const void *b) {
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Numbers the places of numbers in a row by their ids. */
 static int place_numbers(struct format *format, const struct csv_cells *first) {
     format->number_id = memory_new(format->columns, sizeof *format->number_id);

@@ -1,5 +1,6 @@
 #include "data/dictionary.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +21,6 @@ void dictionary_release(struct dictionary *dictionary) {
     memory_unmap(dictionary->direct, dictionary->direct_size * sizeof *dictionary->direct);
     free(dictionary->table);
     *dictionary = (struct dictionary){0};
-}
-
-static uint32_t append_id(struct dictionary *dictionary, uint64_t id) {
-    if (dictionary->count == FEATURES_MAX)
-        return DICTIONARY_NONE;
-    if (dictionary->count == dictionary->capacity) {
-        dictionary->capacity = 2 * dictionary->capacity + 1024;
-        dictionary->id = memory_resize(dictionary->id, dictionary->capacity, sizeof(uint64_t));
-    }
-    dictionary->id[dictionary->count] = id;
-    return dictionary->count++;
 }
 
 /* The place of `id` in the table, or the free one where it belongs. */
@@ -77,12 +67,16 @@ uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id) {
     uint32_t *place = place_of(dictionary, id);
     if (*place)
         return *place - 1;
-    uint32_t number = append_id(dictionary, id);
-    if (number != DICTIONARY_NONE) {
-        *place = number + 1;
-        dictionary->in_table += id >= DIRECT_MAX;
+    if (dictionary->count == FEATURES_MAX)
+        return DICTIONARY_NONE;
+    if (dictionary->count == dictionary->capacity) {
+        dictionary->capacity = 2 * dictionary->capacity + 1024;
+        dictionary->id = memory_resize(dictionary->id, dictionary->capacity, sizeof(uint64_t));
     }
-    return number;
+    dictionary->id[dictionary->count] = id;
+    dictionary->in_table += id >= DIRECT_MAX;
+    *place = ++dictionary->count;
+    return dictionary->count - 1;
 }
 
 uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id) {
@@ -145,9 +139,9 @@ uint32_t text_dictionary_find(const struct text_dictionary *dictionary, const ch
     return after ? after - 1 : DICTIONARY_NONE;
 }
 
-#define HASH_TEXT 16 /* of a hash in decimal */
-
 /* ---- origins ---- */
+
+#define HASH_TEXT 16 /* of a hash in decimal */
 
 void origins_release(struct origins *origins) {
     free(origins->origin);
@@ -156,6 +150,7 @@ void origins_release(struct origins *origins) {
 }
 
 const char *origins_text(const struct origins *origins, uint32_t number) {
+    assert(number < origins->count);
     return (const char *)origins->texts.data + origins->origin[number].text;
 }
 
@@ -183,6 +178,7 @@ bool origins_note(struct origins *origins, uint32_t number, const struct source_
                (origin->role == ROLE_HASHED ||
                 !strcmp(origins_text(origins, number), text_of(origin, hash)));
     }
+    assert(number == origins->count);
     const char *text = text_of(origin, hash);
     MEMORY_ROOM(origins->origin, origins->count, origins->capacity);
     origins->origin[origins->count++] =

@@ -1,4 +1,5 @@
 /* Finds the classes, or the largest target, of a set. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,50 @@
 #include "base/memory.h"
 #include "data/merge.h"
 #include "data/number.h"
+
+/* ---- what targets are like: the least, the mean, and quantiles of a sample ---- */
+
+/* A full sample drops every other target, and takes half as many from then on. */
+#define SAMPLE_MAX 65536
+
+static void sample_target(struct targets *targets, double target) {
+    if (!targets->sample) {
+        targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
+        targets->stride = 1;
+    }
+    if (targets->seen++ % targets->stride)
+        return;
+    if (targets->sampled == SAMPLE_MAX) {
+        targets->sampled /= 2;
+        targets->stride *= 2;
+        for (uint32_t i = 0; i < targets->sampled; i++)
+            targets->sample[i] = targets->sample[2 * (size_t)i];
+    }
+    assert(targets->sampled < SAMPLE_MAX);
+    targets->sample[targets->sampled++] = target;
+}
+
+/* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
+static void add_target(struct targets *targets, double target, double weight) {
+    if (!targets->sampled || target < targets->least)
+        targets->least = target;
+    targets->sum += weight * target;
+    targets->weights += weight;
+    sample_target(targets, target);
+}
+
+void targets_finish(struct targets *targets, struct label_summary *summary) {
+    *summary = (struct label_summary){0};
+    if (!targets->sampled)
+        return;
+    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_doubles);
+    summary->least = targets->least;
+    summary->mean = targets->sum / targets->weights;
+    for (uint64_t k = 0; k < LABEL_QUANTILES; k++)
+        summary->quantile[k] = targets->sample[(targets->sampled - 1) * k / (LABEL_QUANTILES - 1)];
+}
+
+/* ---- labels one by one ---- */
 
 /* A distinct label of the data: a number or a text. */
 struct distinct_label {
@@ -25,7 +70,9 @@ static uint64_t bits_of(double number) {
     return bits;
 }
 
-uint32_t labels_class(const struct labels *labels, uint32_t text, double number) {
+/* The class of a label: of the text, or if that is DICTIONARY_NONE of the number; DICTIONARY_NONE
+ * if no row has it. */
+static uint32_t class_of_label(const struct labels *labels, uint32_t text, double number) {
     bool is_text = text != DICTIONARY_NONE;
     uint32_t index = is_text ? text : dictionary_find(&labels->numbers, bits_of(number));
     if (index == DICTIONARY_NONE)
@@ -42,7 +89,7 @@ double label_of_row(const struct labels *labels, uint32_t pack, const struct pac
     if (after && text == DICTIONARY_NONE)
         return NAN;
     uint32_t index =
-        labels->kind == LABEL_LISTS ? text : labels_class(labels, text, rows->label[row]);
+        labels->kind == LABEL_LISTS ? text : class_of_label(labels, text, rows->label[row]);
     return index == DICTIONARY_NONE ? (double)NAN : index;
 }
 
@@ -63,15 +110,6 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
     return left_out;
 }
 
-/* The name of a label; `digits` has room for that of a number. */
-static const char *label_name(const struct labels *labels, uint32_t text, double number,
-                              char digits[NUMBER_TEXT]) {
-    if (text != DICTIONARY_NONE)
-        return text_dictionary_get(&labels->texts, text);
-    number_format(number, digits);
-    return digits;
-}
-
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
                         double number, double weight) {
     if (text != DICTIONARY_NONE)
@@ -83,15 +121,14 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
     if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
     if (weight > 0)
-        targets_add(&labels->targets, number, weight);
+        add_target(&labels->targets, number, weight);
     return 0;
 }
 
-#define CLASSES_LIKELY                                                                             \
-    100 /* more distinct numbers, or fractions: these are values, not classes                      \
-         */
+/* Numbers of which there are more, or fractions, are values to predict and not classes. */
+#define CLASSES_LIKELY 100
 
-/* The advice for a pack with more than two labels: which objective its labels fit. */
+/* For a message: which objective fits a pack with more than two labels. */
 static const char *fitting_objective(const struct pack *pack) {
     struct dictionary numbers;
     dictionary_init(&numbers);
@@ -116,7 +153,7 @@ static bool same_label(const char *name, bool is_text, const char *text) {
                                    number_of_text(name, &other) && number == other);
 }
 
-/* The place of a label in the given order, or how many are listed there. */
+/* The place of a label in the given order; the length of that order if it is not listed. */
 static uint32_t order_of(const struct labels *labels, const char *name, bool is_text) {
     uint32_t rank = 0;
     while (labels->order && labels->order[rank] && !same_label(name, is_text, labels->order[rank]))
@@ -209,7 +246,11 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
     if (distinct == labels->distinct)
         return 0;
     labels->distinct = distinct;
-    const char *name = label_name(labels, text, number, digits);
+    const char *name = digits;
+    if (text != DICTIONARY_NONE)
+        name = text_dictionary_get(&labels->texts, text);
+    else
+        number_format(number, digits);
     if (labels->kind == LABEL_BINARY && distinct > 2)
         return third_label_error(labels, pack, row, name);
     if (distinct > CLASSES_MAX)
@@ -221,8 +262,8 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
 }
 
 /* Numbers label texts row by row, so that the message about a third label can name the row. */
-static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32_t p,
-                          const struct pack_rows *rows, uint32_t row) {
+static uint32_t number_text(struct labels *labels, const struct pack *pack, uint32_t p,
+                            const struct pack_rows *rows, uint32_t row) {
     uint32_t after = rows->label_text ? rows->label_text[row] : 0;
     if (!after)
         return DICTIONARY_NONE;
@@ -232,9 +273,9 @@ static uint32_t meet_text(struct labels *labels, const struct pack *pack, uint32
     return *text;
 }
 
-/* A part of a list is a label as of a row that has one. */
-static int meet_part(struct labels *labels, const struct pack *pack, uint64_t row,
-                     const char *part) {
+/* Checks a part of a list, which is a label as that of a row with one label is. */
+static int check_part(struct labels *labels, const struct pack *pack, uint64_t row,
+                      const char *part) {
     double number = NAN;
     bool is_number = number_of_text(part, &number);
     uint32_t text = is_number ? DICTIONARY_NONE : text_dictionary_add(&labels->texts, part);
@@ -252,7 +293,7 @@ static int look_at_list(struct labels *labels, const struct pack *pack, uint32_t
     bytes_init(&part);
     int code = 0;
     while (!code && list_next(&at, labels->separator, &part))
-        code = meet_part(labels, pack, row_of_pack, (const char *)part.data);
+        code = check_part(labels, pack, row_of_pack, (const char *)part.data);
     bytes_release(&part);
     return code;
 }
@@ -262,7 +303,7 @@ static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t 
     uint32_t after = rows->label_text ? rows->label_text[row] : 0;
     if (labels->kind == LABEL_LISTS && after)
         return look_at_list(labels, pack, p, row_of_pack, after);
-    uint32_t text = meet_text(labels, pack, p, rows, row);
+    uint32_t text = number_text(labels, pack, p, rows, row);
     if (text == DICTIONARY_NONE && isnan(rows->label[row]))
         return error_set(ERROR_DATA, "%s: row %llu has no label", pack_source(pack),
                          (unsigned long long)row_of_pack + 1);
@@ -342,46 +383,6 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
     return code;
 }
 
-int labels_find(struct labels *labels, const struct split *split,
-                const struct set_options *options) {
-    *labels = (struct labels){.kind = options->labels,
-                              .order = options->order,
-                              .separator = options->separator,
-                              .packs = split->count};
-    labels->text_of_pack = memory_new(split->count, sizeof *labels->text_of_pack);
-    dictionary_init(&labels->numbers);
-    text_dictionary_init(&labels->texts);
-    text_dictionary_init(&labels->lists);
-    int code = 0;
-    for (uint32_t p = 0; p < split->count && !code; p++)
-        code = look_at_pack(labels, split, p);
-    if (!code && labels->kind != LABEL_LISTS)
-        find_other_texts(labels, split);
-    if (!code && labels->kind != LABEL_TARGET)
-        code = make_classes(labels, split->packs[0], options->positive);
-    if (!code && labels->kind == LABEL_LISTS)
-        labels_find_lists(labels, split);
-    return code;
-}
-
-void labels_release(struct labels *labels) {
-    for (uint32_t p = 0; p < labels->packs; p++)
-        free(labels->text_of_pack[p]);
-    free(labels->text_of_pack);
-    for (uint32_t i = 0; labels->class_name && i < labels->classes; i++)
-        free(labels->class_name[i]);
-    free(labels->class_name);
-    free(labels->class_of_number);
-    free(labels->class_of_text);
-    dictionary_release(&labels->numbers);
-    text_dictionary_release(&labels->texts);
-    text_dictionary_release(&labels->lists);
-    free(labels->list_start);
-    free(labels->list_class);
-    targets_release(&labels->targets);
-    *labels = (struct labels){0};
-}
-
 /* ---- the classes of labels that are lists ---- */
 
 /* The class of a part of a list, or DICTIONARY_NONE. */
@@ -391,7 +392,7 @@ static uint32_t class_of_part(const struct labels *labels, const char *part) {
     uint32_t text = is_number ? DICTIONARY_NONE : text_dictionary_find(&labels->texts, part);
     if (!is_number && text == DICTIONARY_NONE)
         return DICTIONARY_NONE;
-    return labels_class(labels, text, number + 0.0); /* −0 is 0 */
+    return class_of_label(labels, text, number + 0.0); /* −0 is 0 */
 }
 
 /* Whether all classes of a list are known. */
@@ -417,7 +418,8 @@ static uint32_t sort_list(uint32_t *classes, uint32_t first, uint32_t count) {
     return kept;
 }
 
-void labels_find_lists(struct labels *labels, const struct split *split) {
+/* Finds lists that only held-out rows have, and the classes of all. */
+static void find_lists(struct labels *labels, const struct split *split) {
     struct bytes part;
     uint64_t capacity = 0;
     uint32_t count = 0;
@@ -444,53 +446,44 @@ void labels_find_lists(struct labels *labels, const struct split *split) {
     bytes_release(&part);
 }
 
-/* ---- what targets are like: the least, the mean, and quantiles of a sample ---- */
+/* ---- all labels ---- */
 
-/* A full sample drops every other target, and takes half as many from then on. */
-#define SAMPLE_MAX 65536
-
-static void sample_target(struct targets *targets, double target) {
-    if (!targets->sample) {
-        targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
-        targets->stride = 1;
-    }
-    if (targets->seen++ % targets->stride)
-        return;
-    if (targets->sampled == SAMPLE_MAX) {
-        targets->sampled /= 2;
-        targets->stride *= 2;
-        for (uint32_t i = 0; i < targets->sampled; i++)
-            targets->sample[i] = targets->sample[2 * (size_t)i];
-    }
-    targets->sample[targets->sampled++] = target;
+int labels_find(struct labels *labels, const struct split *split,
+                const struct set_options *options) {
+    *labels = (struct labels){.kind = options->labels,
+                              .order = options->order,
+                              .separator = options->separator,
+                              .packs = split->count};
+    labels->text_of_pack = memory_new(split->count, sizeof *labels->text_of_pack);
+    dictionary_init(&labels->numbers);
+    text_dictionary_init(&labels->texts);
+    text_dictionary_init(&labels->lists);
+    int code = 0;
+    for (uint32_t p = 0; p < split->count && !code; p++)
+        code = look_at_pack(labels, split, p);
+    if (!code && labels->kind != LABEL_LISTS)
+        find_other_texts(labels, split);
+    if (!code && labels->kind != LABEL_TARGET)
+        code = make_classes(labels, split->packs[0], options->positive);
+    if (!code && labels->kind == LABEL_LISTS)
+        find_lists(labels, split);
+    return code;
 }
 
-/* The weights are so scaled that they do not overflow; of huge targets the sum may. */
-void targets_add(struct targets *targets, double target, double weight) {
-    if (!targets->sampled || target < targets->least)
-        targets->least = target;
-    targets->sum += weight * target;
-    targets->weights += weight;
-    sample_target(targets, target);
-}
-
-static int compare_targets(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void targets_finish(struct targets *targets, struct label_summary *summary) {
-    *summary = (struct label_summary){0};
-    if (!targets->sampled)
-        return;
-    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_targets);
-    summary->least = targets->least;
-    summary->mean = targets->sum / targets->weights;
-    for (uint64_t k = 0; k < LABEL_QUANTILES; k++)
-        summary->quantile[k] = targets->sample[(targets->sampled - 1) * k / (LABEL_QUANTILES - 1)];
-}
-
-void targets_release(struct targets *targets) {
-    free(targets->sample);
-    *targets = (struct targets){0};
+void labels_release(struct labels *labels) {
+    for (uint32_t p = 0; p < labels->packs; p++)
+        free(labels->text_of_pack[p]);
+    free(labels->text_of_pack);
+    for (uint32_t i = 0; labels->class_name && i < labels->classes; i++)
+        free(labels->class_name[i]);
+    free(labels->class_name);
+    free(labels->class_of_number);
+    free(labels->class_of_text);
+    dictionary_release(&labels->numbers);
+    text_dictionary_release(&labels->texts);
+    text_dictionary_release(&labels->lists);
+    free(labels->list_start);
+    free(labels->list_class);
+    free(labels->targets.sample);
+    *labels = (struct labels){0};
 }

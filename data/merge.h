@@ -120,7 +120,7 @@ struct column_builder {
     uint64_t *values;             /* how many values training has of each; owned */
     uint64_t **trained; /* for each pack that is split: the number of values of each feature,
                            counted over training rows */
-    struct bytes order; /* scratch: features of a row in the text's order */
+    struct bytes order; /* workspace: features of a row in the text's order */
 };
 
 /* Prepares the columns of a table as its training rows say: makes bins, finds what values bring
@@ -156,9 +156,7 @@ struct targets {
     uint64_t stride, seen;
 };
 
-void targets_add(struct targets *targets, double target, double weight);
 void targets_finish(struct targets *targets, struct label_summary *summary);
-void targets_release(struct targets *targets);
 
 struct labels {
     enum label_kind kind;
@@ -187,14 +185,6 @@ void labels_release(struct labels *labels);
  * threads. */
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row);
-
-/* The class of a label: of the text, or if that is DICTIONARY_NONE of the number; DICTIONARY_NONE
- * if no row has it. */
-uint32_t labels_class(const struct labels *labels, uint32_t text, double number);
-
-/* The rest of labels_find() for LABEL_LISTS, when classes are known: lists that only held-out rows
- * have, and the classes of all. */
-void labels_find_lists(struct labels *labels, const struct split *split);
 
 /* Leaves out the held-out rows whose label no training row has; answers how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);
@@ -307,8 +297,8 @@ static inline uint64_t plan_part_end(const struct plan_part *part, uint32_t bloc
 struct chunk_buffer {
     uint8_t *data; /* the chunk as stored; 64-byte aligned; owned */
     size_t capacity;
-    struct bytes sorting; /* scratch: the values of some rows */
-    struct bytes places;  /* scratch: where each row's next value goes */
+    struct bytes sorting; /* workspace: the values of some rows */
+    struct bytes places;  /* workspace: where each row's next value goes */
 };
 
 void chunk_buffer_init(struct chunk_buffer *buffer);

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "data/number.h"
 
 /* Consecutive chunks make a group. A group is added up by one thread in the order of its chunks,
  * and groups are added in their order. Of wide sets there is one: each takes room for all columns.
@@ -134,21 +135,14 @@ static void finish_means(struct moments_pass *pass, double weights, struct momen
     }
 }
 
-/* The mean is rounded: Σ w·(x − mean) is what that comes to. A variance that could be rounding
- * alone is that of a constant. */
+/* `sum` is Σ w·(x − mean), which is not 0 because the mean is rounded. A variance that could be
+ * rounding alone becomes 0: the column is constant. */
 static double variance_of(double sum, double square, double mean, double weights) {
     double variance = (square - sum * sum / weights) / weights;
     double rounding = weights * fabs(mean) * DBL_EPSILON;
     return variance > weights * DBL_EPSILON * variance + rounding * rounding || !isfinite(variance)
                ? variance
                : 0;
-}
-
-/* What rows without a stored value weigh. If rows have weights, so little can be rounding alone. */
-static double zeros_of(const struct set_info *info, double stored) {
-    double zeros = info->weight_sum - stored;
-    bool rounding = fabs(zeros) <= info->weight_sum * (double)info->rows * DBL_EPSILON;
-    return info->weighted && rounding ? 0 : zeros;
 }
 
 static void finish_variances(const struct moments_pass *pass, const struct set_info *info,
@@ -160,7 +154,11 @@ static void finish_variances(const struct moments_pass *pass, const struct set_i
             square += pass->groups[i].square[j];
             stored += pass->groups[i].stored[j];
         }
-        double zeros = zeros_of(info, stored);
+        /* The weight of the rows without a stored value: a difference of sums, so that of rows
+         * with weights what little there is can be rounding alone. */
+        double zeros = info->weight_sum - stored;
+        if (info->weighted && fabs(zeros) <= info->weight_sum * (double)info->rows * DBL_EPSILON)
+            zeros = 0;
         moments->variance[j] =
             variance_of(sum - zeros * mean, square + zeros * mean * mean, mean, info->weight_sum);
     }
@@ -202,11 +200,6 @@ double moments_size(const struct moments *moments, uint32_t j) {
 #define COLUMNS_OF_ONE_UNIT 64
 #define NEARLY 3.0
 
-static int compare_sizes(const void *a, const void *b) {
-    double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
 bool moments_share_unit(const struct moments *moments, uint32_t columns) {
     double *size = memory_new(columns, sizeof *size);
     uint32_t count = 0, near = 0;
@@ -214,7 +207,7 @@ bool moments_share_unit(const struct moments *moments, uint32_t columns) {
         size[count] = moments_size(moments, j);
         count += size[count] > 0;
     }
-    qsort(size, count, sizeof *size, compare_sizes);
+    qsort(size, count, sizeof *size, compare_doubles);
     double median = count ? size[count / 2] : 0;
     for (uint32_t i = 0; i < count; i++)
         near += size[i] * NEARLY >= median;

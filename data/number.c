@@ -175,3 +175,13 @@ bool list_next(const char **at, char separator, struct bytes *part) {
     }
     return false;
 }
+
+int compare_doubles(const void *a, const void *b) {
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+int compare_ids(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}

@@ -31,6 +31,11 @@ void number_format(double value, char text[NUMBER_TEXT]);
  * False after the last part. */
 bool list_next(const char **at, char separator, struct bytes *part);
 
+/* For qsort(): doubles that are not NaN, and ids. A struct whose first member is its id is sorted
+ * by it, too. */
+int compare_doubles(const void *a, const void *b);
+int compare_ids(const void *a, const void *b);
+
 /* ---- numbers as most texts have them ----
  *
  * They are read many bytes at a time: how many digits they have cannot be predicted, so there is no

@@ -23,7 +23,7 @@ struct pack_writer {
     uint64_t *count;        /* values of each feature; mapped */
     uint64_t count_capacity;
     struct text_dictionary label_texts;
-    struct bytes order;    /* scratch: values of a row in the text's order */
+    struct bytes order;    /* workspace: values of a row in the text's order */
     pthread_mutex_t mutex; /* guards what follows */
     struct bytes blocks;   /* struct pack_block, in the order of the file */
 };

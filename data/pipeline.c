@@ -44,16 +44,15 @@ struct source_reader {
     pthread_mutex_t handing; /* guards what follows, the report and calls of `take` */
     pthread_cond_t turn;
     uint64_t next_turn;
-    bool failed;
-    int code;
-    char *text; /* of the error */
+    int code;   /* of the first failure in the order of the file; 0: none yet */
+    char *text; /* of that error */
 };
 
 /* Notes the first failure in the order of the file. Called with `handing` locked. */
 static void fail(struct source_reader *reader, int code) {
-    if (reader->failed)
+    assert(code);
+    if (reader->code)
         return;
-    reader->failed = true;
     reader->code = code;
     reader->text = memory_copy_string(error_text());
     error_clear();
@@ -119,17 +118,17 @@ static int begin_batch(struct source_reader *reader, struct batch *batch, uint64
 static bool take_turn(struct source_reader *reader, struct batch *batch, uint64_t number,
                       int code) {
     pthread_mutex_lock(&reader->handing);
-    while (reader->next_turn != number && !reader->failed)
+    while (reader->next_turn != number && !reader->code)
         pthread_cond_wait(&reader->turn, &reader->handing);
-    bool mine = !reader->failed;
-    assert(reader->failed || reader->next_turn == number);
+    bool mine = !reader->code;
+    assert(reader->code || reader->next_turn == number);
     if (mine && !code)
         code = hand_out(reader, batch);
     if (mine && code)
         fail(reader, code);
     error_clear();
     reader->next_turn = number + 1;
-    bool go_on = !reader->failed;
+    bool go_on = !reader->code;
     pthread_cond_broadcast(&reader->turn);
     pthread_mutex_unlock(&reader->handing);
     return go_on;
@@ -169,7 +168,7 @@ static void *read_blocks(void *argument) {
 
 static int finish_report(struct source_reader *reader) {
     struct source_report *report = reader->report;
-    if (reader->failed)
+    if (reader->code)
         return error_set(reader->code, "%s", reader->text);
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);

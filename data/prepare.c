@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/merge.h"
+#include "data/number.h"
 
 /* Fewer rows than this say nothing about how many values a category has. */
 #define ROWS_TELLING 100
@@ -140,16 +141,6 @@ static int check_category_texts(const struct columns *columns, const struct colu
     return code;
 }
 
-static void note_rare(struct table_column *column, uint64_t id) {
-    column->rare = memory_resize(column->rare, column->rares + (size_t)1, sizeof *column->rare);
-    column->rare[column->rares++] = id;
-}
-
-static int compare_ids(const void *a, const void *b) {
-    const uint64_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Puts the rare texts of a column together: the first to appear stands for all. */
 static void merge_rare(struct columns *columns, struct column_builder *builder, const uint32_t *of,
                        uint32_t least) {
@@ -157,10 +148,13 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
     uint32_t *to = memory_new(columns->count, sizeof *to), next = 0;
     for (uint32_t i = 0; i < columns->count; i++) {
         uint32_t column = of[i];
+        struct table_column *here = column == DICTIONARY_NONE ? NULL : &table->column[column];
         uint64_t id = builder->id[i], values = builder->values[i];
-        bool rare = column != DICTIONARY_NONE && values < least;
-        if (rare)
-            note_rare(&table->column[column], id);
+        bool rare = here && values < least;
+        if (rare) {
+            here->rare = memory_resize(here->rare, here->rares + (size_t)1, sizeof *here->rare);
+            here->rare[here->rares++] = id;
+        }
         if (rare && columns->rare_column[column] != DICTIONARY_NONE) {
             to[i] = columns->rare_column[column];
             builder->values[to[i]] += values;

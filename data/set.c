@@ -140,14 +140,6 @@ static void fill_info(struct set *set) {
     info->holdout_unseen = facts->holdout_unseen;
 }
 
-/* Whether a chunk of training begins and ends where those of a shuffled set do. */
-static bool is_block(const struct set_facts *facts, uint32_t number,
-                     const struct set_chunk *chunk) {
-    uint64_t first = (uint64_t)number * SET_BLOCK_ROWS, left = facts->rows - first;
-    return first < facts->rows && chunk->first_row == first &&
-           chunk->rows == (left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
-}
-
 static int check_bounds(const struct set *set) {
     const struct set_facts *facts = set->facts;
     if (facts->holdout_chunks > facts->chunks)
@@ -156,8 +148,11 @@ static int check_bounds(const struct set *set) {
         return container_damaged(&set->container, "its chunks have another number of rows");
     for (uint32_t i = 0; i < facts->chunks; i++) {
         const struct set_chunk *chunk = &set->chunk[i];
-        if (facts->block_rows && i < facts->chunks - facts->holdout_chunks &&
-            !is_block(facts, i, chunk))
+        /* Where a chunk of training of a shuffled set begins and ends. */
+        uint64_t first = (uint64_t)i * SET_BLOCK_ROWS, left = facts->rows - first;
+        bool is_block = first < facts->rows && chunk->first_row == first &&
+                        chunk->rows == (left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
+        if (facts->block_rows && i < facts->chunks - facts->holdout_chunks && !is_block)
             return container_damaged(&set->container, "a chunk has other rows than its own");
         if (chunk->offset > set->container.length ||
             chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||

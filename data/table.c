@@ -354,21 +354,15 @@ uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash
     return table_feature(ids, column, ROLE_HASHED, (const char *)bytes, sizeof bytes);
 }
 
-/* As "[25, 30)": the numbers of a bin. */
-static char *bin_range(const struct table_column *column, uint32_t bin) {
+/* As "age=[25, 30)": the column and the numbers of a bin. */
+static char *bin_name(const struct table_column *column, const char *name, uint32_t bin) {
     char low[NUMBER_TEXT] = "-inf", high[NUMBER_TEXT] = "inf";
+    assert(bin <= column->edges);
     if (bin)
         number_format(column->edge[bin - 1], low);
     if (bin < column->edges)
         number_format(column->edge[bin], high);
-    return memory_format("%s%s, %s)", bin ? "[" : "(", low, high);
-}
-
-static char *bin_name(const struct table_column *column, const char *name, const char *bin) {
-    char *range = bin_range(column, (uint32_t)strtoul(bin, NULL, 10));
-    char *text = memory_format("%s=%s", name, range);
-    free(range);
-    return text;
+    return memory_format("%s=%s%s, %s)", name, bin ? "[" : "(", low, high);
 }
 
 char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
@@ -384,7 +378,7 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
     if (role == ROLE_HASHED)
         return memory_format("%s#%s", name, text);
     if (role == ROLE_BIN)
-        return bin_name(&table->column[column], name, text);
+        return bin_name(&table->column[column], name, (uint32_t)strtoul(text, NULL, 10));
     /* A value that looks like a role's word is put in quotes. */
     const char *quote = (!strcmp(text, "(missing)") || !strcmp(text, "(rare)")) ? "\"" : "";
     return memory_format("%s=%s%s%s", name, quote, text, quote);

@@ -52,13 +52,6 @@ static bool has_text(const struct weights *weights) {
     return weights->at && weights->at < weights->text.text + weights->text.text_length;
 }
 
-static int next_weights_block(struct weights *weights) {
-    int code = blocks_next(&weights->blocks, &weights->text);
-    weights->at = weights->text.text;
-    weights->line = weights->text.first_line;
-    return code;
-}
-
 static bool is_line_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
@@ -67,9 +60,13 @@ static bool is_line_blank(char c) {
  * last. */
 static int next_weight_line(struct weights *weights, char **line) {
     for (*line = NULL; !*line;) {
-        int code = has_text(weights) ? 0 : next_weights_block(weights);
-        if (code || !has_text(weights))
-            return code;
+        if (!has_text(weights)) {
+            int code = blocks_next(&weights->blocks, &weights->text);
+            weights->at = weights->text.text;
+            weights->line = weights->text.first_line;
+            if (code || !has_text(weights))
+                return code;
+        }
         char *end = weights->text.text + weights->text.text_length;
         char *break_ = memchr(weights->at, '\n', (size_t)(end - weights->at));
         char *from = weights->at, *last = break_ ? break_ : end;
