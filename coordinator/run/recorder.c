@@ -13,25 +13,22 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/live.h"
 
-/* Not every step is logged: there may be a thousand a second, all night long. */
-static bool is_step_due(const struct recorder *recorder, int64_t now_ns) {
-    return !recorder->step_logged_ns || log_level_now >= LOG_DEBUG ||
-           now_ns - recorder->step_logged_ns >= eta_log_pause_ns(now_ns - recorder->first_step_ns);
-}
-
-/* Logs the line in recorder->step_unlogged, unless the last one is too new. */
+/* Logs the line in recorder->step_unlogged, unless the last one is too new: there may be a thousand
+ * steps a second, all night long. */
 static void log_line_if_due(struct recorder *recorder) {
     int64_t now_ns = clock_monotonic_ns();
     if (!recorder->first_step_ns)
         recorder->first_step_ns = now_ns;
-    if (!is_step_due(recorder, now_ns))
+    int64_t pause_ns = eta_log_pause_ns(now_ns - recorder->first_step_ns);
+    if (recorder->step_logged_ns && log_level_now < LOG_DEBUG &&
+        now_ns - recorder->step_logged_ns < pause_ns)
         return;
     log_info("%s", recorder->step_unlogged);
     recorder->step_logged_ns = now_ns;
     *recorder->step_unlogged = '\0';
 }
 
-/* Figures on the holdout; nothing where there are none. */
+/* The figures on the holdout as the end of a line; "" if there are none. */
 static const char *holdout_text(char text[96], double loss, double accuracy) {
     int length = 0;
     *text = '\0';
@@ -129,6 +126,14 @@ static bool is_trouble(const char *kind) {
         if (!strcmp(kind, kinds[i]))
             return true;
     return false;
+}
+
+static int take_event(struct recorder *recorder, const struct record *record) {
+    if (is_trouble(record->event.kind))
+        log_warning("%s", record->event.text);
+    else
+        log_info("%s", record->event.text);
+    return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
 }
 
 static int take_durable_step(struct recorder *recorder, const struct output *output,
@@ -275,11 +280,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
     case RECORD_WORKER:
         return take_worker(recorder, c, record);
     case RECORD_EVENT:
-        if (is_trouble(record->event.kind))
-            log_warning("%s", record->event.text);
-        else
-            log_info("%s", record->event.text);
-        return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
+        return take_event(recorder, record);
     case RECORD_SLICE:
         return take_vector(recorder, coordinator_settings(c), record);
     }

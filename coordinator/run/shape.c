@@ -66,7 +66,7 @@ void training_release_plugin(struct training *run) {
 
 /* ---- any model ---- */
 
-/* Of linear models they are those of the columns. */
+/* The exponents of the layout. A linear model has those of the columns of its set. */
 static void find_exponents(struct training *run) {
     const struct set_info *info = set_info(run->set);
     free(run->exponents);
@@ -126,6 +126,19 @@ static void tell_sizes(const struct training *run) {
     free(words);
 }
 
+/* Finds what memory each process needs, and warns if this machine may not have it. Of other hosts
+ * it is not known what they have. */
+static void check_memory(struct training *run) {
+    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
+                               run->preconditioner.form == PRECONDITION_FULL);
+    char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
+    if (why)
+        log_warning("memory may not suffice: %s; `dml-coordinator check` says what each process "
+                    "needs",
+                    why);
+    free(why);
+}
+
 /* What follows from the data: shape, layout of the model, sizes. */
 int training_shape(struct training *run) {
     const struct set_info *info = set_info(run->set);
@@ -155,28 +168,14 @@ int training_shape(struct training *run) {
         code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
         sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
-    if (!code) {
-        /* Where workers are on other hosts, this one's limits say nothing. */
-        run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
-                                   run->preconditioner.form == PRECONDITION_FULL);
-        char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
-        if (why)
-            log_warning(
-                "memory may not suffice: %s; `dml-coordinator check` says what each process "
-                "needs",
-                why);
-        free(why);
-    }
+    if (!code)
+        check_memory(run);
     return code;
 }
 
 /* ---- Downpour ---- */
 
-static bool is_left_out(const struct training *run) {
-    return run->job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model;
-}
-
-/* Larger ones than there are rows are no error: tomorrow there may be more. */
+/* A minibatch larger than the data is no error: tomorrow there may be more rows. */
 static void warn_of_size(const struct job *job, uint64_t rows) {
     uint64_t first = (uint64_t)job->downpour.batch * job->downpour.schedule.value[0];
     if (first >= rows)
@@ -189,7 +188,7 @@ struct downpour_settings training_downpour(const struct training *run) {
     const struct job *job = run->job;
     if (!job_has_minibatches(job))
         return (struct downpour_settings){0};
-    if (is_left_out(run)) {
+    if (job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model) {
         log_info("starts from a model: there is no Downpour before L-BFGS");
         return (struct downpour_settings){0};
     }

@@ -161,13 +161,14 @@ static uint32_t pairs_to_keep(const struct training *run) {
     return most < history ? (uint32_t)most : history;
 }
 
-/* Of those that the run starts with: none of another scaling, and none that nothing uses. */
+/* How many curvature pairs the run begins with: none if they are of another scaling or if no L-BFGS
+ * begins with them. */
 static uint32_t pairs_to_load(const struct training *run) {
     bool used = !run->kronecker.factors && run->job->optimizer == JOB_LBFGS;
     return used ? run->start.pairs : 0;
 }
 
-/* Whatever the run starts from, its factors are those of the start by the seed. */
+/* The factors are those of the start that the seed gives, whatever the run starts from. */
 static int work_on_kronecker(void *context) {
     struct training *run = context;
     return kronecker_scaling_find(&run->kronecker, &run->shape, run->set, run->scaling.columns,
@@ -192,6 +193,31 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
     };
 }
 
+/* What the coordinator must know of its workers. */
+static void add_workers(const struct training *run, struct coordinator_settings *settings) {
+    const struct job *job = run->job;
+    assert(run->sizing.shards > 0 && run->sizing.replicas > 0);
+    settings->shards = run->sizing.shards;
+    settings->replicas = run->sizing.replicas;
+    settings->threads = run->sizing.threads;
+    settings->portion_chunks = job->portion_chunks;
+    settings->backup_copies = job->backup_copies;
+    settings->flush_ms =
+        run->hosts.count ? sizing_flush_ms(job, layout_parameters(&run->parameters), &run->sizing)
+                         : job->flush_ms;
+    settings->device = job->device;
+    settings->scratch = job->scratch;
+    settings->reconnect_seconds = job->reconnect_seconds;
+    settings->shard_addresses = run->addresses;
+    settings->shards_folder = run->shards_folder;
+    settings->checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9);
+    settings->restarts_max = RESTARTS_MAX;
+    settings->by_hand[0] = job->shard_addresses[0] != NULL;
+    settings->by_hand[1] = job->replica_addresses[0] != NULL;
+    settings->on_hosts = run->hosts.count;
+    settings->replica_threads = run->hosts.threads;
+}
+
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     double unit = objective_loss_unit(&run->shape);
@@ -214,24 +240,6 @@ static int make_coordinator(struct training *run) {
         .exponents = run->exponents,
         .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
-        .shards = run->sizing.shards,
-        .replicas = run->sizing.replicas,
-        .threads = run->sizing.threads,
-        .portion_chunks = job->portion_chunks,
-        .backup_copies = job->backup_copies,
-        .flush_ms = run->hosts.count
-                        ? sizing_flush_ms(job, layout_parameters(&run->parameters), &run->sizing)
-                        : job->flush_ms,
-        .device = job->device,
-        .scratch = job->scratch,
-        .reconnect_seconds = job->reconnect_seconds,
-        .shard_addresses = run->addresses,
-        .shards_folder = run->shards_folder,
-        .checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9),
-        .restarts_max = RESTARTS_MAX,
-        .by_hand = {job->shard_addresses[0], job->replica_addresses[0]},
-        .on_hosts = run->hosts.count,
-        .replica_threads = run->hosts.threads,
         .start = run->kronecker.factors ? run->kronecker.start : run->start.parameters,
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
@@ -239,6 +247,7 @@ static int make_coordinator(struct training *run) {
         .reads_gradient = gap_is_known(&run->shape),
         .saved = run->resumed ? &run->saved : NULL,
     };
+    add_workers(run, &settings);
     int code = store_term_next(run->store, &settings.term);
     if (!code && !(run->coordinator = coordinator_new(&settings)))
         code = ERROR_DATA;
@@ -416,6 +425,17 @@ static void leave_workers(struct training *run, int code) {
         workers_release(run, told ? DISMISS_GRACE_MS : 0);
 }
 
+/* Waits until the checkpoints are removed. The error that the caller is about to report stays. */
+static void finish_removal(struct training *run, int code) {
+    if (!run->removal)
+        return;
+    char *error = code ? memory_copy_string(error_text()) : NULL;
+    loop_finish(&run->loop, run->removal);
+    if (error)
+        error_set(code, "%s", error);
+    free(error);
+}
+
 void training_release(struct training *run, int code) {
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
@@ -424,14 +444,7 @@ void training_release(struct training *run, int code) {
     sample_release(&run->sample);
     free(run->model_folder);
     leave_workers(run, code);
-    if (run->removal) {
-        /* What the caller is about to report stays. */
-        char *error = code ? memory_copy_string(error_text()) : NULL;
-        loop_finish(&run->loop, run->removal);
-        if (error)
-            error_set(code, "%s", error);
-        free(error);
-    }
+    finish_removal(run, code);
     coordinator_free(run->coordinator);
     json_decref(run->result);
     score_figures_release(&run->figures);

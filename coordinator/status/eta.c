@@ -10,7 +10,8 @@
 #define LOG_PAUSE_SHARE 10 /* of the time so far */
 #define WINDOW_SECONDS 5.0
 
-/* Evaluations made, the running one in part; while Downpour runs, minibatches. */
+/* Complete evaluations, and the done part of the one that runs; while Downpour runs, minibatches.
+ */
 static double evaluations_done(const struct coordinator_view *view) {
     if (view->downpour.running)
         return (double)(view->downpour.done + view->downpour.redone);
@@ -20,8 +21,8 @@ static double evaluations_done(const struct coordinator_view *view) {
            (double)view->evaluation.counted / view->evaluation.chunks;
 }
 
-/* If the run went back to a checkpoint, or from minibatches on to evaluations of all rows, the rate
- * is measured anew from there. */
+/* Notes the two moments that the rate is measured between. They begin anew when the run went back
+ * to a checkpoint, or from minibatches on to evaluations of all rows. */
 static void note_evaluations(struct eta *eta, bool of_minibatches, double done, double seconds) {
     if (!eta->noted || of_minibatches != eta->of_minibatches || done < eta->newer.evaluations) {
         eta->noted = true;
@@ -35,15 +36,15 @@ static void note_evaluations(struct eta *eta, bool of_minibatches, double done, 
     }
 }
 
-/* Epochs that are through, the one under way in part. */
+/* Complete epochs, and the done part of the one under way. */
 static double epochs_done(const struct downpour_view *downpour) {
     double part =
         downpour->minibatches ? (double)downpour->minibatch / (double)downpour->minibatches : 0;
     return (double)downpour->epoch + part;
 }
 
-/* What a checkpoint or a journal brings back, before PHASE_RUNNING, was not done in these seconds.
- */
+/* Before PHASE_RUNNING nothing is noted: what a checkpoint or a journal brings back was not done in
+ * these seconds. */
 void eta_note(struct eta *eta, const struct coordinator_view *view, double seconds) {
     double epochs = epochs_done(&view->downpour);
     if (view->phase < PHASE_RUNNING) {

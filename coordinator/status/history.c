@@ -1,5 +1,6 @@
 #include "coordinator/status/history.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +12,11 @@ static const char *const decisions[] = {[DECISION_PUBLISHED] = "published",
                                         [DECISION_ROLLED_BACK] = "rolled back"};
 
 const char *decision_text(enum decision decision) {
+    assert((unsigned)decision < sizeof decisions / sizeof decisions[0]);
     return decisions[decision];
 }
 
-/* An unknown decision made no model live, as a refusal. */
+/* A decision of a kind that is not known counts as a refusal: it made no model live. */
 static int history_take(void *context, const struct store_publication *publication) {
     struct history *history = context;
     enum decision decision = DECISION_REFUSED;
@@ -97,6 +99,7 @@ int64_t history_before(const struct history *history, int64_t live) {
         if (!depth || stack[depth - 1] != item->run)
             stack[depth++] = item->run;
     }
+    assert(depth <= history->count + 1);
     size_t place = find(stack, depth, live);
     int64_t before = place ? stack[place - 1] : 0;
     free(stack);

@@ -94,6 +94,7 @@ static_assert(PLACES_LEAST <= PLACES_MOST, "there is room for the least number o
 static void write_head(struct connection *connection, const struct http_answer *answer,
                        bool keep_alive) {
     char head[RESPONSE_HEAD_MAX];
+    assert(!connection->closing && !evbuffer_get_length(connection->http->out));
     evbuffer_add(connection->http->out, head, response_head(answer, keep_alive, time(NULL), head));
     connection->closing = !keep_alive;
     connection->since_ns = clock_monotonic_ns();
@@ -104,6 +105,7 @@ static void write_head(struct connection *connection, const struct http_answer *
  * there is room. An error here is ignored: it occurs again in the loop, and is handled there. */
 static void send_answer(struct connection *connection) {
     struct evbuffer *out = connection->http->out;
+    assert(connection->stream && evbuffer_get_length(out) > 0);
     (void)evbuffer_write(out, bufferevent_getfd(connection->stream));
     evbuffer_add_buffer(bufferevent_get_output(connection->stream), out);
 }
@@ -283,6 +285,7 @@ static void on_event(struct bufferevent *stream, short what, void *context) {
 
 /* A free place. If there is none, closes the connection that has been quiet longest. */
 static struct connection *make_room(struct http *http) {
+    assert(http->places >= PLACES_LEAST && http->places <= PLACES_MOST);
     struct connection *quietest = &http->connections[0];
     for (uint32_t i = 0; i < http->places; i++) {
         struct connection *connection = &http->connections[i];

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 
 bool rate_limit_take(struct rate_limit *limit, int64_t now_ns) {
+    assert(now_ns >= limit->counted_ns && limit->per_second > 0);
     double gained = (double)(now_ns - limit->counted_ns) / 1e9 * limit->per_second;
     limit->left = fmin(limit->left + gained, limit->at_once_most);
     limit->counted_ns = now_ns;
@@ -25,10 +26,12 @@ static bool is_for(const struct cached_response *kept, const struct request *req
 }
 
 void cached_response_hold(struct cached_response *kept) {
+    assert(kept->holders > 0); /* the cache's own, at least */
     kept->holders++;
 }
 
 void cached_response_drop(struct cached_response *kept) {
+    assert(!kept || kept->holders > 0);
     if (!kept || --kept->holders)
         return;
     free(kept->path);
@@ -74,6 +77,7 @@ struct cached_response *response_cache_put(struct response_cache *cache,
                                            const struct http_answer *answer, int64_t begun_ns,
                                            int64_t now_ns) {
     struct cached_response **place = place_for(cache, request);
+    assert(now_ns >= begun_ns && answer->status > 0);
     cached_response_drop(*place);
     *place = memory_new(1, sizeof **place);
     **place = (struct cached_response){.path = memory_copy_string(request->path),
@@ -96,6 +100,7 @@ const char *http_drop_text(enum http_drop drop) {
         HTTP_DROPS(X)
 #undef X
     };
+    assert((unsigned)drop < HTTP_DROP_COUNT);
     return texts[drop];
 }
 
@@ -103,6 +108,7 @@ void drop_counters_log(struct drop_counters *counters, int64_t now_ns) {
     uint64_t all = 0;
     for (unsigned i = 0; i < HTTP_DROP_COUNT; i++)
         all += counters->counts[i];
+    assert(all >= counters->told);
     if (all == counters->told || (counters->told_ns && now_ns - counters->told_ns < NS_PER_S))
         return;
     log_info("status server: refused %llu requests or connections, the last for %s",

@@ -1,21 +1,14 @@
 #include "coordinator/status/live.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <unistd.h>
-#include "base/clock.h"
-#include "base/memory.h"
-#include "base/text.h"
-#include "config.h"
-#include "coordinator/job/job.h"
+
 const char *stage_text(enum stage stage) {
     static const char *const texts[STAGE_COUNT] = {
 #define X(name, text) [name] = text,
         STAGES(X)
 #undef X
     };
+    assert((unsigned)stage < STAGE_COUNT);
     return texts[stage];
 }
 

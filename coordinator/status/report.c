@@ -22,7 +22,8 @@ static int last_ms(struct store *store, const struct store_run *run, int64_t *wa
                          : store_steps(store, run->run, run->steps, report_take_wall_ms, wall_ms);
 }
 
-/* A run without a result is told by its settings alone. A network's objective is its loss. */
+/* Of a run without a result only the settings say what it trained. A network's objective is its
+ * loss. */
 static void add_settings(json_t *status, const json_t *settings) {
     json_t *loss = json_object_get(settings, "network.loss");
     json_t *objective = loss ? loss : json_object_get(settings, "objective");
@@ -141,7 +142,7 @@ static void changes_release(struct changes *changes) {
     *changes = (struct changes){0};
 }
 
-/* The settings that differ, but for those of where results are kept: they say nothing of them. */
+/* The settings that differ, without those of where results are kept, which change no result. */
 static json_t *compare_settings(const char *before, const char *now) {
     json_t *old = json_loads(before, 0, NULL), *new = json_loads(now, 0, NULL);
     json_t *changed = json_object(), *value;
@@ -215,8 +216,8 @@ static int report_take_run(void *context, const struct store_run *run) {
         json_object_set_new(of_run, "sweep",
                             json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
                                       (json_int_t)run->member));
-    for (size_t i = 0; i < sizeof over / sizeof over[0];
-         i++) { /* figures without those of classes */
+    /* The list has no figures of single classes: they would be most of it. */
+    for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
         json_object_del(json_object_get(of_run, over[i]), "classes");
         json_object_del(json_object_get(of_run, over[i]), "confusion");
     }

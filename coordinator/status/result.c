@@ -246,9 +246,8 @@ static void print_path(const json_t *result) {
     json_array_foreach(path, i, row) print_path_row(row, penalties, folds);
 }
 
-static void print_table(const json_t *result) {
-    const json_t *seconds = json_object_get(result, "seconds");
-    const json_t *weights = json_object_get(result, "weights");
+/* How the run ended, and how far it came. */
+static void print_end(const json_t *result) {
     const json_t *downpour = json_object_get(result, "downpour");
     printf("%-12s ", "job");
     escape_put(member_text(result, "job"), stdout);
@@ -267,6 +266,12 @@ static void print_table(const json_t *result) {
         printf("%-12s %s\n", "downpour", line);
         free(line);
     }
+}
+
+static void print_table(const json_t *result) {
+    const json_t *seconds = json_object_get(result, "seconds");
+    const json_t *weights = json_object_get(result, "weights");
+    print_end(result);
     print_sparsity(result);
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
