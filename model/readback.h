@@ -20,7 +20,7 @@ void readback_slice(struct readback *readback, uint64_t first, uint64_t count,
 /* Opens the model in `folder` as whoever scores with it, and scores the rows. ERROR_DATA if it
  * cannot be read, or does not have this hash. ERROR_INTERNAL if a row's values in their file do not
  * become the features and values that the set has of it, or if a parameter is not the run's. Errors
- * of a plug-in's library. */
+ * of a plug-in's library. To users the first is an internal error as well: they cannot mend it. */
 int readback_check(const struct readback *readback, const char *folder, const char *sha256);
 
 #endif

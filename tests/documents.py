@@ -104,12 +104,14 @@ def lists(documents):
 
 
 def unlisted(example, listed, files):
-    """Files that name the example and are not in its list. Tests count if the list has one."""
+    """Files that name the example and are not in its list. Those of a folder of tests count if the
+    list has one of that folder: a test may have the example for a job like any other."""
     word = re.compile(rf'(?<![a-z])(?:{example})(?![a-z_])', re.I)
-    with_tests = any(name.startswith('tests/') for name in listed)
+    with_tests = {name.rsplit('/', 1)[0] for name in listed if name.startswith('tests/')}
     return [path for path, text in files
             if path not in listed and path not in BESIDE
-            and (with_tests or not path.startswith('tests/')) and word.search(text)]
+            and (not path.startswith('tests/') or path.rsplit('/', 1)[0] in with_tests)
+            and word.search(text)]
 
 
 def incomplete_lists(documents, known):
@@ -143,6 +145,8 @@ def planted():
         'a target that is not there': absent_targets(document),
         'a file that a list names and is not there': incomplete_lists(document, set()),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
+        'a test that a list lacks':
+            unlisted('made_up', ['tests/unit/a.c'], [('tests/unit/b.c', 'made_up();')]),
         'a file that has another name of the example':
             unlisted('made_up|invented', ['a.c'], [('b.c', 'INVENTED(x)')]),
     }

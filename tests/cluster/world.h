@@ -125,7 +125,7 @@ void world_alarm_exact(struct process *process, double at_ns, uint64_t which);
 void world_call(struct world *world, int64_t at_ns,
                 void (*call)(struct world *world, uint64_t what), uint64_t what);
 
-/* For the network: hands `delivery` to network_arrive() when the process can take it. */
+/* For the network: hands `delivery` to network_deliver() when the process can take it. */
 void world_post(struct process *process, double at_ns, void *delivery);
 
 /* ---- chance ---- */

@@ -33,16 +33,16 @@ def hash64(data):
     return function(data, len(data))
 
 
-def frame(kind, body=b'', length=None, epoch=1, version=VERSION, bulk=0, flags=0):
+def frame(kind, body=b'', length=None, term=1, version=VERSION, bulk=0, flags=0):
     header = struct.pack('<IHHIIQQQQII', MAGIC, version, kind, flags,
-                         len(body) if length is None else length, epoch, bulk, hash64(body), 0, 0, 0)
+                         len(body) if length is None else length, term, bulk, hash64(body), 0, 0, 0)
     return header + struct.pack('<Q', hash64(header)) + body
 
 
 def hello(role, run='a stranger', version=VERSION):
-    """Of another run, in a later epoch."""
+    """Of another run, in a later term."""
     return frame(HELLO, struct.pack('<II', version, len(run)) + run.encode() + b'\0' +
-                 struct.pack('<BIQI', role, 0, 77, 30), epoch=9)
+                 struct.pack('<BIQI', role, 0, 77, 30), term=9)
 
 
 def nonsense():

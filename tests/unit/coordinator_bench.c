@@ -32,7 +32,7 @@ int bench_set_up(void **state) {
         .data = &f->data,
         .set_path = "/set",
         .run = "run",
-        .term = EPOCH,
+        .term = TERM,
         .shards = 2,
         .replicas = 2,
         .portion_chunks = 2,

@@ -7,7 +7,7 @@
 
 enum { SHARD_0, SHARD_1, REPLICA_0, REPLICA_1, LINKS };
 
-#define EPOCH 7
+#define TERM 7
 #define CHUNKS 8
 
 struct fixture {

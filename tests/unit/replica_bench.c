@@ -174,7 +174,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     for (size_t i = 0; i < PARAMETERS; i++)
         bench->point[i] = (double)i;
     bench->shards = shards;
-    bench->term = EPOCH;
+    bench->term = TERM;
     bench->incarnation = INCARNATION;
     bench->attempt = ATTEMPT;
     bench->device = "";
@@ -182,7 +182,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     outbox_init(&bench->outbox);
     bench->replica = replica_new(&(struct replica_identity){
         .pid = 1, .threads = 2, .proof = 99, .host = "host", .description = "test"});
-    hello(bench, EPOCH, "run 1");
+    hello(bench, TERM, "run 1");
     struct message welcome = sent(bench, COORDINATOR, MESSAGE_WELCOME);
     assert_int_equal(welcome.welcome.proof, 99);
     assert_int_equal(welcome.welcome.incarnation, bench->incarnation);

@@ -5,7 +5,7 @@
 
 #include "replica/replica.h"
 
-enum { COORDINATOR = 7, FIRST_SHARD = 11, EPOCH = 3, ATTEMPT = 2, INCARNATION = 40 };
+enum { COORDINATOR = 7, FIRST_SHARD = 11, TERM = 3, ATTEMPT = 2, INCARNATION = 40 };
 enum { PARAMETERS = 3 * BLOCK_ELEMENTS, FLUSH_MS = 1000 };
 
 /* A replica on the bench, with what it has put out and nobody has looked at yet. */

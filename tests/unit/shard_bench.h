@@ -18,7 +18,7 @@
 #include "tests/unit/layout_fixture.h"
 #include "wire/program.h"
 
-enum { COORDINATOR_LINK = 1, REPLICA_LINK = 2, EPOCH = 5, REPLICA_INCARNATION = 70 };
+enum { COORDINATOR_LINK = 1, REPLICA_LINK = 2, TERM = 5, REPLICA_INCARNATION = 70 };
 
 struct bench {
     struct shard *shard;
@@ -69,7 +69,7 @@ static inline void bench_push(struct registers *registers, uint8_t number) {
 static inline void tell(struct bench *bench, uint32_t from, struct message message) {
     outbox_clear(&bench->out);
     if (!message.term)
-        message.term = EPOCH;
+        message.term = TERM;
     shard_step(bench->shard, from, &message, 0, &bench->out);
 }
 

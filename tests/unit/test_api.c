@@ -363,7 +363,7 @@ static void metrics_are_those_of_the_coordinator(void **state) {
     counts.dropped.counts[HTTP_SLOW] = 2;
     api.live.durable_ms = 5500;
     for (int i = 0; i < 9; i++) {
-        struct message old = {.type = MESSAGE_PONG, .term = EPOCH - 1};
+        struct message old = {.type = MESSAGE_PONG, .term = TERM - 1};
         coordinator_step(bench->coordinator, SHARD_0, &old, 0, &bench->out);
     }
     char *text = metrics();

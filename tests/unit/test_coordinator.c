@@ -216,7 +216,7 @@ static void a_flush_kept_by_a_dead_shard_is_dropped(void **state) {
 static void a_message_of_another_epoch_changes_nothing(void **state) {
     struct fixture *f = *state;
     bench_start(f);
-    struct message want = {.type = MESSAGE_WANT, .term = EPOCH - 1};
+    struct message want = {.type = MESSAGE_WANT, .term = TERM - 1};
     want.want = (struct message_want){.attempt = 1, .evaluation = 1};
     output_clear(&f->out);
     assert_int_equal(coordinator_step(f->coordinator, REPLICA_0, &want, 0, &f->out), 0);

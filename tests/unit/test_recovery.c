@@ -109,7 +109,7 @@ static void a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven(void **s
     assert_true(coordinator_worker(f->coordinator, REPLICA_0).connected);
     for (int64_t now = 60 * second; now <= 71 * second; now += second / 10) {
         for (uint32_t link = 0; link < LINKS; link++) {
-            struct message pong = {.type = MESSAGE_PONG, .term = EPOCH};
+            struct message pong = {.type = MESSAGE_PONG, .term = TERM};
             if (link != REPLICA_0)
                 coordinator_step(f->coordinator, link, &pong, now, &f->out);
         }

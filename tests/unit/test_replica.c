@@ -16,16 +16,16 @@ static void an_older_coordinator_is_refused(void **state) {
     (void)state;
     struct bench bench;
     bench_new(&bench, 1);
-    hello(&bench, EPOCH - 1, "run 1");
-    bench.term = EPOCH - 1; /* told in the name of its own term, or it would take no notice */
+    hello(&bench, TERM - 1, "run 1");
+    bench.term = TERM - 1; /* told in the name of its own term, or it would take no notice */
     sent(&bench, COORDINATOR, MESSAGE_REFUSED);
-    bench.term = EPOCH;
-    hello(&bench, EPOCH, "run 2");
+    bench.term = TERM;
+    hello(&bench, TERM, "run 2");
     sent(&bench, COORDINATOR, MESSAGE_REFUSED);
     give(&bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_REPLICA_SETUP,
-             .term = EPOCH - 1,
+             .term = TERM - 1,
              .replica_setup = {.scratch = "", .device = "", .attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);

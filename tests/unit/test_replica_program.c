@@ -26,7 +26,7 @@
 #include "wire/host.h"
 #include "wire/bulk.h"
 
-enum { ROWS = 20000, FEATURES = 3000, EPOCH = 1 };
+enum { ROWS = 20000, FEATURES = 3000, TERM = 1 };
 
 /* The other end of the replica: coordinator and shard. */
 struct world {
@@ -64,7 +64,7 @@ static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice
 enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
-    message.term = EPOCH;
+    message.term = TERM;
     outbox_add(out, link, &message);
 }
 

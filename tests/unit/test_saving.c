@@ -254,10 +254,10 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
     int64_t slice[ELEMENTS] = {0};
     struct flush_id ids[] = {flush(3, 1), flush(3, 2), flush(3, 3)};
     saved_init(&saved);
-    greet_anew(bench, EPOCH + 1);
+    greet_anew(bench, TERM + 1);
     assert_answer(bench, 1, NEXT_LINK, MESSAGE_HOLDING);
     assert_int_equal(answer(bench, 1).holding.evaluation, 0);
-    greet_anew(bench, EPOCH + 2);
+    greet_anew(bench, TERM + 2);
     struct bytes program;
     bytes_init(&program);
     program_add(&program, &(struct operation){.code = OPERATION_BEGIN,
@@ -265,20 +265,20 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
                                               .sums = SUMS_PARAMETERS,
                                               .bounds.count = 1});
     struct message message = program_message(1, &program);
-    message.term = EPOCH + 2;
+    message.term = TERM + 2;
     tell(bench, NEXT_LINK, message);
     for (size_t i = 0; i < 3; i++) {
         struct message slices = stage(ids[i], slice, ELEMENTS);
-        slices.term = EPOCH + 2;
+        slices.term = TERM + 2;
         tell(bench, REPLICA_LINK, slices);
     }
     struct message accepted = fold(ids[1]);
-    accepted.term = EPOCH + 2;
+    accepted.term = TERM + 2;
     tell(bench, NEXT_LINK, accepted);
-    greet_anew(bench, EPOCH + 3);
+    greet_anew(bench, TERM + 3);
     assert_int_equal(bench->out.count, 2);
     assert_answer(bench, 1, NEXT_LINK, MESSAGE_HOLDING);
-    assert_int_equal(answer(bench, 1).term, EPOCH + 3);
+    assert_int_equal(answer(bench, 1).term, TERM + 3);
     struct message_holding holding = answer(bench, 1).holding;
     assert_int_equal(holding.attempt, 1);
     assert_int_equal(holding.number, 1);
@@ -288,10 +288,10 @@ static void the_next_coordinator_is_told_what_is_in_hand(void **state) {
     assert_flushes(&holding.folded, &ids[1], 1);
     const struct flush_id staged[] = {ids[0], ids[2]};
     assert_flushes(&holding.staged, staged, 2);
-    message.term = EPOCH + 3; /* its last program is answered from memory */
+    message.term = TERM + 3; /* its last program is answered from memory */
     tell(bench, NEXT_LINK, message);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_RESULT);
-    accepted.term = EPOCH + 3; /* and the verdict is not new to it */
+    accepted.term = TERM + 3; /* and the verdict is not new to it */
     tell(bench, NEXT_LINK, accepted);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_FOLDED);
     bytes_release(&program);
@@ -303,7 +303,7 @@ static void a_shard_that_was_not_set_up_holds_attempt_0(void **state) {
     struct bench bench = {.shard = shard_new(&(struct shard_self){.host = "here"})};
     outbox_init(&bench.out);
     tell(&bench, COORDINATOR_LINK, hello());
-    greet_anew(&bench, EPOCH + 1);
+    greet_anew(&bench, TERM + 1);
     assert_answer(&bench, 1, NEXT_LINK, MESSAGE_HOLDING);
     assert_int_equal(answer(&bench, 1).holding.attempt, 0);
     bench_release(&bench);
@@ -317,30 +317,30 @@ static void a_term_is_on_disk_before_its_coordinator_is_welcomed(void **state) {
     saved_init(&saved);
     assert_true(is_there(&saved, "epoch"));
     struct message message = hello();
-    message.term = EPOCH + 1;
+    message.term = TERM + 1;
     tell(bench, NEXT_LINK, message);
     assert_int_equal(bench->out.count, 0);
     assert_true(shard_next_action(bench->shard, &action));
     assert_int_equal(action.kind, SHARD_FENCE);
-    assert_int_equal(action.term, EPOCH + 1);
+    assert_int_equal(action.term, TERM + 1);
     shard_fenced(bench->shard, 0, "", &bench->out);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_WELCOME);
     assert_answer(bench, 1, NEXT_LINK, MESSAGE_HOLDING);
-    message.term = EPOCH + 1; /* the same again: nothing to write */
+    message.term = TERM + 1; /* the same again: nothing to write */
     tell(bench, NEXT_LINK, message);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_WELCOME);
-    message.term = EPOCH + 2;
+    message.term = TERM + 2;
     tell(bench, NEXT_LINK, message);
     assert_true(shard_next_action(bench->shard, &action));
     struct message early = setup_saving(saved.folder, 2);
-    early.term = EPOCH + 2;
+    early.term = TERM + 2;
     tell(bench, NEXT_LINK, early); /* it waits, and goes with who sent it */
     shard_fenced(bench->shard, ERROR_IO, "the disk is full", &bench->out);
     assert_int_equal(bench->out.count, 2);
     assert_answer(bench, 0, NEXT_LINK, MESSAGE_REFUSED);
     assert_string_equal(answer(bench, 0).refused.reason, "the disk is full");
     message = setup_saving(saved.folder, 2);
-    message.term = EPOCH + 2;
+    message.term = TERM + 2;
     tell(bench, NEXT_LINK, message); /* whom it refused it does not obey */
     assert_int_equal(shard_counters(bench->shard)->stranger, 1);
     saved_release(&saved);
@@ -350,7 +350,7 @@ static void a_shard_started_anew_refuses_an_older_coordinator(void **state) {
     (void)state;
     struct saved saved;
     saved_init(&saved);
-    greet_anew(&saved.bench, EPOCH + 7);
+    greet_anew(&saved.bench, TERM + 7);
     bench_release(&saved.bench);
     bench_init(&saved.bench, setup_saving(saved.folder, 1));
     carry_out(&saved.bench, &files_disk);
@@ -358,7 +358,7 @@ static void a_shard_started_anew_refuses_an_older_coordinator(void **state) {
     assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
     assert_int_equal(answer(&saved.bench, 0).failed.status, 75);
     assert_non_null(strstr(answer(&saved.bench, 0).failed.reason, "a newer coordinator"));
-    greet_anew(&saved.bench, EPOCH + 8); /* a newer one is fine */
+    greet_anew(&saved.bench, TERM + 8); /* a newer one is fine */
     saved_release(&saved);
 }
 

@@ -10,7 +10,7 @@ static void hello_is_refused_for_old_terms_other_runs_and_other_versions(void **
     struct bench bench;
     bench_init(&bench, setup(N, 0, N));
     struct message message = hello();
-    message.term = EPOCH - 1;
+    message.term = TERM - 1;
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
     message = hello();
@@ -26,11 +26,11 @@ static void hello_is_refused_for_old_terms_other_runs_and_other_versions(void **
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_REFUSED);
     message = hello();
-    message.term = EPOCH + 1;
+    message.term = TERM + 1;
     tell(&bench, 9, message);
     assert_answer(&bench, 0, 9, MESSAGE_WELCOME);
     assert_int_equal(answer(&bench, 0).welcome.proof, 9);
-    assert_int_equal(answer(&bench, 0).term, EPOCH + 1);
+    assert_int_equal(answer(&bench, 0).term, TERM + 1);
     tell(&bench, COORDINATOR_LINK, setup(N, 0, N)); /* fenced out */
     assert_int_equal(bench.out.count, 0);
     assert_int_equal(shard_counters(bench.shard)->old_term, 1);

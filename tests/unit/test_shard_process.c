@@ -133,7 +133,7 @@ static void ask_for_checkpoint(struct process *process, uint64_t step) {
         (struct message){
             .type = MESSAGE_CHECKPOINT,
             .checkpoint = {.attempt = 1, .step = step, .slots = {&slot, 1}, .serials = {&step, 1}}},
-        EPOCH);
+        TERM);
 }
 
 static uint64_t write_checkpoint(struct process *process, uint64_t step) {
@@ -163,25 +163,25 @@ static void what_a_killed_process_wrote_its_successor_restores(void **state) {
     char address[128];
     make_place(&saved, address);
     process_start(&process, address);
-    set_up(&process, saved.folder, 1, EPOCH);
-    run_pair(&process, EPOCH);
+    set_up(&process, saved.folder, 1, TERM);
+    run_pair(&process, TERM);
     (void)expect(&process, MESSAGE_RESULT);
     uint64_t digest = write_checkpoint(&process, 7);
     assert_int_equal(write_checkpoint(&process, 7), digest);
 
     process_connect(&process, address); /* the next coordinator */
-    assert_int_equal(post_hello(&process, EPOCH + 1), 1);
-    run_pair(&process, EPOCH + 1);
+    assert_int_equal(post_hello(&process, TERM + 1), 1);
+    run_pair(&process, TERM + 1);
     (void)expect(&process, MESSAGE_RESULT);
     process_end(&process, SIGKILL);
 
     process_start(&process, address);
-    assert_int_equal(post_hello(&process, EPOCH), 0);
-    post(&process, setup_saving(saved.folder, 2), EPOCH);
+    assert_int_equal(post_hello(&process, TERM), 0);
+    post(&process, setup_saving(saved.folder, 2), TERM);
     assert_int_equal(expect(&process, MESSAGE_FAILED).failed.status, 75); /* fenced */
     process_connect(&process, address);
-    set_up(&process, saved.folder, 2, EPOCH + 2);
-    assert_int_equal(ask_to_restore(&process, 2, 7, digest, EPOCH + 2), 0);
+    set_up(&process, saved.folder, 2, TERM + 2);
+    assert_int_equal(ask_to_restore(&process, 2, 7, digest, TERM + 2), 0);
     process_end(&process, SIGTERM);
     folder_delete(&saved);
 }
@@ -194,7 +194,7 @@ static void hit_second_checkpoint(struct process *process, const struct saved *s
     setenv("DML_FAILPOINT", failpoint, 1);
     process_start(process, address);
     unsetenv("DML_FAILPOINT");
-    set_up(process, saved->folder, 1, EPOCH);
+    set_up(process, saved->folder, 1, TERM);
     digests[0] = write_checkpoint(process, 1);
     ask_for_checkpoint(process, 2);
 }
@@ -205,8 +205,8 @@ static void try_restores(const struct saved *saved, const char *address, const u
     struct process process;
     for (uint32_t i = 0; i < 2; i++) {
         process_start(&process, address);
-        set_up(&process, saved->folder, 2, EPOCH);
-        statuses[i] = ask_to_restore(&process, 2, i + 1, digests[i], EPOCH);
+        set_up(&process, saved->folder, 2, TERM);
+        statuses[i] = ask_to_restore(&process, 2, i + 1, digests[i], TERM);
         process_end(&process, SIGTERM);
     }
 }

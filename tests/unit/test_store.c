@@ -62,22 +62,22 @@ static void an_epoch_that_is_redone_replaces_its_row(void **state) {
     store_close(store);
 }
 
-static void epochs_rise_across_openings(void **state) {
+static void terms_rise_across_openings(void **state) {
     (void)state;
     for (uint64_t expected = 1; expected <= 3; expected++) {
         struct store *store = opened();
-        uint64_t epoch = 0;
-        assert_int_equal(store_term_next(store, &epoch), 0);
-        assert_int_equal(epoch, expected);
+        uint64_t term = 0;
+        assert_int_equal(store_term_next(store, &term), 0);
+        assert_int_equal(term, expected);
         assert_int_equal(store_close(store), 0);
     }
 }
 
-static void take_an_epoch_and_begin_a_run(void) {
+static void take_a_term_and_begin_a_run(void) {
     struct store *store;
-    uint64_t epoch;
+    uint64_t term;
     struct store_step step = step_numbered(0);
-    if (store_open(folder, &store) || store_term_next(store, &epoch))
+    if (store_open(folder, &store) || store_term_next(store, &term))
         _exit(1);
     int64_t run = begun(store, "one");
     if (store_step(store, run, &step) || store_flush(store))
@@ -106,11 +106,11 @@ static void a_copy_in_memory_stays_as_it_was(void **state) {
 
 static void a_crash_loses_only_what_was_not_flushed(void **state) {
     (void)state;
-    in_a_process_that_dies(take_an_epoch_and_begin_a_run);
+    in_a_process_that_dies(take_a_term_and_begin_a_run);
     struct store *store = opened();
-    uint64_t epoch = 0, next = 0;
-    assert_int_equal(store_term_next(store, &epoch), 0);
-    assert_int_equal(epoch, 2);
+    uint64_t term = 0, next = 0;
+    assert_int_equal(store_term_next(store, &term), 0);
+    assert_int_equal(term, 2);
     assert_int_equal(store_steps(store, 1, 0, count_step, &next), 0);
     assert_int_equal(next, 1);
     store_close(store);
@@ -380,7 +380,7 @@ static void a_folder_that_is_missing_is_named(void **state) {
 
 SUITE(store) {
     const struct CMUnitTest tests[] = {
-        TEST(epochs_rise_across_openings),
+        TEST(terms_rise_across_openings),
         TEST(a_copy_in_memory_stays_as_it_was),
         TEST(a_crash_loses_only_what_was_not_flushed),
         TEST(a_run_has_its_figures_from_its_steps_until_it_ends),

@@ -274,7 +274,7 @@ static void a_process_that_took_a_workers_place_gets_an_incarnation_of_its_own(v
     replace(f, &kept);
     uint64_t incarnation = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
     struct message stranger = bench_welcome(f, REPLICA_0, 42);
-    stranger.welcome.since = EPOCH + 1; /* it was greeted under that name by this one only */
+    stranger.welcome.since = TERM + 1; /* it was greeted under that name by this one only */
     assert_int_equal(bench_feed(f, REPLICA_0, stranger), 0);
     assert_false(coordinator_worker(f->coordinator, REPLICA_0).welcomed);
     uint64_t given = bench_sent(f, REPLICA_0, MESSAGE_HELLO).hello.incarnation;
