@@ -1,6 +1,5 @@
 #include "tests/cluster/memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,21 +12,11 @@ struct shared_segment {
     struct shared_mapping mapping;
 };
 
-static void *aligned_copy(const void *data, size_t length) {
-    size_t size = (length + 63) / 64 * 64;
-    void *copy = aligned_alloc(64, size ? size : 64);
-    if (!copy) {
-        fprintf(stderr, "sim: out of memory\n");
-        exit(70);
-    }
-    return data ? memcpy(copy, data, length) : memset(copy, 0, size);
-}
-
 struct segment *segment_new(size_t length) {
     static uint32_t last;
     struct shared_segment *shared = memory_new(1, sizeof *shared);
     shared->segment = (struct segment){
-        .id = ++last, .descriptor = -1, .length = length, .start = aligned_copy(NULL, length)};
+        .id = ++last, .descriptor = -1, .length = length, .start = memory_new_aligned(length, 1)};
     shared->mapping.start = shared->segment.start;
     shared->mapping.length = length;
     shared->mapping.references = 1;
@@ -59,8 +48,8 @@ void bulk_keep(const struct bulk *bulk, struct kept_bulk *kept) {
         struct segment *segment = shared_segment_keep(from->segment);
         kept->mapping = &((struct shared_segment *)segment)->mapping;
     } else if (bulk->length) {
-        kept->owned = aligned_copy(bulk->data, bulk->length);
-        kept->data = kept->owned;
+        kept->owned = memory_new_aligned(bulk->length, 1);
+        kept->data = memcpy(kept->owned, bulk->data, bulk->length);
     }
 }
 

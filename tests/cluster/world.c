@@ -230,7 +230,6 @@ static void happen(struct world *world, struct event *event) {
         put_off(world, event, (double)process->paused_until_ns);
         return;
     }
-    world->events_taken++;
     if (event->kind == EVENT_CALL)
         event->call(world, event->what);
     else if (lives(event))

@@ -81,7 +81,7 @@ struct world {
     void (*ended)(struct process *process); /* called after a process has ended; or NULL */
     struct event *events;
     uint32_t event_count, event_capacity;
-    uint64_t events_made, events_taken;
+    uint64_t events_made;
     char failure[512]; /* what went wrong first; "" if nothing did */
 };
 

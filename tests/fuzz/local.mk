@@ -11,7 +11,6 @@ tests_fuzz_fuzz_frame_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 
 tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/corpus.h tests/fuzz/draw.h \
 	tests/fuzz/odd_message.c tests/fuzz/odd_message.h \
-	tests/fuzz/packets.c \
 	tests/fuzz/small_cluster.c tests/fuzz/small_cluster.h \
 	tests/fuzz/small_work.c tests/fuzz/small_work.h
 tests_fuzz_fuzz_roles_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \

@@ -28,6 +28,39 @@ void log_line(enum log_level level, const char *format, ...) {
     (void)level, (void)format;
 }
 
+/* ---- messages under way ---- */
+
+static void post(struct small_cluster *cluster, uint8_t from, uint8_t to,
+                 const struct outbox *outbox, const struct envelope *envelope) {
+    MEMORY_ROOM(cluster->packets, cluster->packet_count, cluster->packet_capacity);
+    cluster->packets[cluster->packet_count++] =
+        (struct packet){.from = from, .to = to, .parcel = parcel_pack(outbox, envelope, false)};
+}
+
+struct packet small_cluster_take(struct small_cluster *cluster, size_t number) {
+    struct packet *packets = cluster->packets;
+    size_t first = 0;
+    while (packets[first].from != packets[number].from || packets[first].to != packets[number].to)
+        first++;
+    struct packet taken = packets[first];
+    cluster->packet_count--;
+    memmove(packets + first, packets + first + 1,
+            (cluster->packet_count - first) * sizeof *packets);
+    return taken;
+}
+
+static void drop_packets(struct small_cluster *cluster, uint8_t a, uint8_t b) {
+    size_t kept = 0;
+    for (size_t i = 0; i < cluster->packet_count; i++) {
+        struct packet *packet = &cluster->packets[i];
+        if ((packet->from == a && packet->to == b) || (packet->from == b && packet->to == a))
+            parcel_release(&packet->parcel);
+        else
+            cluster->packets[kept++] = *packet;
+    }
+    cluster->packet_count = kept;
+}
+
 /* ---- connections ---- */
 
 static bool is_shard(uint8_t node) {
@@ -42,7 +75,7 @@ static void join_nodes(struct small_cluster *cluster, uint8_t a, uint8_t b) {
 
 static void disconnect(struct small_cluster *cluster, uint8_t a, uint8_t b) {
     cluster->links[a][b] = cluster->links[b][a] = 0;
-    packets_drop(cluster, a, b);
+    drop_packets(cluster, a, b);
 }
 
 static uint8_t node_of(const struct small_cluster *cluster, uint8_t at, uint32_t link) {
@@ -59,7 +92,7 @@ static void drain(struct small_cluster *cluster, uint8_t from, const struct outb
     for (size_t i = 0; i < outbox->count; i++) {
         uint8_t to = node_of(cluster, from, outbox->envelopes[i].to);
         if (to < NODES)
-            packet_post(cluster, from, to, outbox, &outbox->envelopes[i]);
+            post(cluster, from, to, outbox, &outbox->envelopes[i]);
     }
 }
 
@@ -444,9 +477,6 @@ void small_cluster_init(struct small_cluster *cluster, const struct cluster_opti
 }
 
 void small_cluster_release(struct small_cluster *cluster) {
-    for (uint8_t a = 0; a < NODES; a++)
-        for (uint8_t b = 0; b < NODES; b++)
-            packets_drop(cluster, a, b);
     for (uint8_t node = 0; node < SHARDS; node++) {
         if (cluster->writes[node])
             finish_write(cluster, node);
@@ -455,9 +485,8 @@ void small_cluster_release(struct small_cluster *cluster) {
     for (size_t i = 0; i < REPLICAS; i++)
         replica_free(cluster->replicas[i].replica);
     coordinator_free(cluster->coordinator);
-    for (uint8_t a = 0; a < NODES; a++)
-        for (uint8_t b = 0; b < NODES; b++)
-            packets_drop(cluster, a, b);
+    for (size_t i = 0; i < cluster->packet_count; i++)
+        parcel_release(&cluster->packets[i].parcel);
     output_release(&cluster->output);
     virtual_disk_release(&cluster->disk);
     virtual_store_release(&cluster->store);

@@ -93,9 +93,4 @@ void small_cluster_tick(struct small_cluster *cluster, int64_t ns);
  * `number`, since a connection keeps its order. Release the parcel. */
 struct packet small_cluster_take(struct small_cluster *cluster, size_t number);
 
-/* For small_cluster.c: puts a packet on its way; loses all packets between two nodes. */
-void packet_post(struct small_cluster *cluster, uint8_t from, uint8_t to,
-                 const struct outbox *outbox, const struct envelope *envelope);
-void packets_drop(struct small_cluster *cluster, uint8_t a, uint8_t b);
-
 #endif
