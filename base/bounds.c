@@ -1,5 +1,6 @@
 #include "base/bounds.h"
 
+#include <assert.h>
 #include <math.h>
 
 void maxima_merge(struct maxima *into, const struct maxima *from) {
@@ -28,12 +29,14 @@ bool maxima_exceed(const struct maxima *maxima, const struct bounds *bounds) {
 /* ---- in bytes ---- */
 
 void bounds_encode(const struct bounds *bounds, struct bytes *out) {
+    assert(bounds->count <= TENSORS_MAX);
     bytes_put_u32(out, bounds->count);
     for (uint32_t i = 0; i < bounds->count; i++)
         bytes_put_u32(out, (uint32_t)bounds->exponent[i]);
 }
 
 void maxima_encode(const struct maxima *maxima, struct bytes *out) {
+    assert(maxima->count <= TENSORS_MAX);
     bytes_put_u32(out, maxima->count);
     bytes_append(out, maxima->value, maxima->count * sizeof *maxima->value);
 }

@@ -46,7 +46,7 @@ static inline int bounds_exponent(const struct bounds *bounds, uint32_t tensor) 
     return bounds->exponent[bounds->count == 1 ? 0 : tensor];
 }
 
-/* Takes what was found elsewhere under the same bounds. No order matters. */
+/* Adds what was found elsewhere under the same bounds. The order does not matter. */
 void maxima_merge(struct maxima *into, const struct maxima *from);
 
 /* The largest of them; 0 of nothing. */
@@ -59,8 +59,8 @@ void maxima_encode(const struct maxima *maxima, struct bytes *out);
 struct bounds bounds_decode(struct cursor *in);
 struct maxima maxima_decode(struct cursor *in);
 
-/* Why they are none that may be (a constant), or NULL: none, too many, or out of range; too many,
- * below 0, or not a number. */
+/* Why they are invalid (a constant); NULL if they are valid. Bounds: none, too many, or out of
+ * range. Maxima: too many, below 0, or not a number. */
 const char *bounds_fault(const struct bounds *bounds);
 const char *maxima_fault(const struct maxima *maxima);
 

@@ -1,11 +1,12 @@
 #include "base/bytes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
 
 void bytes_init(struct bytes *bytes) {
     *bytes = (struct bytes){0};
@@ -22,6 +23,7 @@ void bytes_clear(struct bytes *bytes) {
 
 void *bytes_extend(struct bytes *bytes, size_t length) {
     size_t needed = bytes->length + length;
+    assert(bytes->length <= bytes->capacity && needed >= length);
     if (needed > bytes->capacity || !bytes->data) {
         size_t capacity = bytes->capacity ? bytes->capacity : 64;
         while (capacity < needed)
@@ -45,6 +47,7 @@ struct cursor cursor_over(const void *data, size_t length) {
 }
 
 size_t cursor_left(const struct cursor *cursor) {
+    assert(cursor->at <= cursor->end);
     return (size_t)(cursor->end - cursor->at);
 }
 

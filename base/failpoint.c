@@ -1,5 +1,6 @@
 #include "base/failpoint.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,6 +52,7 @@ static unsigned rows_count(void) {
 }
 
 static const struct failpoint_row *row_of(unsigned failpoint) {
+    assert(failpoint < rows_count());
     return failpoint < FAILPOINTS ? &own_rows[failpoint] : &more_rows[failpoint - FAILPOINTS];
 }
 
@@ -78,7 +80,7 @@ static void log_visit(const struct failpoint_row *row) {
         close(descriptor);
 }
 
-/* As the rule counts visits; 0: this one does not count. */
+/* The number of this visit as the rule counts visits; 0 if it does not count. */
 static unsigned long count_visit(const struct failpoint_rule *rule, unsigned long visit) {
     if (rule->after == NOWHERE)
         return visit;
@@ -137,6 +139,7 @@ static int act(const struct failpoint_rule *rule) {
 }
 
 int failpoint_visit(unsigned failpoint) {
+    assert(failpoint < FAILPOINTS_MAX);
     unsigned long visit = atomic_fetch_add(&visits[failpoint], 1) + 1;
     int answer = 0;
     if (visit == 1 && log_path)
@@ -264,8 +267,7 @@ static int read_rules(const char *text) {
 }
 
 int failpoint_setup(const char *role, const struct failpoint_row *rows, unsigned count) {
-    if (FAILPOINTS + count > FAILPOINTS_MAX)
-        abort();
+    assert(FAILPOINTS + count <= FAILPOINTS_MAX);
     own_role = role;
     more_rows = rows;
     more_count = count;

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +68,7 @@ int file_write_all(int descriptor, const void *data, size_t length, const char *
 }
 
 int new_file_write(struct new_file *file, const void *data, size_t length) {
+    assert(file->descriptor >= 0);
     return file_write_all(file->descriptor, data, length, file->path);
 }
 
@@ -386,6 +388,7 @@ static struct {
 } guard;
 
 void guard_set(const char *path, const char *text) {
+    assert(strlen(text) < GUARD_TEXT);
     guard_clear();
     guard.path = memory_copy_string(path);
     strncpy(guard.text, text, sizeof guard.text - 1);
@@ -399,8 +402,8 @@ void guard_clear(void) {
     memset(&guard.status, 0, sizeof guard.status);
 }
 
-/* For a process without a free descriptor, which must not end a run for that. An NFS client may
- * answer from what it knew a minute ago. */
+/* For a process that has no free descriptor, which is no reason to end a run. It is the weaker
+ * check: an NFS client may answer stat() from what it knew a minute ago. */
 static bool looks_unchanged(void) {
     struct stat now;
     const struct stat *then = &guard.status;

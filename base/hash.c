@@ -1,5 +1,6 @@
 #include "base/hash.h"
 
+#include <assert.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,7 @@ void sha256_finish(struct sha256 *sha, char text[SHA256_TEXT]) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     EVP_DigestFinal_ex(sha->context, digest, &length);
+    assert(2 * length + 1 == SHA256_TEXT);
     for (unsigned i = 0; i < length; i++)
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
     EVP_MD_CTX_free(sha->context);

@@ -1,5 +1,6 @@
 #include "base/layout.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,7 @@ bool layout_add(struct layout *layout, const struct layout_tensor *tensor) {
     added->first = layout_parameters(layout);
     added->first_exponent = layout_exponents(layout);
     layout->count++;
+    assert(layout_parameters(layout) <= PARAMETERS_MAX);
     return true;
 }
 
@@ -66,7 +68,7 @@ struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept)
     return layout_linear_of(features, outputs, intercept ? outputs : 0);
 }
 
-/* ---- asking it ---- */
+/* ---- what is where ---- */
 
 static uint64_t elements_of(const struct layout_tensor *tensor) {
     return tensor->rows * tensor->columns;
@@ -93,12 +95,6 @@ const struct layout_tensor *layout_find(const struct layout *layout, const char 
     return NULL;
 }
 
-static bool same_tensor(const struct layout_tensor *a, const struct layout_tensor *b) {
-    return strcmp(a->name, b->name) == 0 && a->rows == b->rows && a->columns == b->columns &&
-           a->regularized == b->regularized && a->exponents == b->exponents &&
-           a->start == b->start && a->bound == b->bound;
-}
-
 const struct layout_tensor *layout_input_bias(const struct layout *layout) {
     const struct layout_tensor *bias = layout_find(layout, TENSOR_BIAS);
     return bias ? bias : layout_find(layout, TENSOR_FIRST_BIAS);
@@ -115,13 +111,18 @@ uint32_t layout_bounds(const struct layout *layout) {
 
 bool layout_equal(const struct layout *a, const struct layout *b) {
     bool equal = a->seed == b->seed && a->count == b->count;
-    for (uint32_t i = 0; equal && i < a->count; i++)
-        equal = same_tensor(&a->tensor[i], &b->tensor[i]);
+    for (uint32_t i = 0; equal && i < a->count; i++) {
+        const struct layout_tensor *x = &a->tensor[i], *y = &b->tensor[i];
+        equal = strcmp(x->name, y->name) == 0 && x->rows == y->rows && x->columns == y->columns &&
+                x->regularized == y->regularized && x->exponents == y->exponents &&
+                x->start == y->start && x->bound == y->bound;
+    }
     return equal;
 }
 
 struct layout_place layout_locate(const struct layout *layout, uint64_t element) {
     const struct layout_tensor *tensor = layout->tensor;
+    assert(element < layout_parameters(layout));
     while (element - tensor->first >= elements_of(tensor))
         tensor++;
     uint64_t within = element - tensor->first;
@@ -274,6 +275,7 @@ bool layout_can_scale(const struct layout *layout) {
 
 void scaling_walk_begin(struct scaling_walk *walk, const struct layout *layout,
                         const struct column_scaling *columns) {
+    assert(layout->count > 0);
     scaling_walk_end(walk);
     walk->layout = layout;
     walk->columns = columns;
@@ -299,6 +301,7 @@ static void walk_weights(struct scaling_walk *walk, uint64_t begin, uint64_t cou
                          bool from_scaled, const double *in, double *out) {
     const struct layout_tensor *weights = &walk->layout->tensor[0];
     uint64_t outputs = weights->columns;
+    assert(begin >= weights->first && begin - weights->first + count <= elements_of(weights));
     uint64_t j = (begin - weights->first) / outputs, k = (begin - weights->first) % outputs;
     for (uint64_t i = 0; i < count; i++) {
         const struct column_scaling *column = &walk->columns[j];

@@ -18,8 +18,8 @@ _Noreturn void memory_exhausted(size_t count, size_t size);
 /* `count` zeroed elements of `size` bytes; never NULL, also for none. Release with free(). */
 void *memory_new(size_t count, size_t size);
 
-/* The same, aligned to the lines of the cache. Vectors that cross lines take loops that compute
- * much a fifth of their speed. */
+/* The same, aligned to the lines of the cache: on vectors that cross lines, loops that compute much
+ * lose a fifth of their speed. */
 void *memory_new_aligned(size_t count, size_t size);
 
 /* Resizes to `count` elements of `size` bytes, as realloc() does; new elements are not zeroed. */

@@ -64,7 +64,7 @@ void process_raise_descriptors(unsigned wanted) {
 }
 
 int process_end(int code) {
-    /* An earlier write may have failed and this one not. */
+    /* ferror(), too: an earlier write may have failed, and the last one not. */
     bool written = !fflush(stdout) && !ferror(stdout);
     if (code || written)
         return code;

@@ -1,14 +1,9 @@
 #include "base/random.h"
 
+#include <assert.h>
+
 uint64_t permutation_key(uint64_t seed, uint64_t number) {
     return random_mix(random_mix(seed) + (number + 1) * RANDOM_STEP);
-}
-
-static unsigned half_bits(uint64_t count) {
-    unsigned half = 1;
-    while (half < 32 && (UINT64_C(1) << 2 * half) < count)
-        half++;
-    return half;
 }
 
 /* The highest bits of a product are the best mixed ones. */
@@ -39,7 +34,10 @@ static uint64_t decipher(uint64_t x, unsigned half, uint64_t key) {
 typedef uint64_t cipher(uint64_t x, unsigned half, uint64_t key);
 
 static inline uint64_t walk(uint64_t x, uint64_t count, uint64_t key, cipher *step) {
-    unsigned half = half_bits(count);
+    unsigned half = 1;
+    assert(x < count);
+    while (half < 32 && (UINT64_C(1) << 2 * half) < count)
+        half++;
     do
         x = step(x, half, key);
     while (x >= count);

@@ -1,5 +1,6 @@
 #include "base/text.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,6 +90,7 @@ static void escape_byte(char to[ESCAPE_BYTES], char byte) {
 
 size_t escape_controls(char *to, size_t size, const char *from) {
     size_t used = 0;
+    assert(size > 0);
     while (*from) {
         char piece[2 * ESCAPE_BYTES] = "";
         size_t length = utf8_length(from);

@@ -186,6 +186,9 @@ static inline struct value blob(const void *data, size_t length) {
 /* Takes one row; an answer other than 0 ends the reading and is returned. */
 typedef int row_take(void *context, sqlite3_stmt *row);
 
+/* A row_take for one row of one number: context is an int64_t or an uint64_t. */
+int store_take_number(void *context, sqlite3_stmt *row);
+
 /* Runs a statement to its end; `take` may be NULL. Outside a transaction it is one of its own. */
 int store_run_statement(struct store *store, enum statement statement, const struct value *values,
                         size_t values_count, row_take *take, void *context);

@@ -1,4 +1,5 @@
 /* Models, what they were made from, and which of them was live when. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,9 +123,10 @@ int store_publications(struct store *store,
                                &(struct each_publication){each, context});
 }
 
-/* Sweeps. What a sweep was begun with decides which runs go on, so it has a checksum. */
+/* ---- sweeps ---- */
 
-/* Over the texts with their ends, after the sweep's number. */
+/* What a sweep was begun with decides which runs go on, so it has a checksum: over its number, and
+ * the texts with their ends. */
 static uint64_t checksum_of(const struct store_sweep *sweep) {
     const char *const texts[] = {sweep->identity, sweep->settings, sweep->data,
                                  sweep->judged,   sweep->sources,  sweep->start_model};
@@ -136,16 +138,11 @@ static uint64_t checksum_of(const struct store_sweep *sweep) {
     return sum;
 }
 
-static int take_number(void *context, sqlite3_stmt *row) {
-    *(int64_t *)context = sqlite3_column_int64(row, 0);
-    return 0;
-}
-
 int store_sweep_begin(struct store *store, struct store_sweep *sweep) {
     int code = store_begin_durably(store);
     if (!code)
-        code =
-            store_run_statement(store, STATEMENT_SWEEP_NEXT, NULL, 0, take_number, &sweep->sweep);
+        code = store_run_statement(store, STATEMENT_SWEEP_NEXT, NULL, 0, store_take_number,
+                                   &sweep->sweep);
     if (!code)
         code = store_run_statement(
             store, STATEMENT_SWEEP_INSERT,
@@ -154,6 +151,7 @@ int store_sweep_begin(struct store *store, struct store_sweep *sweep) {
                    text(sweep->start_model), integer(sweep->started_ms), count(checksum_of(sweep))),
             NULL, NULL);
     code = store_end_durably(store, code);
+    assert(code || sweep->sweep > 0);
     if (!code)
         failpoint(FAILPOINT_sweep_begun);
     return code;

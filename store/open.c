@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,9 +64,9 @@ static int read_version(struct store *store, int *version) {
     return 0;
 }
 
+/* A row of a check that is not "ok" says what is damaged. */
 static int take_finding(void *context, int columns, char **values, char **names) {
-    (void)columns;
-    (void)names;
+    (void)columns, (void)names;
     if (strcmp(values[0], "ok") == 0)
         return 0;
     return store_damaged(context, values[0]);
@@ -78,12 +79,11 @@ static int check(struct store *store, const char *pragma) {
     return result == SQLITE_OK ? 0 : store_failed(store, result);
 }
 
-/* What a run resumes from must belong to a run: a row that lost its own is damage. */
-static int check_references(struct store *store) {
-    return check(store, "PRAGMA foreign_key_check(attempts);"
-                        "PRAGMA foreign_key_check(journal);"
-                        "PRAGMA foreign_key_check(durable_steps);");
-}
+/* What a run resumes from must belong to a run: a row whose run is missing is damage. */
+#define CHECK_REFERENCES                                                                           \
+    "PRAGMA foreign_key_check(attempts);"                                                          \
+    "PRAGMA foreign_key_check(journal);"                                                           \
+    "PRAGMA foreign_key_check(durable_steps);"
 
 /* [n] brings a database of version n to the next. */
 static const char *const upgrades[STORE_VERSION] = {
@@ -121,19 +121,14 @@ static int prepare_schema(struct store *store) {
     return store_end_durably(store, code);
 }
 
-/* Takes the lock, which is held until the store is closed. */
-static int take_lock(struct store *store) {
-    int code = execute(store, "BEGIN EXCLUSIVE");
-    return code ? code : execute(store, "COMMIT");
-}
-
 static void free_texts(char *texts[KEPT_TEXTS]) {
     for (int i = 0; i < KEPT_TEXTS; i++)
         free(texts[i]);
 }
 
-/* To close a database is to write to it: the log goes into it, and a journal is removed. So one
- * that is another's now is left open until the process ends, in a list that keeps it reachable. */
+/* To close a database is to write to it: the log is copied into it, and a journal is removed. So a
+ * database that another process has taken over is left open until this process ends, in a list that
+ * keeps it reachable. */
 struct left {
     sqlite3 *database;
     struct left *before;
@@ -179,13 +174,14 @@ int store_open_files(const char *state_folder, const char *files, int flags,
     if (!code)
         code = execute(store, common_settings);
     if (!code)
-        code = take_lock(store);
+        code = execute(store,
+                       "BEGIN EXCLUSIVE; COMMIT"); /* the lock stays until the store is closed */
     if (!code)
         code = check(store, "PRAGMA quick_check(1)"); /* reads the whole file */
     if (!code)
         code = prepare_schema(store);
     if (!code)
-        code = check_references(store);
+        code = check(store, CHECK_REFERENCES);
     if (code) {
         release(store);
         return code;
@@ -236,6 +232,7 @@ void store_abandon(struct store *store) {
 
 /* What cannot be committed is rolled back. `before` is the failpoint before the commit. */
 static int commit(struct store *store, unsigned before) {
+    assert(!sqlite3_get_autocommit(store->database)); /* a transaction is open */
     int code = failpoint_write(before) ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
                                        : store_may_write(store);
     if (!code)
@@ -283,6 +280,7 @@ int store_begin_durably(struct store *store) {
         code = execute(store, "PRAGMA synchronous = FULL");
     if (!code)
         code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
+    assert(code || !sqlite3_get_autocommit(store->database));
     return code;
 }
 

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +73,7 @@ static int take_one_run(void *context, sqlite3_stmt *row) {
     const char **fields[] = {&run->uuid,    &run->job,        &run->identity, &run->settings,
                              &run->data,    &run->build,      &run->reason,   &run->result,
                              &run->command, &run->start_model};
-    _Static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
+    static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = keep(&texts[i], *fields[i]);
     *one->found = true;
@@ -260,7 +261,7 @@ int store_model_of(struct store *store, int64_t run, const char **folder, const 
     return code;
 }
 
-/* Reading what a run resumes from, and proving that it is what was written. */
+/* ---- what a run resumes from: checksums prove that it is what was written ---- */
 
 struct resume_read {
     struct store *store;
@@ -301,6 +302,7 @@ static int take_durable(void *context, sqlite3_stmt *row) {
     if (attempt > saved->attempt)
         return store_damaged(reading->store, "the attempt of a durable step is missing");
     uint32_t i = saved->step_count++;
+    assert(i < sizeof saved->steps / sizeof *saved->steps); /* the statement has a LIMIT */
     saved->steps[i].step = step;
     saved->steps[i].attempt = attempt;
     saved->steps[i].state = copied(&state);

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -6,18 +7,13 @@
 #include "base/clock.h"
 #include "store/internal.h"
 
-static int take_number(void *context, sqlite3_stmt *row) {
-    *(int64_t *)context = sqlite3_column_int64(row, 0);
-    return 0;
-}
-
 int store_term_next(struct store *store, uint64_t *term) {
     int64_t last = 0;
     if (failpoint_write(FAILPOINT_epoch_write))
         return error_set_errno(ERROR_IO, "cannot write %s", store->path);
     int code = store_begin_durably(store);
     if (!code)
-        code = store_run_statement(store, STATEMENT_TERM_LAST, NULL, 0, take_number, &last);
+        code = store_run_statement(store, STATEMENT_TERM_LAST, NULL, 0, store_take_number, &last);
     if (!code)
         code = store_run_statement(
             store, STATEMENT_TERM_INSERT,
@@ -29,7 +25,7 @@ int store_term_next(struct store *store, uint64_t *term) {
 }
 
 int store_run_next(struct store *store, int64_t *run) {
-    return store_run_statement(store, STATEMENT_RUN_NEXT, NULL, 0, take_number, run);
+    return store_run_statement(store, STATEMENT_RUN_NEXT, NULL, 0, store_take_number, run);
 }
 
 int store_run_begin(struct store *store, struct store_run *run) {
@@ -39,6 +35,7 @@ int store_run_begin(struct store *store, struct store_run *run) {
         code = store_run_next(store, &number);
     if (number < run->run)
         number = run->run;
+    assert(code || number > 0);
     if (!code)
         code = store_run_statement(
             store, STATEMENT_RUN_INSERT,
@@ -96,7 +93,7 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
     return store_end_durably(store, code);
 }
 
-/* What happens within a run: epochs, steps, evaluations, portions, processes, events. */
+/* ---- what happens within a run: epochs, steps, evaluations, portions, processes, events ---- */
 
 int store_step(struct store *store, int64_t run, const struct store_step *step) {
     return store_collect(
@@ -150,7 +147,7 @@ int store_event(struct store *store, int64_t run, const char *kind, const char *
                          VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));
 }
 
-/* Writing what a run resumes from: attempts, the journal, durable steps. */
+/* ---- what a run resumes from: attempts, the journal, durable steps ---- */
 
 uint64_t store_attempt_checksum(int64_t run, uint32_t attempt) {
     const uint64_t row[] = {(uint64_t)run, attempt};
@@ -177,6 +174,7 @@ static int commit_or_abandon(struct store *store, int code) {
 }
 
 int store_attempt(struct store *store, int64_t run, uint32_t attempt) {
+    assert(run > 0 && attempt > 0);
     int code = store_collect(store, STATEMENT_ATTEMPT_INSERT,
                              VALUES(integer(run), count(attempt), integer(clock_wall_ms()),
                                     count(store_attempt_checksum(run, attempt))));
@@ -189,22 +187,19 @@ static int delete_journal(struct store *store, int64_t run) {
     return store_collect(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)));
 }
 
-static int take_chain(void *context, sqlite3_stmt *row) {
-    *(uint64_t *)context = (uint64_t)sqlite3_column_int64(row, 0);
-    return 0;
-}
-
-/* The checksum of the run's last entry is in memory while one run writes. */
+/* Finds the checksum of the last entry of the run's journal; it is in memory while the same run
+ * goes on writing. */
 static int find_chain(struct store *store, int64_t run) {
     if (store->chain_run == run)
         return 0;
     store->chain_run = run;
     store->chain = 0;
-    return store_run_statement(store, STATEMENT_JOURNAL_LAST, VALUES(integer(run)), take_chain,
-                               &store->chain);
+    return store_run_statement(store, STATEMENT_JOURNAL_LAST, VALUES(integer(run)),
+                               store_take_number, &store->chain);
 }
 
 int store_journal(struct store *store, int64_t run, const void *data, size_t length, bool begins) {
+    assert(run > 0); /* chain_run 0 means that no chain is known */
     int code = begins ? delete_journal(store, run) : find_chain(store, run);
     if (!code) {
         store->chain = store_journal_checksum(run, store->chain, data, length);
@@ -220,6 +215,7 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
  * without one. */
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards) {
+    assert(run > 0 && attempt > 0);
     struct value named = blob(digests, shards * sizeof *digests), state = blob(data, length);
     uint64_t checksum = store_durable_checksum(run, attempt, step, &named, &state);
     int code = store_collect(store, STATEMENT_DURABLE_INSERT,

@@ -28,10 +28,11 @@
 static const char *const names[] = {"dml.db", "dml.db-wal", "dml.db-journal"};
 enum { DATABASE, LOG, JOURNAL, FILES };
 
-/* What tells that the files belong together if it is the same before and after the copying. A log
- * only grows until it starts anew, and until then has every page that is written to the database;
- * so with the same log, copied after the database, the database may change. So it is with a
- * journal, which has every page as it was. Without either, the database must not change. */
+/* The copied files belong together if this is the same before and after the copying. A log only
+ * grows until it starts anew, and until then has every page that is written to the database. So the
+ * database may change while it is copied, if the log is copied after it and is still the same log.
+ * A journal has every page as it was, so the same holds for it. Without either, the database must
+ * not change. */
 struct stamp {
     ino_t inode[FILES];
     char header[FILES][DATABASE_HEADER_BYTES];

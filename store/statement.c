@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@ static const char *const sql_of[] = {
     STATEMENT_TABLE(X)
 #undef X
 };
+
+static_assert(sizeof sql_of / sizeof *sql_of == STATEMENTS, "every statement has its text");
 
 int store_damaged(struct store *store, const char *how) {
     return error_set(ERROR_IO,
@@ -84,6 +87,7 @@ static int prepare(struct store *store, enum statement statement, const struct v
     if (!*kept)
         result = sqlite3_prepare_v3(store->database, sql_of[statement], -1,
                                     SQLITE_PREPARE_PERSISTENT, kept, NULL);
+    assert(result != SQLITE_OK || sqlite3_bind_parameter_count(*kept) == (int)values_count);
     for (size_t i = 0; result == SQLITE_OK && i < values_count; i++)
         result = bind(*kept, (int)i + 1, &values[i]);
     *prepared = *kept;
@@ -93,6 +97,7 @@ static int prepare(struct store *store, enum statement statement, const struct v
 int store_run_statement(struct store *store, enum statement statement, const struct value *values,
                         size_t values_count, row_take *take, void *context) {
     sqlite3_stmt *prepared;
+    assert(statement < STATEMENTS);
     if (store->fenced)
         return store_fenced(store);
     int code = prepare(store, statement, values, values_count, &prepared);
@@ -119,6 +124,11 @@ int store_collect(struct store *store, enum statement statement, const struct va
             code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
     }
     return code ? code : store_run_statement(store, statement, values, values_count, NULL, NULL);
+}
+
+int store_take_number(void *context, sqlite3_stmt *row) {
+    *(int64_t *)context = sqlite3_column_int64(row, 0);
+    return 0;
 }
 
 double column_real(sqlite3_stmt *row, int column) {

@@ -61,7 +61,7 @@ struct store_run {
     const char *result;           /* JSON, or NULL */
     uint64_t steps, evaluations;
     double loss, gradient_max;
-    double seconds;    /* spent on it, as store_run_progress() said last */
+    double seconds;    /* spent on it, by the last store_run_progress() */
     uint64_t restarts; /* how often it was resumed */
     uint64_t restarts_coordinator, restarts_shard, restarts_replica;
     const char *command;     /* that began it: "run" or "retrain"; NULL in what is begun: "run" */
@@ -155,8 +155,8 @@ struct store_process_row {
     const char *state;   /* "running", "ended", "lost", … */
     uint64_t portions;   /* only read: rows of that incarnation in the portions table */
 };
-/* A process was started or ended, or is told of more closely: an address or device that is ""
- * leaves the one that is stored. */
+/* A process was started or has ended, or more is known of it. An address or device of "" leaves the
+ * stored one as it is. */
 int store_process(struct store *store, int64_t run, const struct store_process_row *process);
 
 int store_event(struct store *store, int64_t run, const char *kind, const char *text);
@@ -220,7 +220,7 @@ struct store_sweep {
     const char *identity;    /* job_identity() */
     const char *settings;    /* of the whole job, as JSON */
     const char *data;        /* fingerprint of all rows that are trained on */
-    const char *judged;      /* fingerprints of the files that judge, or "" */
+    const char *judged;      /* fingerprints of the files that members are compared on, or "" */
     const char *sources;     /* the files that it was begun with, as JSON */
     const char *start_model; /* SHA-256 of the model that it starts from; "": from zero */
     int64_t started_ms;
@@ -254,8 +254,8 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards);
 
-/* Undoes the epochs and steps later than these, and the durable steps, which are numbered
- * otherwise, later than `durable`. Evaluations stay: they have their attempt. Collected. */
+/* Undoes what is later than these epochs and steps, and the durable steps later than `durable`,
+ * which have numbers of their own. Evaluations stay: each says its attempt. Collected. */
 int store_roll_back(struct store *store, int64_t run, uint64_t epochs, uint64_t step,
                     uint64_t durable);
 
