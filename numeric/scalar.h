@@ -1,5 +1,5 @@
-/* numeric/special.h and numeric/special.h of one number: the same text as the lanes, so the same
- * bits, for kernels of a device. A NaN stays one, but not with the same bits. */
+/* numeric/special.h of one number: the same text as the lanes, so the same bits, for kernels of a
+ * device. A NaN stays one, but not with the same bits. */
 #ifndef DML_NUMERIC_SCALAR_H
 #define DML_NUMERIC_SCALAR_H
 

@@ -27,7 +27,16 @@ FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|[1-8]
 PATH = re.compile(r'`((?:[\w-]+/)+[\w-]*)`')
 FUNCTION = re.compile(r'\b([a-z]\w*)\(\)')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
-NAMED_IN_COMMENT = re.compile(r'(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|md|cu))\b(?!\.\w)')
+NAMED = re.compile(r'(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|md|cu))\b(?!\.\w)')
+TWICE = re.compile(r'(`?)([\w./-]+\.(?:c|h|def|py))\1(?:,| and)\s+\1\2\1')
+# A stop of a life in doc/ARCHITECTURE.md: an item of a numbered list, to the next one.
+STOP = re.compile(r'^\d+\. .*(?:\n   .*)*', re.M)
+# What had another name once, and what it is called now.
+FORMER = [
+    (re.compile(r"coordinator's epoch|epoch of (?:a|the) coordinator|(?:older|lower|higher|former) epoch"),
+     'a life of a coordinator is a term'),
+    (re.compile(r'in (?:\w+ )?coordinates|coordinates of (?:the|a) run'), 'a change of variables is a scaling'),
+]
 TARGET = re.compile(r'make ((?:check|bench)-[\w-]+|fuzz|screenshots)')
 
 
@@ -50,8 +59,15 @@ def absent_files(documents, known):
     """Names of sources that no file has. A name without a folder is that of a file anywhere, and
     one with it may begin in the folder that the text is about."""
     return [f'{document} names {name}' for document, text in documents
-            for name in dict.fromkeys(FILE.findall(text)) if name not in NOT_IN_THE_TREE
+            for name in dict.fromkeys(FILE.findall(text) + NAMED.findall(text))
+            if name not in NOT_IN_THE_TREE
             and not any(f'/{path}'.endswith(f'/{name}') for path in known)]
+
+
+def named_twice(texts):
+    """A file beside itself: one of the two was another before a renaming."""
+    return [f'{path} names {twice[2]} twice in a row' for path, text in texts
+            for twice in TWICE.finditer(text)]
 
 
 def absent_paths(documents, known):
@@ -84,10 +100,23 @@ def absent_in_comments(comments, known):
     """Files that comments name. A name without a folder is that of a neighbour; NAME stands for any,
     and headers of systems are none of ours."""
     return [f'{path} names {name}' for path, text in comments
-            for name in dict.fromkeys(NAMED_IN_COMMENT.findall(text))
+            for name in dict.fromkeys(NAMED.findall(text))
             if name not in NOT_IN_THE_TREE | OF_SYSTEMS and 'NAME' not in name
             and f'{path.rsplit("/", 1)[0]}/{name}' not in known
             and not ('/' in name and any(f'/{other}'.endswith(f'/{name}') for other in known))]
+
+
+def stops_without_a_file(text):
+    """Stops of the lives in chapter 3 that do not say which file to open."""
+    lives = re.search(r'^# 3\. Lives\n(.*?)^# 4', text, re.M | re.S)
+    stops = STOP.findall(lives[1]) if lives else []
+    return [f'no file is named: {stop[:60]}' for stop in stops if not FILE.search(stop)] \
+        if stops else ['no stop was found']
+
+
+def former_words(texts):
+    return [f'{path} says "{word[0]}": {now}' for path, text in texts
+            for pattern, now in FORMER for word in pattern.finditer(text)]
 
 
 def absent_targets(documents):
@@ -135,6 +164,8 @@ def planted():
     comments = comments_of([('base/here.h', '/* See base/gone.h; gone.c calls gone_away(). */ int x;')])
     seen = {
         'a file that is not there': absent_files(document, {'base/here.c'}),
+        'a file without marks that is not there': absent_files([('a.md', 'see base/gone.c.')], set()),
+        'a file that is named twice': named_twice([('a.md', '(`base/a.c`,\n`base/a.c`)')]),
         'a file without its extension that is not there': absent_paths(other, {'base/here.c'}),
         'a function that is not there': absent_functions(other, words_of_code([('a.c', '/* gone_away */')])),
         'a header that a comment names and is not there':
@@ -142,6 +173,9 @@ def planted():
         'a neighbour that a comment names and is in another folder':
             [name for name in absent_in_comments(comments, {'data/gone.c'}) if 'gone.c' in name],
         'a function that a comment names and is not there': absent_functions(comments, {'x'}),
+        'a stop without a file': stops_without_a_file('# 3. Lives\n\n1. It goes\n   on.\n\n# 4. Folders\n'),
+        'a word that has another name': former_words([('a.md', 'an older epoch'), ('b.md', '')]),
+        'another word that has another name': former_words([('a.md', 'trained in coordinates')]),
         'a target that is not there': absent_targets(document),
         'a file that a list names and is not there': incomplete_lists(document, set()),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
@@ -162,9 +196,12 @@ def main():
         ('every rule notices a planted violation', planted()),
         ('files that documents name are there',
          absent_files(documents, known) + absent_paths(documents, known)),
+        ('no file is named twice in a row', named_twice(documents + comments)),
         ('functions that documents name are there', absent_functions(documents, words)),
         ('files that comments name are there', absent_in_comments(comments, known)),
         ('functions that comments name are there', absent_functions(comments, words)),
+        ('each stop of a life names its file', stops_without_a_file(text_of('doc/ARCHITECTURE.md'))),
+        ('documents and comments call things by their present names', former_words(documents + comments)),
         ('targets that documents name are there', absent_targets(documents)),
         ('lists of the files to change name what the example names',
          incomplete_lists(documents, known) if len(lists(documents)) > 1 else ['no list was found']),

@@ -16,8 +16,8 @@ struct scaling {
     bool bytes;                     /* of a network on bytes: 255 becomes 1, unless standardised */
 };
 
-/* The kind of coordinates as a number, for files: 0 if there are none, else 1 if standardised, plus
- * 2 if they precondition, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the
+/* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if
+ * it preconditions, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the
  * unit of the outputs, if there is one. Vectors that are scaled by one form suit those of the same
  * form on other rows. */
 uint32_t scaling_form(const struct scaling *scaling, double unit);
