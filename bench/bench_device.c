@@ -224,7 +224,7 @@ static void set_up(struct registers *registers, struct device *device, double me
                                               .uniform_exponent = 20};
     registers_use(registers, &shard_on_device, device);
     must(registers_set_up(registers, &setup));
-    must(registers->backend->load(registers));
+    must(registers_load(registers));
     bytes_release(&blob);
 }
 

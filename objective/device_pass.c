@@ -62,13 +62,16 @@ static int start_sparse_margins(const struct device_pass *pass) {
     return launch(pass, kernel, work, &one);
 }
 
-static int start_dense_margin(const struct device_pass *pass) {
-    struct dense_margin_arguments arguments = {work_of(pass)};
-    arguments.work.blocks_each = blocks_for(pass, pass->rows_most, DENSE_MARGIN_ROWS);
-    return launch(pass, &kernel_dense_margin, &arguments.work, &arguments);
+static bool has_one_output(const struct device_pass *pass) {
+    return pass->common || pass->shape->outputs == 1;
 }
 
 static int start_dense_margins(const struct device_pass *pass) {
+    if (has_one_output(pass)) {
+        struct dense_margin_arguments one = {work_of(pass)};
+        one.work.blocks_each = blocks_for(pass, pass->rows_most, DENSE_MARGIN_ROWS);
+        return launch(pass, &kernel_dense_margin, &one.work, &one);
+    }
     struct dense_margins_arguments arguments = {.work = work_of(pass)};
     dense_margins_cut(&arguments);
     arguments.work.blocks_each =
@@ -78,10 +81,7 @@ static int start_dense_margins(const struct device_pass *pass) {
 
 static int linear_margins(void *own, const struct device_pass *pass) {
     (void)own;
-    if (!pass->dense)
-        return start_sparse_margins(pass);
-    return pass->common || pass->shape->outputs == 1 ? start_dense_margin(pass)
-                                                     : start_dense_margins(pass);
+    return pass->dense ? start_dense_margins(pass) : start_sparse_margins(pass);
 }
 
 /* ---- gradients ---- */
@@ -122,14 +122,13 @@ static int start_gather(const struct device_pass *pass) {
     return launch(pass, &kernel_sparse_gather, work, &arguments);
 }
 
-static int start_dense_gradient(const struct device_pass *pass) {
-    struct dense_gradient_arguments arguments = {work_of(pass)};
-    arguments.work.blocks_each =
-        blocks_for(pass, batches_of(pass) * arguments.work.features, kernel_dense_gradient.threads);
-    return launch(pass, &kernel_dense_gradient, &arguments.work, &arguments);
-}
-
 static int start_dense_gradients(const struct device_pass *pass) {
+    if (has_one_output(pass)) {
+        struct dense_gradient_arguments one = {work_of(pass)};
+        one.work.blocks_each =
+            blocks_for(pass, batches_of(pass) * one.work.features, kernel_dense_gradient.threads);
+        return launch(pass, &kernel_dense_gradient, &one.work, &one);
+    }
     struct dense_gradients_arguments arguments = {work_of(pass)};
     struct linear_work *work = &arguments.work;
     uint64_t groups = dense_gradient_groups(work->outputs);
@@ -145,8 +144,7 @@ static int linear_gradient(void *own, const struct device_pass *pass, const stru
     if (error)
         return error;
     if (pass->dense)
-        return pass->common || pass->shape->outputs == 1 ? start_dense_gradient(pass)
-                                                         : start_dense_gradients(pass);
+        return start_dense_gradients(pass);
     error = start_scatter(pass);
     return error ? error : start_gather(pass);
 }

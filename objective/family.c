@@ -103,20 +103,15 @@ double objective_second_bound(const struct objective_shape *shape, double deriva
     return bound * sharing(shape);
 }
 
-static int ceil_log2(uint64_t n) {
-    int log = 0;
-    while (log < 63 && UINT64_C(1) << log < n)
-        log++;
-    return log;
-}
-
 int16_t *objective_exponents(const struct objective_shape *shape, const int16_t *columns,
                              uint64_t chunks) {
     struct layout layout = objective_layout(shape);
     uint64_t count = layout_exponents(&layout);
     const struct family *family = family_of(shape);
     int16_t *exponents = memory_new(count, sizeof *exponents);
-    int share = 61 - ceil_log2(chunks); /* so that terms of all chunks stay below 2⁶² */
+    int share = 61; /* less ⌈log₂ chunks⌉, so that terms of all chunks stay below 2⁶² */
+    while (share > -2 && UINT64_C(1) << (61 - share) < chunks)
+        share--;
     for (uint64_t i = 0; i < count; i++) {
         int exponent = family->exponent(shape, columns, share, i);
         exponents[i] = (int16_t)(exponent < FIXED_EXPONENT_MIN ? FIXED_EXPONENT_MIN : exponent);

@@ -86,20 +86,14 @@ static uint64_t factor_offset(const struct checkpoint_header *header) {
     return point_offset(header, CHECKPOINT_POINTS);
 }
 
-/* How many of the first `pairs` pairs lie in the file itself. */
-static uint32_t own_pairs(const struct checkpoint *checkpoint, uint32_t pairs) {
-    uint32_t own = 0;
-    for (uint32_t i = 0; i < pairs; i++)
-        own += checkpoint->pairs[i].file == checkpoint->header.step;
-    return own;
-}
-
 /* Where s of pair number `pair`, which lies in the file, begins; for all pairs: where the file
  * ends. */
 static uint64_t pair_offset(const struct checkpoint *checkpoint, uint32_t pair) {
     const struct checkpoint_header *header = &checkpoint->header;
-    return factor_offset(header) + bytes_of_factor(header) +
-           (uint64_t)own_pairs(checkpoint, pair) * 2 * history_bytes(header);
+    uint64_t before = 0; /* pairs that lie in the file */
+    for (uint32_t i = 0; i < pair; i++)
+        before += checkpoint->pairs[i].file == header->step;
+    return factor_offset(header) + bytes_of_factor(header) + before * 2 * history_bytes(header);
 }
 
 /* The checksum of a header as it lies in memory. */

@@ -149,15 +149,12 @@ static char *resolve_existing(const char *path) {
     return real;
 }
 
-static bool lies_below(const char *path, const char *root) {
-    size_t length = strlen(root);
-    bool top = !strcmp(root, "/");
-    return !strncmp(path, root, length) && (top || path[length] == '/' || !path[length]);
-}
-
 static int check_below(const struct confined *confined, const char *path) {
     char *real = climbs(path) ? NULL : resolve_existing(path);
-    bool below = real && lies_below(real, confined->root);
+    size_t length = strlen(confined->root);
+    bool top = !strcmp(confined->root, "/");
+    bool below = real && !strncmp(real, confined->root, length) &&
+                 (top || real[length] == '/' || !real[length]);
     free(real);
     if (below)
         return 0;

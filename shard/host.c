@@ -322,49 +322,9 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     return 0;
 }
 
-/* ---- nothing to move ---- */
-
-static int nothing(struct registers *registers) {
-    (void)registers;
-    return 0;
-}
-
-static void close(struct registers *registers) {
-    (void)registers;
-}
-
-static int no_begin(struct registers *registers, size_t count) {
-    (void)registers, (void)count;
-    return 0;
-}
-
-static int no_end(struct registers *registers, struct yield *yields, size_t count) {
-    (void)registers, (void)yields, (void)count;
-    return 0;
-}
-
-static int no_move(struct registers *registers, uint8_t number, size_t offset, size_t count) {
-    (void)registers, (void)number, (void)offset, (void)count;
-    return 0;
-}
-
-static int no_pair(struct registers *registers, uint32_t slot) {
-    (void)registers, (void)slot;
-    return 0;
-}
-
+/* Nothing has to be moved. */
 const struct shard_backend shard_on_host = {
-    .open = nothing,
-    .close = close,
-    .load = nothing,
-    .begin = no_begin,
     .run_pass = run_pass,
-    .end = no_end,
     .clear_sum = clear_sum,
-    .pull_sum = no_begin,
     .fold = fold,
-    .pull = no_move,
-    .push = no_move,
-    .pull_pair = no_pair,
-    .push_pair = no_pair,
 };

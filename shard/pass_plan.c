@@ -22,21 +22,20 @@ static int check_slots(const struct operation *operation, uint32_t slots) {
     return 0;
 }
 
-static struct operation *add_place(struct operation_list *list) {
-    MEMORY_ROOM(list->items, list->count, list->capacity);
-    return &list->items[list->count];
-}
-
 int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots) {
     struct cursor cursor = cursor_over(program->data, program->length);
+    int code = 0;
     *list = (struct operation_list){0};
-    while (program_next(&cursor, add_place(list))) {
-        int code = check_slots(&list->items[list->count++], slots);
-        if (code)
-            return code;
+    while (!code) {
+        MEMORY_ROOM(list->items, list->count, list->capacity);
+        struct operation *next = &list->items[list->count];
+        if (!program_next(&cursor, next))
+            break;
+        list->count++;
+        code = check_slots(next, slots);
     }
-    assert(!cursor.failed);
-    return 0;
+    assert(code || !cursor.failed);
+    return code;
 }
 
 void operation_list_release(struct operation_list *list) {

@@ -47,7 +47,7 @@ static int fill(struct registers *registers) {
     }
     int code = registers_set_exponents(registers, 0, exponents, ELEMENTS);
     if (!code)
-        code = registers->backend->load(registers);
+        code = registers_load(registers);
     const struct slice slice = {.encoding = STAGE_DENSE, .data = sums};
     for (int times = 0; times < 2 && !code; times++)
         code = registers->backend->fold(registers, ELEMENTS, &slice, !times);
@@ -180,7 +180,7 @@ static int run(struct proof_side *side) {
         if (registers_have(registers, i))
             code = registers_pull(registers, i, 0, ELEMENTS);
     for (uint32_t slot = 0; slot < SLOTS && !code; slot++)
-        code = registers->backend->pull_pair(registers, slot);
+        code = registers_pull_pair(registers, slot);
     return code;
 }
 

@@ -41,7 +41,8 @@ static void yields_encode(const struct operation_list *list, const struct yield 
 static int make_factor(const struct course *course, const struct operation *operation,
                        struct yield *yield) {
     struct registers *registers = course->registers;
-    int code = registers->backend->pull_sum(registers, registers_sums(registers, SUMS_TRIANGLE));
+    size_t sums = registers_sums(registers, SUMS_TRIANGLE);
+    int code = registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
     if (code)
         return code;
     failpoint(FAILPOINT_factor_begin);
@@ -131,12 +132,12 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     for (size_t i = 0; i < course.yield_count; i++)
         exact_init(&course.yields[i].sum);
     read_biases(&course);
-    int code = backend->begin(registers, course.yield_count);
+    int code = backend->begin ? backend->begin(registers, course.yield_count) : 0;
     if (!code)
         code = make_factors(&course);
     if (!code)
         code = run_passes(&course);
-    if (!code)
+    if (!code && backend->end)
         code = backend->end(registers, course.yields, course.yield_count);
     if (!code)
         yields_encode(list, course.yields, scalars);

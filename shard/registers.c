@@ -87,7 +87,7 @@ static void clear_vectors(struct registers *registers) {
 static void drop_vectors(struct registers *registers) {
     const struct shard_backend *backend = registers->backend;
     struct device *device = registers->device;
-    if (backend)
+    if (backend && backend->close)
         backend->close(registers);
     for (uint8_t i = 0; i < REGISTERS; i++) {
         if (registers->vector[i].segment)
@@ -131,7 +131,7 @@ static bool has_exponents(const struct registers *registers) {
 void registers_use(struct registers *registers, const struct shard_backend *backend,
                    struct device *device) {
     assert((backend == &shard_on_host) == !device);
-    if (registers->backend)
+    if (registers->backend && registers->backend->close)
         registers->backend->close(registers);
     registers->backend = backend;
     registers->device = device;
@@ -171,17 +171,34 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
     assert(!registers->exponents_set && !registers->start_set);
-    return registers->backend->open(registers);
+    return registers->backend->open ? registers->backend->open(registers) : 0;
 }
 
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
-    return registers->backend->pull(registers, number, offset, count);
+    return registers->backend->pull ? registers->backend->pull(registers, number, offset, count)
+                                    : 0;
 }
 
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
-    return registers->backend->push(registers, number, offset, count);
+    return registers->backend->push ? registers->backend->push(registers, number, offset, count)
+                                    : 0;
+}
+
+int registers_pull_pair(struct registers *registers, uint32_t slot) {
+    assert(slot < registers->slots);
+    return registers->backend->pull_pair ? registers->backend->pull_pair(registers, slot) : 0;
+}
+
+int registers_push_pair(struct registers *registers, uint32_t slot) {
+    assert(slot < registers->slots);
+    return registers->backend->push_pair ? registers->backend->push_pair(registers, slot) : 0;
+}
+
+int registers_load(struct registers *registers) {
+    assert(registers_complete(registers));
+    return registers->backend->load ? registers->backend->load(registers) : 0;
 }
 
 int registers_set_exponents(struct registers *registers, uint64_t first, const int16_t *exponents,

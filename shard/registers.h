@@ -101,7 +101,7 @@ struct registers {
  * was never touched takes no room.
  *
  * Functions answer 0, or, from a device alone, ERROR_UNAVAILABLE with a text. After such an error
- * what the registers hold is undefined. One thread. */
+ * what the registers hold is undefined. NULL: there is nothing to do. One thread. */
 struct shard_backend {
     /* The registers were set up: takes what memory it needs itself. All vectors are zero, but x. */
     int (*open)(struct registers *registers);
@@ -189,6 +189,13 @@ int registers_clear_sum(struct registers *registers, enum sums_layout layout);
  * to where programs run. */
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count);
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count);
+
+/* The same for s and q of a slot. */
+int registers_pull_pair(struct registers *registers, uint32_t slot);
+int registers_push_pair(struct registers *registers, uint32_t slot);
+
+/* All that was announced has come: brings it to where programs run. */
+int registers_load(struct registers *registers);
 
 /* Takes over a factor, or NULL; the former one is dropped. */
 void registers_set_factor(struct registers *registers, struct factor *factor);

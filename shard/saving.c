@@ -361,7 +361,7 @@ static int pull_pairs(struct registers *registers, const struct checkpoint_job *
     int code = 0;
     for (uint32_t i = 0; i < job->checkpoint.header.pairs && !code; i++)
         if (job->vectors[i][0])
-            code = registers->backend->pull_pair(registers, job->checkpoint.pairs[i].slot);
+            code = registers_pull_pair(registers, job->checkpoint.pairs[i].slot);
     return code;
 }
 
@@ -456,7 +456,7 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
 static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
     int code = move_points(registers, loaded->header.points, registers_push);
     for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
-        code = registers->backend->push_pair(registers, loaded->pairs[i].slot);
+        code = registers_push_pair(registers, loaded->pairs[i].slot);
     return code;
 }
 

@@ -126,7 +126,7 @@ void tell_if_ready(struct shard *shard, struct outbox *out) {
     bool fenced = !saving->folder || saving->fenced >= shard->term;
     if (shard->ready || !shard->set_up || !fenced || !registers_complete(&shard->registers))
         return;
-    int code = shard->registers.backend->load(&shard->registers);
+    int code = registers_load(&shard->registers);
     if (code) {
         shard_fail(shard, code, out);
         return;

@@ -42,11 +42,9 @@ static void a_living_shard_goes_back_in_a_new_attempt_and_on_from_there(void **s
     assert_answer(&saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
     assert_restores(&saved, 2, first, digests[0]);
     /* The undone step again: its file is written anew, with the pairs that lay in it. */
-    memcpy(registers_s(registers_of(&saved), slot_of(6)), undone->s[slot_of(6)],
-           sizeof *undone->s);
-    memcpy(registers_q(registers_of(&saved), slot_of(6)), undone->y[slot_of(6)],
-           sizeof *undone->y);
-    assert_int_equal(registers_of(&saved)->backend->push_pair(registers_of(&saved), slot_of(6)), 0);
+    memcpy(registers_s(registers_of(&saved), slot_of(6)), undone->s[slot_of(6)], sizeof *undone->s);
+    memcpy(registers_q(registers_of(&saved), slot_of(6)), undone->y[slot_of(6)], sizeof *undone->y);
+    assert_int_equal(registers_push_pair(registers_of(&saved), slot_of(6)), 0);
     saved.step = 6;
     struct point *again = point_now(&saved);
     struct message message = checkpoint_of(again);

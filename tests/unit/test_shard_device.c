@@ -218,7 +218,7 @@ static void fill_vectors(struct registers *registers, struct random *random, enu
                 else
                     ((float *)stored[part])[k] = (float)number;
             }
-        assert_int_equal(registers->backend->push_pair(registers, slot), 0);
+        assert_int_equal(registers_push_pair(registers, slot), 0);
     }
 }
 
@@ -283,7 +283,7 @@ static void begin_side(struct side *side, const struct shape *shape, struct devi
     if (shape->scaled)
         take_columns(&side->registers, &random);
     assert_true(registers_complete(&side->registers));
-    assert_int_equal(side->registers.backend->load(&side->registers), 0);
+    assert_int_equal(registers_load(&side->registers), 0);
     fill_vectors(&side->registers, &random, shape->special);
     fold_slices(&side->registers, &random);
 }
@@ -308,8 +308,7 @@ static void assert_same_history(struct side *sides, uint32_t slot, uint64_t seed
         size_t count = sides[0].registers.count;
         for (int side = 0; side < 2; side++) {
             struct registers *registers = &sides[side].registers;
-            const void *from =
-                part ? registers_q(registers, slot) : registers_s(registers, slot);
+            const void *from = part ? registers_q(registers, slot) : registers_s(registers, slot);
             stored[side] = memory_new(count, sizeof(double));
             for (size_t k = 0; k < count; k++)
                 stored[side][k] = registers->history_type == HISTORY_DOUBLE
