@@ -1,5 +1,6 @@
 #include "data/array.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <string.h>
 
@@ -46,6 +47,7 @@ static int add_dimension(const char *path, struct array *array, unsigned number,
         return error_set(ERROR_DATA, "%s: a row has more than %u numbers by the header", path,
                          ARRAY_WIDTH_MAX);
     array->width *= (uint32_t)size;
+    assert(array->width <= ARRAY_WIDTH_MAX);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "data/array.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,7 @@ int array_reader_next(struct array_reader *reader, struct batch *batch) {
     if (!code && reader->input)
         code = take_rows_of(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
     reader->rows_read += rows;
+    assert(reader->rows_read <= reader->data.rows);
     return code;
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/batch.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 void batch_init(struct batch *batch) {
     *batch = (struct batch){.start = memory_new(1, sizeof *batch->start)};
-    bytes_init(&batch->scratch);
+    bytes_init(&batch->workspace);
 }
 
 void batch_clear(struct batch *batch) {
@@ -42,7 +43,7 @@ void batch_release(struct batch *batch) {
     free(batch->position);
     free(batch->bad);
     free(batch->texts);
-    bytes_release(&batch->scratch);
+    bytes_release(&batch->workspace);
     *batch = (struct batch){0};
 }
 
@@ -106,6 +107,7 @@ static void sort_texts(struct batch *batch) {
 bool batch_put_texts(struct batch *batch) {
     uint64_t at = batch->value_count;
     bool differ = true;
+    assert(batch->has_origins && batch->text_count <= batch->value_capacity - at);
     sort_texts(batch);
     for (uint32_t i = 0; i < batch->text_count; i++, at++) {
         differ &= !i || batch->texts[i].id != batch->texts[i - 1].id;
@@ -152,12 +154,14 @@ static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
 }
 
 void batch_weigh(struct batch *batch, uint32_t row, double weight) {
+    assert(row < batch->row_capacity);
     batch->weight[row] = weight;
     batch->has_weights |= weight != 1;
 }
 
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated) {
+    assert(batch->row_count < batch->row_capacity && batch->value_count <= batch->value_capacity);
     uint64_t first = batch->start[batch->row_count];
     if (!sorted) {
         if (!batch->has_positions)
@@ -212,7 +216,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,
         .weight = batch->has_weights ? batch->weight : NULL,
-        .scratch = &batch->scratch,
+        .workspace = &batch->workspace,
     };
     return &batch->rows;
 }

@@ -35,7 +35,7 @@ struct batch {
     uint32_t *position;
     bool alike, bytes; /* as in struct source_rows */
     bool has_label_text, has_weights, has_positions, has_origins;
-    struct bytes scratch; /* of whoever takes the rows */
+    struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */
         struct source_origin origin;

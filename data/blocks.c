@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/blocks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,7 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
                              (unsigned long long)blocks->next_line, LINE_BYTES_MAX);
         aim *= 2;
     }
+    assert(whole <= batch->text_length);
     blocks->rest_length = batch->text_length - whole;
     reserve_rest(blocks, blocks->rest_length);
     if (blocks->rest_length)
@@ -197,6 +199,7 @@ int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size
 }
 
 void blocks_skip(struct blocks *blocks, size_t length) {
+    assert(length <= blocks->rest_length);
     blocks->rest_length -= length;
     if (blocks->rest_length)
         memmove(blocks->rest, blocks->rest + length, blocks->rest_length);

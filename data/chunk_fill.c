@@ -84,7 +84,7 @@ static inline void put_value(void *values, enum value_type type, uint64_t at, do
 
 /* Values of some rows by the order of the text, while they are sorted. */
 struct gathered {
-    uint64_t *key, *other; /* column in the upper half, place here in the lower; scratch */
+    uint64_t *key, *other; /* column in the upper half, place here in the lower; workspace */
     double *value;
     uint32_t *row; /* of each value: its row's number in `place` */
     uint32_t count;

@@ -85,9 +85,9 @@ take_number(struct column_sum *sum, enum pass_step step, double value, double we
 struct number_pass {
     const struct split *split;
     uint32_t first, count;
-    uint32_t *place; /* scratch; free() it at the end */
-    uint32_t run;    /* of the pack: its first feature that has a place, if they follow in order */
-    bool runs;
+    uint32_t *place;        /* of each feature of the pack; free() it at the end */
+    uint32_t first_feature; /* of the pack: the feature of place 0, */
+    bool consecutive;       /* if those of the other places follow it in order */
 };
 
 static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
@@ -97,12 +97,13 @@ static inline void number_pass_find_places(struct number_pass *numbers, const st
         bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
         numbers->place[i] = here ? place : DICTIONARY_NONE;
     }
-    numbers->run = 0;
-    while (numbers->run < pack->facts->features && numbers->place[numbers->run])
-        numbers->run++;
-    numbers->runs = numbers->run + (uint64_t)numbers->count <= pack->facts->features;
-    for (uint32_t i = 0; numbers->runs && i < numbers->count; i++)
-        numbers->runs = numbers->place[numbers->run + i] == i;
+    numbers->first_feature = 0;
+    while (numbers->first_feature < pack->facts->features && numbers->place[numbers->first_feature])
+        numbers->first_feature++;
+    numbers->consecutive =
+        numbers->first_feature + (uint64_t)numbers->count <= pack->facts->features;
+    for (uint32_t i = 0; numbers->consecutive && i < numbers->count; i++)
+        numbers->consecutive = numbers->place[numbers->first_feature + i] == i;
 }
 
 /* Type and step are constants for the compiler. */
@@ -112,9 +113,10 @@ number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32
     uint64_t first, end = pack_row(&rows, row, &first);
     double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
-    if (!rows.feature && numbers->runs) {
+    if (!rows.feature && numbers->consecutive) {
         for (uint32_t i = 0; i < numbers->count; i++)
-            take_number(&sums[i], step, pack_value(&rows, first + numbers->run + i), weight);
+            take_number(&sums[i], step, pack_value(&rows, first + numbers->first_feature + i),
+                        weight);
         return;
     }
     for (uint64_t i = first; i < end; i++) {

@@ -1,4 +1,5 @@
 /* Numbers the columns of a set: by falling log2 of the count, then by first appearance. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,7 @@ static uint32_t *sort_by_frequency(const uint64_t *values, uint32_t count) {
         next[63 - frequency_class(values[i]) + 1]++;
     for (unsigned c = 1; c < 65; c++)
         next[c] += next[c - 1];
+    assert(next[64] == count);
     uint32_t *column = memory_new(count, sizeof *column);
     for (uint32_t i = 0; i < count; i++)
         column[i] = (uint32_t)next[63 - frequency_class(values[i])]++;

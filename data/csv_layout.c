@@ -1,4 +1,5 @@
 /* What the first line of a CSV file says about all the others. */
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -397,6 +398,7 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
     } else {
         code = make_table(format, first, text);
     }
+    assert(code || format->label <= format->columns);
     return code ? code : place_numbers(format, first);
 }
 

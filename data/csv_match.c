@@ -1,4 +1,5 @@
 /* Finds the columns of a known table in another file. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,7 @@ static uint32_t match_column(struct column_match *match, uint32_t number) {
         i++;
     if (i == match->count)
         return NOWHERE;
+    assert(match->taken[i] == NOWHERE); /* no column of the file is taken twice */
     match->taken[i] = number;
     return i;
 }

@@ -96,10 +96,6 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
  * behind the delimiter; to NULL after the last cell. NULL: a quote is not closed. */
 char *csv_cell(char **at, char *end, char delimiter);
 
-static inline bool is_blank(char c) {
-    return c == ' ' || c == '\t';
-}
-
 /* ---- the parts of csv_layout_find(): only for the files that find out the layout of CSV ---- */
 
 /* The cells of a line; they point into a copy of it. */

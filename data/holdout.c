@@ -1,5 +1,6 @@
 #include "data/holdout.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,6 @@ static uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-static uint64_t bits_of(double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
     const char *text = rows->label_text ? rows->label_text[row] : NULL;
     uint64_t values = rows->start[row + 1] - rows->start[row], sum = 0;
@@ -41,20 +36,22 @@ uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
     if (text)
         sum = mix(hash64(text, strlen(text)) + OF_TEXT);
     else if (!isnan(rows->label[row]))
-        sum = mix(bits_of(rows->label[row]) + OF_NUMBER);
+        sum = mix(number_bits(rows->label[row]) + OF_NUMBER);
     for (uint64_t i = 0; i < values; i++)
         if (value[i] != 0)
-            sum += mix(mix(id[i] + OF_ID) ^ bits_of(value[i]));
+            sum += mix(mix(id[i] + OF_ID) ^ number_bits(value[i]));
     return mix(sum);
 }
 
 bool holdout_has(double share, uint64_t hash) {
+    assert(share >= 0 && share < 1);
     return hash < (uint64_t)ldexp(share, 64);
 }
 
 /* The hash is mixed anew, so that folds do not depend on the share: that goes by the size of the
  * hash itself. */
 uint32_t holdout_fold(uint64_t hash, uint64_t seed, uint32_t folds) {
+    assert(folds > 0);
     uint64_t place = mix(hash ^ mix(seed + OF_SEED));
     return 1 + (uint32_t)(((place >> 32) * folds) >> 32);
 }
@@ -84,6 +81,7 @@ static void count_in_fold(struct bytes *places, uint32_t number, uint32_t fold) 
     if (number == places->length / sizeof(struct class_place))
         *(struct class_place *)bytes_extend(places, sizeof(struct class_place)) =
             (struct class_place){.fold = fold};
+    assert(number < places->length / sizeof(struct class_place));
     struct class_place *place = (struct class_place *)(void *)places->data + number;
     place->rows++;
     if (place->fold != fold)
@@ -102,7 +100,7 @@ static int look_at_rows(void *context, const struct source_rows *rows) {
             count_in_fold(&search->of_text, text_dictionary_add(&search->texts, text), fold);
         else
             count_in_fold(&search->of_number,
-                          dictionary_add(&search->numbers, bits_of(rows->label[row])), fold);
+                          dictionary_add(&search->numbers, number_bits(rows->label[row])), fold);
     }
     return 0;
 }

@@ -64,17 +64,11 @@ struct distinct_label {
     bool text;
 };
 
-static uint64_t bits_of(double number) {
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
 /* The class of a label: of the text, or if that is DICTIONARY_NONE of the number; DICTIONARY_NONE
  * if no row has it. */
 static uint32_t class_of_label(const struct labels *labels, uint32_t text, double number) {
     bool is_text = text != DICTIONARY_NONE;
-    uint32_t index = is_text ? text : dictionary_find(&labels->numbers, bits_of(number));
+    uint32_t index = is_text ? text : dictionary_find(&labels->numbers, number_bits(number));
     if (index == DICTIONARY_NONE)
         return DICTIONARY_NONE;
     return (is_text ? labels->class_of_text : labels->class_of_number)[index];
@@ -137,7 +131,7 @@ static const char *fitting_objective(const struct pack *pack) {
         struct pack_rows rows = pack_rows(pack, b);
         for (uint32_t row = 0; row < rows.rows && !values; row++) {
             double label = rows.label[row];
-            dictionary_add(&numbers, bits_of(label));
+            dictionary_add(&numbers, number_bits(label));
             values = numbers.count > CLASSES_LIKELY || label != floor(label);
         }
     }
@@ -241,7 +235,7 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
                        double number) {
     char digits[NUMBER_TEXT];
     if (text == DICTIONARY_NONE)
-        dictionary_add(&labels->numbers, bits_of(number));
+        dictionary_add(&labels->numbers, number_bits(number));
     uint64_t distinct = (uint64_t)labels->numbers.count + labels->texts.count;
     if (distinct == labels->distinct)
         return 0;
@@ -375,6 +369,7 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
     labels->class_name = memory_new(count, sizeof *labels->class_name);
     labels->class_of_number = memory_new(labels->numbers.count, sizeof(uint32_t));
     labels->class_of_text = memory_new(labels->texts.count, sizeof(uint32_t));
+    assert(code || labels->kind != LABEL_BINARY || count == 2);
     for (uint32_t i = 0; i < count; i++) {
         (seen[i].text ? labels->class_of_text : labels->class_of_number)[seen[i].index] = i;
         labels->class_name[i] = seen[i].name;

@@ -1,5 +1,6 @@
 #include "data/set.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
@@ -112,6 +113,7 @@ static void make_groups(struct moments_pass *pass, uint32_t chunks) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
         group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
+        assert(group->first <= group->end && group->end <= chunks);
         group->sum = memory_new(pass->columns, sizeof *group->sum);
         group->square = memory_new(pass->columns, sizeof *group->square);
         group->stored = memory_new(pass->columns, sizeof *group->stored);

@@ -23,10 +23,6 @@ struct decimal {
 /* More than a line has digits: beyond it, the position of the decimal point makes no difference. */
 #define EXPONENT_LARGE INT64_C(1000000000000000)
 
-static bool is_digit(char c) {
-    return (unsigned char)(c - '0') < 10;
-}
-
 /* Takes digits into the mantissa. Leading zeros are not counted as digits. `digits` tells whether
  * the first other digit has come: the mantissa cannot tell, as it may have wrapped to 0. */
 static const char *take_digits(const char *p, struct decimal *decimal) {
@@ -35,7 +31,7 @@ static const char *take_digits(const char *p, struct decimal *decimal) {
             p++;
     const char *first = p;
     uint64_t mantissa = decimal->mantissa;
-    for (; is_digit(*p); p++)
+    for (; digits_is(*p); p++)
         mantissa = mantissa * 10 + (uint64_t)(*p - '0');
     decimal->mantissa = mantissa;
     decimal->digits += (size_t)(p - first);
@@ -46,10 +42,10 @@ static const char *take_exponent(const char *p, int64_t *exponent) {
     bool negative = *p == '-';
     if (*p == '-' || *p == '+')
         p++;
-    if (!is_digit(*p))
+    if (!digits_is(*p))
         return NULL;
     int64_t e = 0;
-    for (; is_digit(*p); p++)
+    for (; digits_is(*p); p++)
         if (e < EXPONENT_LARGE)
             e = e * 10 + (*p - '0');
     *exponent += negative ? -e : e;
@@ -153,18 +149,14 @@ void number_format(double value, char text[NUMBER_TEXT]) {
     }
 }
 
-static bool is_space(char c) {
-    return c == ' ' || c == '\t';
-}
-
 bool list_next(const char **at, char separator, struct bytes *part) {
     const char separators[] = {separator, '\0'};
     while (**at) {
         const char *first = *at, *end = first + strcspn(first, separators);
         *at = *end ? end + 1 : end;
-        while (first < end && is_space(*first))
+        while (first < end && is_blank(*first))
             first++;
-        while (end > first && is_space(end[-1]))
+        while (end > first && is_blank(end[-1]))
             end--;
         if (first == end)
             continue;

@@ -67,6 +67,17 @@ static const uint64_t digits_power[DIGITS_MANY + 1] = {1,
 static const double digits_scale[DIGITS_MANY + 1] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                      1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
+/* The bits of a double, by which numbers are hashed and told apart. */
+static inline uint64_t number_bits(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static inline bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
 static inline bool digits_is(char c) {
     return (unsigned char)(c - '0') < 10;
 }

@@ -244,6 +244,7 @@ const char *pack_fingerprint(const struct pack *pack) {
 }
 
 struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
+    assert(number < pack->facts->blocks);
     const struct pack_block *block = &pack->block[number];
     struct pack_block_layout layout = pack_block_layout(block);
     const uint8_t *data = pack->container.data + block->offset;
@@ -315,9 +316,8 @@ static char **column_names(const struct pack *pack) {
     const struct table *table = pack->table;
     char **name = memory_new(table->columns + (size_t)1, sizeof *name);
     for (uint32_t i = 0; i < table->columns; i++) {
-        bool used =
-            table->column[i].kind == COLUMN_NUMBER || table->column[i].kind == COLUMN_CATEGORY;
-        name[i] = memory_copy_string(used && table->column[i].name ? table->column[i].name : "");
+        const struct table_column *column = &table->column[i];
+        name[i] = memory_copy_string(table_uses(column) && column->name ? column->name : "");
     }
     return name;
 }

@@ -28,8 +28,8 @@ struct pack_writer {
     struct bytes blocks;   /* struct pack_block, in the order of the file */
 };
 
-/* Ids are numbered in runs of so many. */
-#define RUN 256
+/* So many ids are numbered at a time. */
+#define IDS_AT_ONCE 256
 
 /* Zeros behind the counts that are there. */
 static void reserve_counts(struct pack_writer *writer, uint64_t features) {
@@ -46,10 +46,10 @@ static void reserve_counts(struct pack_writer *writer, uint64_t features) {
 /* A table of so many ids stays in the cache. */
 #define NEAR 8192
 
-/* Numbers `values` ids, at most RUN, each of which counts `times` times; false if there are too
- * many features. Wide data misses the cache at nearly every id and at nearly every count: what
- * comes later in the run is on its way meanwhile. */
-static bool number_run(struct pack_writer *writer, const uint64_t *id, uint64_t values,
+/* Numbers `values` ids, at most IDS_AT_ONCE, each of which counts `times` times; false if there are
+ * too many features. Wide data misses the cache at nearly every id and at nearly every count: what
+ * comes later among them is on its way meanwhile. */
+static bool number_ids(struct pack_writer *writer, const uint64_t *id, uint64_t values,
                        uint32_t times, uint32_t *local) {
     struct dictionary *features = &writer->features;
     for (uint64_t i = 0; i < values && features->direct_size > NEAR; i++)
@@ -82,9 +82,9 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
             dictionary_add(&writer->features, id[i]);
     }
     uint64_t end = rows->start[count];
-    for (uint64_t first = 0; first < end; first += RUN) {
-        uint64_t values = end - first < RUN ? end - first : RUN;
-        if (!number_run(writer, rows->id + first, values, times, local + first))
+    for (uint64_t first = 0; first < end; first += IDS_AT_ONCE) {
+        uint64_t values = end - first < IDS_AT_ONCE ? end - first : IDS_AT_ONCE;
+        if (!number_ids(writer, rows->id + first, values, times, local + first))
             return false;
     }
     return true;
@@ -138,9 +138,9 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
     uint64_t numbers = features_numbered(rows, alike) + rows->count;
     uint64_t values = rows->start[rows->count];
     (void)context;
-    bytes_clear(rows->scratch);
+    bytes_clear(rows->workspace);
     struct pending_block *pending =
-        bytes_extend(rows->scratch, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
+        bytes_extend(rows->workspace, align_up(sizeof *pending + numbers * sizeof(uint32_t)));
     *pending = (struct pending_block){.block = {.rows = rows->count,
                                                 .values = (uint32_t)values,
                                                 .type = (uint8_t)pack_block_type(rows),
@@ -168,7 +168,7 @@ static bool note_origins(struct pack_writer *writer, const struct source_rows *r
  * of threads. What does not need the order is done before or after. */
 static int number_and_place_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
-    struct pending_block *pending = (void *)rows->scratch->data;
+    struct pending_block *pending = (void *)rows->workspace->data;
     uint32_t *local = pending_features(pending);
     bool alike = pending->alike;
     struct pack_facts *facts = &writer->facts;
@@ -209,9 +209,9 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
 /* By many threads at once. */
 static int finish_rows(void *context, const struct source_rows *rows) {
     struct pack_writer *writer = context;
-    uint64_t bytes = ((struct pending_block *)(void *)rows->scratch->data)->block.bytes;
-    uint8_t *data = bytes_extend(rows->scratch, bytes);
-    struct pending_block *pending = (void *)rows->scratch->data; /* the room may have moved it */
+    uint64_t bytes = ((struct pending_block *)(void *)rows->workspace->data)->block.bytes;
+    uint8_t *data = bytes_extend(rows->workspace, bytes);
+    struct pending_block *pending = (void *)rows->workspace->data; /* the room may have moved it */
     const struct pack_block_content content = {rows, pending->alike, pending_features(pending),
                                                pending_texts(pending, rows)};
     pack_block_fill(&pending->block, &content, data);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -307,15 +308,9 @@ int source_columns(const char *path, const struct source_options *options, struc
     return code;
 }
 
-static void free_strings(char **strings) {
-    for (char **string = strings; string && *string; string++)
-        free(*string);
-    free(strings);
-}
-
 void source_report_release(struct source_report *report) {
-    free_strings(report->column_names);
-    free_strings(report->rejected_reasons);
+    names_free(report->column_names);
+    names_free(report->rejected_reasons);
     table_free(report->table);
     *report = (struct source_report){0};
 }

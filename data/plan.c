@@ -145,6 +145,7 @@ static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
         cutter->filled = 0;
         cutter->open = true;
     }
+    assert(plan->chunks > 0);
     struct set_chunk *chunk = &plan->chunk[plan->chunks - 1];
     chunk->rows++;
     chunk->values += values;
@@ -272,6 +273,7 @@ static void find_row(struct row_walk *walk) {
 struct row_walk row_walk_from(const struct split *split, const struct plan_part *part,
                               uint64_t first) {
     uint32_t low = 0, high = part->blocks;
+    assert(first < part->rows);
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (part->block[middle].first_row <= first)

@@ -1,5 +1,6 @@
 /* Prepares the columns of a table: bins, missing numbers, rare values of categories, columns that
  * files lack. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,6 +204,7 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
     column_stats_find(columns->table, split, options->bins, options->threads);
     add_bins(columns, builder);
     uint32_t width = columns->table->columns;
+    assert(!columns->number_column);
     columns->number_column = no_columns(width);
     for (uint32_t i = 0; i < columns->count; i++)
         if (builder->id[i] && builder->id[i] <= width)

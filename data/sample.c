@@ -1,5 +1,6 @@
 #include "data/set.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,7 @@ static int find_stored(struct sampler *sampler, uint64_t number, struct rows *ro
         sampler->first += rows->count;
         code = set_chunk(sampler->set, ++sampler->chunk, rows);
     }
+    assert(code || number - sampler->first < rows->count);
     *place = (uint32_t)(number - sampler->first);
     return code;
 }

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "data/set.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -371,5 +372,6 @@ int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
     if (*made && !code)
         code = set_open(path, set);
     free(path);
+    assert(code || *set);
     return code;
 }

@@ -96,7 +96,7 @@ struct source_rows {
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a
                                    pack there are none */
     uint64_t bad_count;
-    struct bytes *scratch; /* of source_read_in_parts() only */
+    struct bytes *workspace; /* of source_read_in_parts() only */
 };
 
 static inline uint64_t source_row_line(const struct source_rows *rows, uint32_t row) {
@@ -196,8 +196,8 @@ struct source_parts {
     source_take *finish;  /* when `take` has returned 0: as `prepare`; or NULL */
 };
 
-/* Each part gets the same rows, and what one leaves in rows->scratch the next finds there. An error
- * of `prepare` comes in the rows' turn. */
+/* Each part gets the same rows, and what one leaves in rows->workspace the next finds there. An
+ * error of `prepare` comes in the rows' turn. */
 int source_read_in_parts(const char *path, const struct source_options *options, unsigned threads,
                          const struct source_parts *parts, void *context,
                          struct source_report *report);
@@ -208,7 +208,7 @@ int source_columns(const char *path, const struct source_options *options, struc
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file, or lead to a pipe, or be "-". A file that is met again, under whatever name, is
- * left out with a warning. The list is NULL-terminated; free with source_paths_free(). */
+ * left out with a warning. The list is NULL-terminated; free with names_free(). */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
 /* The same of files alone, with those that are met again. */
@@ -227,6 +227,5 @@ void source_beside_name(const struct source_beside *beside, uint32_t number,
 
 /* The first of `paths` that is a file of `others`, under whatever name: *other is that; or NULL. */
 const char *source_paths_shared(char *const *paths, char *const *others, const char **other);
-void source_paths_free(char **paths);
 
 #endif

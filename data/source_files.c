@@ -1,4 +1,5 @@
 /* The files of some data: their paths, the files beside them, and what was found out about them. */
+#include <assert.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +60,7 @@ static int add_matches(struct path_list *list, const char *pattern, const glob_t
 }
 
 static int expand(struct path_list *list, const char *pattern) {
-    struct stat status;
-    if (stat(pattern, &status) == 0 && S_ISREG(status.st_mode)) { /* whatever is in its name */
+    if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
         return 0;
     }
@@ -156,7 +156,7 @@ static int expand_all(const char *folder, const char *const *patterns, bool repe
         free(pattern);
     }
     if (code) {
-        source_paths_free(list.path);
+        names_free(list.path);
         return code;
     }
     if (!repeated)
@@ -174,8 +174,8 @@ int source_paths_all(const char *folder, const char *const *patterns, char ***pa
 }
 
 void source_beside_release(struct source_beside *beside) {
-    source_paths_free(beside->weights);
-    source_paths_free(beside->labels);
+    names_free(beside->weights);
+    names_free(beside->labels);
     *beside = (struct source_beside){0};
 }
 
@@ -187,12 +187,6 @@ void source_beside_name(const struct source_beside *beside, uint32_t number,
                         struct source_options *options) {
     options->weights = path_at(beside->weights, number);
     options->labels = path_at(beside->labels, number);
-}
-
-void source_paths_free(char **paths) {
-    for (char **path = paths; path && *path; path++)
-        free(*path);
-    free(paths);
 }
 
 /* ---- what was found out about files: for reading others alike, and for people ---- */
@@ -264,6 +258,7 @@ static void note_reason(struct source_report *report, char *reason) {
 
 int source_reject(struct source_report *report, const char *path, uint64_t limit, uint64_t line,
                   const char *why) {
+    assert(report->rejected <= limit);
     char *reason = memory_format("%s:%llu: %s", path, (unsigned long long)line, why);
     if (report->rejected == limit) {
         if (limit)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -33,12 +34,6 @@ struct table *table_new(uint32_t columns) {
     return table;
 }
 
-static void free_words(char **words) {
-    for (char **word = words; word && *word; word++)
-        free(*word);
-    free(words);
-}
-
 void table_free(struct table *table) {
     if (!table)
         return;
@@ -49,7 +44,7 @@ void table_free(struct table *table) {
         free(table->column[i].rare);
     }
     free(table->column);
-    free_words(table->missing);
+    names_free(table->missing);
     free(table);
 }
 
@@ -57,7 +52,7 @@ void table_set_missing(struct table *table, const char *const *words) {
     size_t count = 0;
     while (words[count])
         count++;
-    free_words(table->missing);
+    names_free(table->missing);
     table->missing = memory_new(count + 1, sizeof *table->missing);
     for (size_t i = 0; i < count; i++)
         table->missing[i] = memory_copy_string(words[i]);
@@ -87,6 +82,7 @@ static void copy_column(struct table_column *column, const struct table_column *
 }
 
 struct table *table_copy_first(const struct table *table, uint32_t columns) {
+    assert(columns <= table->columns);
     struct table *copy = table_new(columns);
     copy->trim = table->trim;
     copy->hash = table->hash;
@@ -130,6 +126,7 @@ bool table_names_equal(const struct table *a, const struct table *b) {
 }
 
 const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]) {
+    assert(column < table->columns);
     const char *name = table->column[column].name;
     if (name)
         snprintf(text, COLUMN_TEXT, "column %u (%.100s)", column + 1, name);
@@ -345,6 +342,7 @@ uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin) {
 }
 
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length) {
+    assert(table->hash > 0 && table->hash <= HASH_BITS_MAX);
     return (uint32_t)(hash64_seeded(text, length, (uint64_t)column + 1) >> (64 - table->hash));
 }
 
@@ -368,6 +366,7 @@ static char *bin_name(const struct table_column *column, const char *name, uint3
 char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
                          const char *text) {
     char number[16];
+    assert(column < table->columns);
     const char *name = table->column[column].name;
     if (role == ROLE_NUMBER)
         return memory_copy_string(name ? name : "");

@@ -17,6 +17,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/job.h"
@@ -78,16 +79,10 @@ int places_of(const struct options *options, char ***states) {
             error_set(ERROR_USAGE, "there is no *.state folder in the current folder; name a job "
                                    "file or a state folder");
     if (code)
-        places_free(found);
+        names_free(found);
     else
         *states = found;
     return code;
-}
-
-void places_free(char **states) {
-    for (char **state = states; *state; state++)
-        free(*state);
-    free(states);
 }
 
 int place_of(const struct options *options, char **state) {
@@ -102,7 +97,7 @@ int place_of(const struct options *options, char **state) {
                          states[0], states[1]);
     else
         *state = memory_copy_string(states[0]);
-    places_free(states);
+    names_free(states);
     return code;
 }
 

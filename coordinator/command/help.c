@@ -1,6 +1,7 @@
 /* What helps to write a command line: the text of `COMMAND --help` above its options, and
  * `complete`.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,6 +170,7 @@ static void offer_keys(const char *last, const char *prefix) {
 }
 
 static void offer_argument(const struct option_row *option, const char *last, const char *prefix) {
+    assert(option->argument);
     if (strcmp(option->argument, "KEY=VALUE") == 0)
         offer_keys(last, prefix);
     else if (strcmp(option->argument, "DIR") == 0)

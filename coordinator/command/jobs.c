@@ -138,7 +138,7 @@ int command_jobs(const struct options *options) {
         json_decref(answer);
     }
     json_decref(all);
-    places_free(states);
+    names_free(states);
     return code;
 }
 
@@ -214,6 +214,6 @@ int command_prune(const struct options *options) {
         json_decref(answer);
     }
     json_decref(all);
-    places_free(states);
+    names_free(states);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "coordinator/command/last_run.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ bool last_run_is_open(const struct last_run *last) {
 }
 
 enum task task_next(const struct last_run *last, const char *data) {
+    assert(last->run || (!last->concluded && !last->decided));
     if (!last->run)
         return TASK_TRAIN;
     if (!last->concluded)

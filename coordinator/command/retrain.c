@@ -1,5 +1,6 @@
 /* `retrain`, for cron: finishes an unfinished run, trains if there is new data, and publishes the
  * model if the gate holds. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,7 @@ static int look_back(struct retrain *r) {
 static int do_task(struct retrain *r, enum task task) {
     const bool progress = !r->training.options->quiet;
     int code = 0;
+    assert(task != TASK_NONE && (task != TASK_DECIDE || r->last.run));
     if (r->outcome.code) /* of the task before this one */
         log_error("%s", r->outcome.text);
     r->outcome.code = 0;

@@ -1,4 +1,5 @@
 /* `rollback`: makes an earlier version live again. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +142,7 @@ static int read_back(struct rollback *r) {
 }
 
 static int go_back(struct rollback *r) {
+    assert(r->to > 0 && !r->completed);
     int code = read_back(r);
     if (code)
         return code;

@@ -1,4 +1,5 @@
 /* `run`: trains the model of a job file and makes it live. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ static int train_many(struct training *training, const struct dataset *data,
 static int publish(struct training *training, const struct publisher *publisher,
                    const struct chosen *chosen) {
     const struct options *options = training->options;
+    assert(chosen->run > 0);
     int code = chosen->decided
                    ? 0
                    : publish_decide(publisher, DECISION_PUBLISHED, chosen->run, chosen->why);

@@ -1,6 +1,7 @@
 /* `serve` and `report`: the pages of state folders in which no run needs to be alive, from a server
  * or as a file. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdint.h>
@@ -188,6 +189,7 @@ static void refuse(struct http_answer *answer, int status, const char *text) {
 /* The folder that a path is about: /2/… is the second of several. What is left of the path begins
  * with a slash. NULL if there is no such folder. */
 static struct recorded *folder_of(const struct serving *serving, const char **path) {
+    assert(serving->count > 0);
     if (serving->count == 1)
         return &serving->records[0];
     char *behind;
@@ -283,7 +285,7 @@ int command_serve(const struct options *options) {
     for (uint32_t i = 0; i < serving.count; i++)
         recorded_release(&serving.records[i]);
     free(serving.records);
-    places_free(serving.states);
+    names_free(serving.states);
     return code;
 }
 

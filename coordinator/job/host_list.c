@@ -1,5 +1,6 @@
 #include "coordinator/job/host_list.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ bool host_list_is_slurm(const struct job *job) {
 
 static char *name_of(const char *text, uint32_t *threads) {
     struct named named;
-    parse_host(text, &named);
+    bool fits = parse_host(text, &named);
+    assert(fits); /* it was checked when the job file was read */
     *threads = named.threads;
     return memory_format("%.*s", (int)named.length, named.name);
 }

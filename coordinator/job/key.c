@@ -40,6 +40,7 @@ bool key_applies(const struct key *key, const struct job *job) {
 }
 
 static void *field(const struct key *key, struct job *job) {
+    assert(key->offset < sizeof *job);
     return (char *)job + key->offset;
 }
 
@@ -216,6 +217,7 @@ static int insert_number(const struct key *key, struct job *job, double value, c
     numbers->all[at] = value;
     numbers->count++;
     numbers->value = numbers->all[0];
+    assert(at == 0 || numbers->all[at - 1] > value);
     return 0;
 }
 
@@ -224,6 +226,7 @@ static int append_number(const struct key *key, struct job *job, double value, c
     struct counts *counts = field(key, job);
     struct series *series = field(key, job);
     uint32_t *count = key->type == KEY_COUNTS ? &counts->count : &series->count;
+    assert(key->values_max <= LIST_MAX && *count <= key->values_max);
     if (*count == key->values_max)
         return refuse_more(key, place, key->values_max);
     if (key->type == KEY_COUNTS)

@@ -1,5 +1,6 @@
 #include "coordinator/job/options.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
@@ -87,12 +88,12 @@ static void build_getopt(struct option *longs, char *shorts) {
 }
 
 static int row_of(int answer) {
-    if (answer >= LONG_BASE)
-        return answer - LONG_BASE;
-    for (int i = 0; i < ROWS; i++)
-        if (option_rows[i].letter == answer)
-            return i;
-    abort(); /* getopt answers only what the table has */
+    int row = 0;
+    while (answer < LONG_BASE && row < ROWS && option_rows[row].letter != answer)
+        row++;
+    row = answer < LONG_BASE ? row : answer - LONG_BASE;
+    assert(row < ROWS); /* getopt answers only what the table has */
+    return row;
 }
 
 /* `name` is the option as typed; a long one may have its value behind "=". */

@@ -1,5 +1,6 @@
 #include "coordinator/job/sizing.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,6 +34,7 @@ static uint32_t least(uint32_t a, uint32_t b) {
 
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type) {
     double element = type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
+    assert(parameters > 0);
     double pair = READS_OF_A_PAIR * element * (double)parameters;
     double outputs = data->features ? floor((double)parameters / data->features) : 1;
     double value = data->dense ? DENSE_VALUE_BYTES
@@ -75,6 +77,7 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
                              &sizing->replicas);
     if (code)
         return code;
+    assert(sizing->shards > 0 && sizing->replicas > 0);
     sizing->threads = job->threads;
     if (!sizing->threads && !length_of(job->replica_addresses)) {
         uint32_t share = cpus / sizing->replicas;
@@ -243,6 +246,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 #define REPLICA_VECTORS 1
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
+    assert(sizing->shards > 0);
     double range = parameters / sizing->shards;
     double vectors = SHARD_VECTORS + VECTORS_A_REPLICA * sizing->replicas;
     vectors += job->early_stopping ? 1 : 0;

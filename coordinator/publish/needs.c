@@ -1,6 +1,7 @@
 /* What is still needed, for prune.h: runs with their data, versions of the model, checkpoints. */
 #include "coordinator/publish/prune.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,6 +249,7 @@ static void select_superfluous(struct version_list *list, const struct history *
             kept += stays && !refused;
             refused_kept |= refused;
         }
+        assert(first >= i);
         if (!stays)
             list->items[--first] = version;
     }

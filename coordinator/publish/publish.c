@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/publish/publish.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ char *publish_live_folder(const char *state) {
  * which there is no decision in the record and on_publish was never run. */
 int publish_decide(const struct publisher *publisher, enum decision decision, int64_t run,
                    const char *why) {
+    assert(run > 0);
     int code =
         store_publish(publisher->store,
                       &(struct store_publication){.kind = decision_text(decision),
@@ -183,6 +185,7 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
  * before: until then `current` may still point to the version before. */
 static int settle(const struct publisher *publisher, const struct history_item *item) {
     int announced = 0, code = 0;
+    assert(item->publication && item->run > 0);
     loop_poll(
         publisher->loop); /* a signal that has come ends the command here, before the change */
     if (item->decision != DECISION_REFUSED) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -120,9 +121,9 @@ int dataset_find(const struct job *job, struct dataset_paths *paths) {
 }
 
 void dataset_paths_release(struct dataset_paths *paths) {
-    source_paths_free(paths->data);
-    source_paths_free(paths->test);
-    source_paths_free(paths->holdout);
+    names_free(paths->data);
+    names_free(paths->test);
+    names_free(paths->holdout);
     source_beside_release(&paths->beside_data);
     source_beside_release(&paths->beside_test);
     source_beside_release(&paths->beside_holdout);

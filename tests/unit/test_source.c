@@ -1,4 +1,5 @@
 #include "tests/unit/suites.h"
+#include "base/file.h"
 #include "data/source.h"
 
 #include <stdatomic.h>
@@ -263,7 +264,7 @@ static void globs_are_expanded_bytewise_each_file_once(void **state) {
     assert_string_equal(paths[1], fixture_path("part-B"));
     assert_string_equal(paths[2], fixture_path("part-a"));
     assert_null(paths[3]); /* the second one is left out */
-    source_paths_free(paths);
+    names_free(paths);
 }
 
 static void a_glob_without_match_is_an_error(void **state) {
@@ -287,27 +288,27 @@ struct halves {
 
 static int prepare(void *context, const struct source_rows *rows) {
     (void)context;
-    bytes_clear(rows->scratch);
-    bytes_append(rows->scratch, &rows->count, sizeof rows->count);
+    bytes_clear(rows->workspace);
+    bytes_append(rows->workspace, &rows->count, sizeof rows->count);
     return 0;
 }
 
 static int take_first_half(void *context, const struct source_rows *rows) {
     struct halves *halves = context;
     uint32_t prepared = 0;
-    if (rows->scratch->length == sizeof prepared)
-        memcpy(&prepared, rows->scratch->data, sizeof prepared);
+    if (rows->workspace->length == sizeof prepared)
+        memcpy(&prepared, rows->workspace->data, sizeof prepared);
     halves->taken += prepared;
-    bytes_clear(rows->scratch);
-    bytes_append(rows->scratch, &rows->first_line, sizeof rows->first_line);
+    bytes_clear(rows->workspace);
+    bytes_append(rows->workspace, &rows->first_line, sizeof rows->first_line);
     return 0;
 }
 
 /* No assertions here: this runs in many threads. */
 static int take_second_half(void *context, const struct source_rows *rows) {
     struct halves *halves = context;
-    bool same = rows->scratch->length == sizeof rows->first_line &&
-                !memcmp(rows->scratch->data, &rows->first_line, sizeof rows->first_line);
+    bool same = rows->workspace->length == sizeof rows->first_line &&
+                !memcmp(rows->workspace->data, &rows->first_line, sizeof rows->first_line);
     halves->strange += !same;
     halves->finished += rows->count;
     if (halves->fails_at && rows->first_line >= halves->fails_at)
