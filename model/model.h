@@ -120,7 +120,7 @@ int model_writer_set_aside(struct model_writer *writer, const char *folder);
 /* Removes what was written and frees the writer; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
 
-/* Points MODELS_FOLDER/current (a symbolic link, replaced by rename) at `name`. */
+/* Points `current` in `models_folder` (a symbolic link, replaced by rename) at `name`. */
 int model_set_current(const char *models_folder, const char *name);
 
 /* ---- reading ---- */

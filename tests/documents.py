@@ -17,14 +17,19 @@ BESIDE = {'NEWS', 'bench/RESULTS.md', *DOCUMENTS}
 # What configure makes, and names that stand for any.
 NOT_IN_THE_TREE = {'config.h', 'FOLDER/local.mk', 'tests/unit/FOLDER.mk'}
 OF_SYSTEMS = {'cmocka.h', 'linux/magic.h', 'sysexits.h'}
-# Functions of systems that comments explain why we do not call.
-NOT_CALLED = {'hypot', 'pthread_cancel'}
+# Names of systems that stand in no code of ours, as functions that we do not call, and why.
+NOT_OURS = {'hypot', 'pthread_cancel', 'ASAN_OPTIONS'}
+
+# What the example in a comment declares.
+EXAMPLES = {'scale_arguments'}
 
 # "To add one, as `name` (`other names`), change exactly these files", and the numbered list behind it.
 LIST = re.compile(r'To\s+add\s+(?:one|an?\s[\w\s]+?),\s+as\s+(`\w+`(?:\s+\([`\w,\s]+\))?),\s+change\s+exactly'
                   r'\s+these\s+files[^:]*:\n\n((?:(?:\d+\.| ) .*\n)+)')
 FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|[1-8])|NEWS)`')
 PATH = re.compile(r'`((?:[\w-]+/)+[\w-]*)`')
+# What must be a name in the sources wherever it stands, or the end of one behind a prefix.
+IDENTIFIER = re.compile(r'`([A-Za-z]\w*_\w+)`|\bstruct ([a-z]\w+)|\b([A-Z]{2,}_[A-Z][A-Z_]*)\b(?![…*])')
 FUNCTION = re.compile(r'\b([a-z]\w*)\(\)')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 NAMED = re.compile(r'(?<![\w./-])((?:[\w-]+/)*[\w-]+\.(?:c|h|def|py|md|cu))\b(?!\.\w)')
@@ -88,7 +93,15 @@ def words_of_code(files):
 
 def absent_functions(documents, words):
     return [f'{document} names {name}()' for document, text in documents
-            for name in dict.fromkeys(FUNCTION.findall(text)) if name not in words | NOT_CALLED]
+            for name in dict.fromkeys(FUNCTION.findall(text)) if name not in words | NOT_OURS]
+
+
+def absent_identifiers(texts, words):
+    """Names of constants, structs and whatever has marks that are in no source."""
+    names = [(path, next(filter(None, groups))) for path, text in texts
+             for groups in dict.fromkeys(IDENTIFIER.findall(text))]
+    return [f'{path} names {name}' for path, name in names if name not in words | NOT_OURS | EXAMPLES
+            and not any(word.endswith(f'_{name}') for word in words)]
 
 
 def comments_of(files):
@@ -173,6 +186,9 @@ def planted():
         'a neighbour that a comment names and is in another folder':
             [name for name in absent_in_comments(comments, {'data/gone.c'}) if 'gone.c' in name],
         'a function that a comment names and is not there': absent_functions(comments, {'x'}),
+        'a constant that is not there': absent_identifiers([('a.md', 'see GONE_MAX')], {'x'}),
+        'a name in marks that is not there': absent_identifiers([('a.md', '`gone_away`')], {'x'}),
+        'a struct that is not there': absent_identifiers([('a.md', 'by struct gone')], {'x'}),
         'a stop without a file': stops_without_a_file('# 3. Lives\n\n1. It goes\n   on.\n\n# 4. Folders\n'),
         'a word that has another name': former_words([('a.md', 'an older epoch'), ('b.md', '')]),
         'another word that has another name': former_words([('a.md', 'trained in coordinates')]),
@@ -191,13 +207,16 @@ def main():
     documents, known = [(name, text_of(name)) for name in DOCUMENTS], known_files()
     sources = list(source.c_files())
     comments = comments_of(sources)
-    words = words_of_code(sources + [(name, text_of(name)) for name in known if name.endswith('.py')])
+    others = [path for path in known if path.endswith(('.py', '.mk', '.html'))] + ['m4/cuda.m4', 'configure.ac']
+    words = words_of_code(sources + [(name, text_of(name)) for name in others])
     return source.report([
         ('every rule notices a planted violation', planted()),
         ('files that documents name are there',
          absent_files(documents, known) + absent_paths(documents, known)),
         ('no file is named twice in a row', named_twice(documents + comments)),
         ('functions that documents name are there', absent_functions(documents, words)),
+        ('names that documents and comments have are in the sources',
+         absent_identifiers(documents + comments, words)),
         ('files that comments name are there', absent_in_comments(comments, known)),
         ('functions that comments name are there', absent_functions(comments, words)),
         ('each stop of a life names its file', stops_without_a_file(text_of('doc/ARCHITECTURE.md'))),
