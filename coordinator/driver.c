@@ -63,6 +63,7 @@ void driver_forget(struct coordinator *c) {
     d->round.number = 0;
     d->finishing = false;
     bytes_clear(&d->program);
+    assert(driver_next_program(c) == 1);
 }
 
 uint64_t driver_next_program(const struct coordinator *c) {
@@ -70,6 +71,7 @@ uint64_t driver_next_program(const struct coordinator *c) {
 }
 
 uint32_t driver_chunks(const struct driver *d, const struct set_info *data) {
+    assert(set_training_chunks(data) <= data->chunks);
     return optimizer_uses_holdout(&d->optimizer) ? data->chunks : set_training_chunks(data);
 }
 
@@ -94,6 +96,7 @@ static struct bounds next_bounds(const struct coordinator *c) {
     const struct objective_shape *shape = &c->settings.shape;
     const struct set_info *data = c->settings.data;
     bool linear = !family_of(shape)->rounds_chunks;
+    assert(data->weight_sum > 0);
     bool fixed = linear && !objective_bound_adapts(shape, data->label_max_abs);
     if (fixed || !c->driver->maxima_at_x.count)
         return objective_first_bounds(shape, data->label_max_abs, data->weight_sum,
@@ -279,6 +282,7 @@ static void follow(struct coordinator *c, const struct optimizer_request *reques
     case OPTIMIZER_HAND_OVER:
         assert(false && "a request that is for the table of optimizers");
     }
+    assert(!request->accepted || d->maxima_at_x.count <= TENSORS_MAX);
     if (request->accepted && !d->finishing)
         recovery_checkpoint_if_due(c, now_ns, out);
 }
@@ -301,6 +305,7 @@ void driver_evaluated(struct coordinator *c, int64_t now_ns, struct output *out)
     assert(!evaluation->running && evaluation->totals.count <= EVALUATION_TOTALS_MAX);
     for (uint32_t i = 0; i < evaluation->totals.count; i++)
         totals[i] = exact_value(&evaluation->totals.sum[i]);
+    assert(evaluation->totals.count == evaluation_totals(&evaluation->request.parts));
     struct evaluation_found found = {.parts = &evaluation->request.parts,
                                      .totals = totals,
                                      .exceeded = evaluation->exceeded,
@@ -435,6 +440,7 @@ static bool check_fits(const struct coordinator *c, const struct message_holding
 
 /* Whether the program that was sent last began an evaluation. */
 static bool begins_evaluation(const struct driver *d) {
+    assert(d->want <= OPTIMIZER_FINISH);
     return d->want == OPTIMIZER_EVALUATE || d->want == OPTIMIZER_CURVATURE;
 }
 

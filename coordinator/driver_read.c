@@ -31,6 +31,7 @@ static enum slice_vector vector_read(const struct coordinator *c) {
 
 static uint32_t last_vector(const struct coordinator *c) {
     const struct lbfgs *o = &c->driver->optimizer.lbfgs;
+    assert(o->reason != REASON_NONE);
     if (!c->settings.reads_gradient || !reason_claims_optimum(o->reason))
         return pair_vectors(c);
     return pair_vectors(c) + 1 + o->history.preconditioned;

@@ -169,6 +169,7 @@ bool downpour_stopped_early(const struct downpour *d) {
 }
 
 void downpour_finish(struct downpour *d, struct bytes *program) {
+    assert(d->stage != DOWNPOUR_OVER && !d->closing);
     bool is_best = d->best_epoch == d->epoch && d->minibatch == 0;
     if (!d->best_epoch || is_best || d->at_best)
         return;

@@ -93,13 +93,6 @@ static double bias_scale(const struct lbfgs *o) {
     return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
-/* The register whose multiple by H₀ a direction begins with. */
-static uint8_t descended(const struct lbfgs *o) {
-    if (o->settings.l1 > 0)
-        return REGISTER_QG;
-    return o->history.preconditioned ? REGISTER_PG : REGISTER_G;
-}
-
 void programs_direction(struct lbfgs *o, struct bytes *program) {
     bool forgotten = o->unconditioned && mutant(ORTHANT_FORGOTTEN);
     if (o->history.preconditioned && o->unconditioned)
@@ -108,9 +101,12 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
     assert(!o->steepest || !o->history.pairs); /* d is −g then */
     if (o->settings.l1 > 0 && !forgotten)
         add_pseudo_gradient(o, program, REGISTER_QG, REGISTER_X, REGISTER_G);
+    uint8_t gradient = o->settings.l1 > 0          ? REGISTER_QG
+                       : o->history.preconditioned ? REGISTER_PG
+                                                   : REGISTER_G;
     struct operation operation = {.code = OPERATION_DIRECTION,
                                   .a = REGISTER_D,
-                                  .b = descended(o),
+                                  .b = gradient,
                                   .alpha = o->history.gamma,
                                   .beta = o->steepest ? 1 : bias_scale(o),
                                   .scaled = !o->steepest && is_scaled(o),
@@ -185,11 +181,6 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
-/* Where the products with the history begin. */
-static unsigned products_at(const struct lbfgs *o) {
-    return tensors_at(o) + 2 * o->settings.tensors;
-}
-
 /* At the start, pairs that were given need their products with the gradient. */
 static bool wants_products(const struct lbfgs *o) {
     return o->started || o->history.pairs;
@@ -215,6 +206,7 @@ static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
 }
 
 static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a) {
+    assert(o->settings.tensors <= TENSORS_MAX);
     if (o->settings.tensors)
         program_add(program, &(struct operation){.code = OPERATION_TENSOR_SQUARES,
                                                  .a = a,
@@ -280,11 +272,12 @@ static struct tensor_norms norms_of(uint32_t tensors, const double *squares) {
 struct measured programs_measured(const struct lbfgs *o, const double *scalars) {
     assert(isfinite(o->mean_loss)); /* else nothing was measured */
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
+    const double *squares = scalars + tensors_at(o);
     struct measured measured = {.loss = loss,
                                 .slope = scalars[MEASURED_SLOPE],
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
-                                .norms = norms_of(o->settings.tensors, scalars + tensors_at(o)),
+                                .norms = norms_of(o->settings.tensors, squares),
                                 .gap_bound = NAN};
     if (o->settings.l1 > 0) {
         measured.loss += o->settings.l1 * scalars[MEASURED_NORM_1];
@@ -297,6 +290,6 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
     if (!isfinite(measured.max) || !isfinite(measured.square))
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
-        measured.products = (const void *)(scalars + products_at(o));
+        measured.products = (const void *)(squares + 2 * o->settings.tensors);
     return measured;
 }

@@ -44,6 +44,7 @@ struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
 double lbfgs_fall(const struct lbfgs *o) {
     const uint64_t kept = LOSSES_KEPT + 1;
     double least = INFINITY;
+    assert(o->started || o->step == 0);
     if (o->step < LOSSES_KEPT)
         return 0;
     for (uint64_t step = o->step - LOSSES_KEPT / 2; step < o->step; step++)

@@ -196,6 +196,7 @@ static void bounds_update(struct linesearch *search, double step) {
 
 /* If the step is not a number, the values contradict each other: nothing is left either. */
 static bool interval_exhausted(const struct linesearch *search, double step) {
+    assert(!search->bracketed || search->lower <= search->upper);
     if (!search->bracketed)
         return isnan(step);
     return !(step > search->lower && step < search->upper) ||
@@ -204,6 +205,7 @@ static bool interval_exhausted(const struct linesearch *search, double step) {
 
 /* Whether the best trial is worth going back to when nothing better can be found. */
 static bool best_decreases(const struct linesearch *search) {
+    assert(search->best.step >= 0 && search->slope0 <= 0);
     return search->best.step > 0 && !search->best.rounded &&
            search->best.value <=
                search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0;

@@ -28,7 +28,7 @@ static bool must_grow(const struct preconditioner *p, const struct preconditione
 
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
-    assert(p->refreshes <= p->evaluations);
+    assert(p->refreshes <= p->evaluations && p->failures <= FAILURES_MAX);
     if (s->form == PRECONDITION_NONE || p->failures >= FAILURES_MAX)
         return false;
     if (!p->sample)

@@ -57,6 +57,7 @@ void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out) 
  * another one, it does not read our HELLO before the work is done. */
 static int64_t silence_ns(const struct coordinator *c, const struct member *member) {
     bool may_be_at_work = c->phase == PHASE_REJOINING && !member->welcomed;
+    assert(member->connected);
     uint64_t parameters = may_be_at_work ? layout_parameters(&c->settings.layout) : 0;
     return SILENCE_MS * NS_PER_MS + SILENCE_NS_A_PARAMETER * (int64_t)parameters;
 }
@@ -72,6 +73,7 @@ int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output 
 }
 
 void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
+    assert(now_ns > c->ticked_ns);
     for (uint32_t i = 0; i < coordinator_links(c); i++)
         c->roster.members[i].heard_ns = now_ns;
 }

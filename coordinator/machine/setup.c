@@ -277,6 +277,7 @@ void setup_begin(struct coordinator *c, struct output *out) {
  * for: its host may be down for the night. Nor is one on a host, which joins when it has opened the
  * data. One that this machine starts is there in a moment, unless it was lost. */
 static bool is_waited_for(const struct coordinator *c, const struct member *worker) {
+    assert(!worker->ready);
     if (mutant(REPLICA_AWAITED) || worker->role == ROLE_SHARD)
         return true;
     bool comes_soon = !c->settings.by_hand[1] && !worker->restarts;

@@ -84,6 +84,7 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
 static int on_refused(struct coordinator *c, uint32_t link, const struct message *message,
                       int64_t now_ns, struct output *out) {
     const struct member *worker = &c->roster.members[link];
+    assert(link < coordinator_links(c) && worker->connected);
     if (c->settings.on_hosts)
         return coordinator_lost(c, link, message->refused.reason, now_ns, out);
     if (message->refused.busy) {
@@ -163,6 +164,7 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->roster.members[link];
     int code = -(int)message->failed.status;
+    assert(link < coordinator_links(c) && worker->connected);
     if (message->failed.device)
         return device_failed(c, link, message->failed.reason, now_ns, out);
     if (code == ERROR_PLUGIN)

@@ -291,6 +291,7 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
     virtual_store_read(&cluster->store, &saved, &journal);
     struct coordinator *coordinator = coordinator_new(&(struct coordinator_settings){
         .optimizer = {.memory = 4,
+                      .bias_scale = 1,
                       .l1 = options->sparse ? 0.01 : 0,
                       .steps_max = 30,
                       .gradient_tolerance = 1e-9,
