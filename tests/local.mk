@@ -42,3 +42,8 @@ AM_TESTS_ENVIRONMENT = \
 	DML_OPTIMA='$(DML_OPTIMA)'; export DML_OPTIMA; \
 	DML_SLURM='$(DML_SLURM)'; export DML_SLURM; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
+
+# What `make check` runs: ./check runs some of it in other builds.
+list-tests:
+	@echo $(TESTS)
+.PHONY: list-tests

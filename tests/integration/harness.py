@@ -108,6 +108,7 @@ class Process:
         self.mark = uuid.uuid4().hex
         self.output = tempfile.TemporaryFile('w+')
         self.errors = tempfile.TemporaryFile('w+')
+        self.older = set(os.listdir('/proc'))  # none of these descends from it
         self.popen = subprocess.Popen(
             self.command, cwd=cwd, stdin=stdin, stdout=self.output,
             stderr=self.errors, user=user, group=user, extra_groups=None if user is None else (),
@@ -157,7 +158,7 @@ class Process:
         """Ids of living processes that descend from the command, and itself."""
         needle = f'DML_TEST_MARK={self.mark}'.encode()
         found = []
-        for pid in filter(str.isdigit, os.listdir('/proc')):  # asked often: no Path for each
+        for pid in filter(str.isdigit, set(os.listdir('/proc')) - self.older):  # asked often
             with contextlib.suppress(OSError), open(f'/proc/{pid}/environ', 'rb', 0) as file:
                 if needle in file.read():
                     found.append(int(pid))

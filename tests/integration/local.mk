@@ -13,12 +13,16 @@ INTEGRATION_TESTS = \
 	tests/integration/test_network_models.py \
 	tests/integration/test_network.py \
 	tests/integration/test_downpour.py \
+	tests/integration/test_devices.py \
+	tests/integration/test_weights.py \
+	tests/integration/test_precondition.py \
+	tests/integration/test_l1.py \
+	tests/integration/test_hosts.py \
 	tests/integration/test_plugin.py \
 	tests/integration/test_layers.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \
-	tests/integration/test_hosts.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
 	tests/integration/test_examples.py \
@@ -32,7 +36,6 @@ INTEGRATION_TESTS = \
 	tests/integration/test_limits.py \
 	tests/integration/test_copies.py \
 	tests/integration/test_read_only.py \
-	tests/integration/test_devices.py \
 	tests/integration/test_scored_data.py \
 	tests/integration/test_readback.py \
 	tests/integration/test_table_ids.py \
@@ -51,10 +54,8 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_ends.py \
 	tests/integration/test_penalty.py \
-	tests/integration/test_precondition.py \
 	tests/integration/test_kronecker.py \
 	tests/integration/test_standardise.py \
-	tests/integration/test_l1.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \
 	tests/integration/test_ordinal.py \
@@ -65,7 +66,6 @@ INTEGRATION_TESTS = \
 	tests/integration/test_waiting.py \
 	tests/integration/test_images.py \
 	tests/integration/test_cuda.py \
-	tests/integration/test_weights.py \
 	tests/integration/test_reading.py \
 	tests/integration/test_nights.py
 TESTS += $(INTEGRATION_TESTS)

@@ -2,9 +2,10 @@
 """One build gives one model, bit for bit, however the work is divided and in whatever order its
 parts finish.
 
-By default a covering array of the settings is run: every pair of values of two settings occurs.
-With DML_BITS=all every combination is; with DML_BITS=few a handful, enough to notice sums that
-depend on their order.
+By default a covering array of the settings is run: every pair of values of two settings occurs. Each
+objective is run on sparse and on dense rows, and each of both takes a half of the array. With
+DML_BITS=all every combination is run on both; with DML_BITS=few a handful, enough to notice sums
+that depend on their order.
 """
 
 import contextlib
@@ -41,9 +42,11 @@ def combinations():
     return covering(everything)
 
 
-def further_combinations():
-    """For what divides the work as the first tests do: of the covering array every second."""
-    return combinations()[::2 if GRID == 'pairs' else 1]
+def half_of_combinations(kind='sparse'):
+    """Of the covering array every second, and for dense rows the others."""
+    if GRID != 'pairs':
+        return combinations()
+    return combinations()[kind == 'dense'::2]
 
 
 def pairs_of(combination):
@@ -135,7 +138,7 @@ def assert_same_bits(results):
 def same_bits(objective, kind, folder):
     job = make_job(folder, objective, kind)
     results = {}
-    for settings in combinations():
+    for settings in half_of_combinations(kind):
         results[str(settings)] = train(job, '--fresh', *words(settings))
         if len(results) == 1:
             assert_large_enough(folder, *results.values())
@@ -156,7 +159,7 @@ def same_bits_with_l1(objective, kind, folder):
     job = make_job(folder, objective, kind)
     l1 = '0.1' if objective == 'squared' else '1e-3'
     results = {str(s): train(job, '--fresh', '--set', f'l1={l1}', *words(s))
-               for s in further_combinations()}
+               for s in half_of_combinations(kind)}
     for result in results.values():
         assert 0 < result['nonzero'] < result['parameters'] - 1, result
     assert_same_bits(results)
@@ -178,7 +181,7 @@ COORDINATES = [{'precondition': 'diagonal'}, {'standardise': 'true', 'preconditi
 def same_bits_in_coordinates(objective, kind, form, folder):
     job = make_job(folder, objective, kind)
     results = {str(s): train(job, '--fresh', *words(form), *words(s))
-               for s in further_combinations()}
+               for s in half_of_combinations(kind)}
     for result in results.values():
         assert (result['preconditioner']['kind'] == 'diagonal') == ('precondition' in form and
                                                                     'standardise' not in form)
@@ -208,7 +211,7 @@ def make_small_job(folder, objective, kind):
 
 def same_bits_preconditioned(objective, kind, folder):
     job = make_small_job(folder, objective, kind)
-    results = {str(s): train(job, '--fresh', *words(s)) for s in combinations()}
+    results = {str(s): train(job, '--fresh', *words(s)) for s in half_of_combinations(kind)}
     for result in results.values():
         curvature = result['preconditioner']
         assert curvature['refreshes'] >= (2 if objective == 'logistic' else 1), curvature
@@ -243,7 +246,7 @@ def same_bits_of_a_network(kind, folder):
     loss = NETWORKS[kind]['loss']
     lines = (sparse_rows(loss, 5000) if kind == 'sparse' else dense_rows(loss, 3000, 400))
     job = make_network_job(folder, kind, lines)
-    results = {str(s): train(job, '--fresh', *words(s)) for s in further_combinations()}
+    results = {str(s): train(job, '--fresh', *words(s)) for s in half_of_combinations(kind)}
     assert_large_enough(folder, next(iter(results.values())))
     assert_same_bits(results)
 
@@ -271,7 +274,7 @@ def bounds_of_a_network_are_raised_to_the_same_bits_in_any_order(folder):
              for row in (line.replace('e-2', '') for line in dense_rows('logistic', 30, 3000))]
     job = make_network_job(folder, 'dense', lines)
     results = {}
-    for number, settings in enumerate(further_combinations()[::2]):
+    for number, settings in enumerate(half_of_combinations()[::2]):
         results[str(settings)] = train(job, '--fresh', *words(settings), DML_SHUFFLE=str(number))
         assert evaluations_made_again(folder) > 0
     assert_same_bits(results)
