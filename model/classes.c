@@ -1,5 +1,6 @@
 #include "model/classes.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,7 @@ void confusion_free(struct confusion *confusion) {
 }
 
 void confusion_add(struct confusion *confusion, uint32_t class, uint32_t answer, double weight) {
+    assert(answer < confusion->classes && (class < confusion->classes || class == LABEL_UNSEEN));
     weight_sum_add(&confusion->of[answer].predicted, weight);
     if (class == LABEL_UNSEEN) {
         weight_sum_add(&confusion->unseen, weight);
@@ -187,7 +189,7 @@ void confusion_add(struct confusion *confusion, uint32_t class, uint32_t answer,
         weight_sum_add(&confusion->cell[(size_t) class * confusion->classes + answer], weight);
 }
 
-/* Precision, recall and F1 of a class; NaN where nothing is divided by. */
+/* Precision, recall and F1 of a class; NaN where the divisor is 0. */
 struct quality {
     double examples, predicted, precision, recall, f1;
 };
@@ -253,7 +255,7 @@ void confusion_finish(const struct confusion *confusion, bool binary,
     result->f1 = quality.f1;
 }
 
-/* Sums of weights are whole numbers as a rule, and look like it. */
+/* Sums of weights are mostly whole numbers: then they are written as such. */
 static json_t *amount(const struct weight_sum *sum) {
     return sum->rest ? json_real(weight_sum_value(sum)) : json_integer((json_int_t)sum->ones);
 }

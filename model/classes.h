@@ -19,7 +19,7 @@ struct weight_sum {
 void weight_sum_add(struct weight_sum *sum, double weight);
 double weight_sum_value(const struct weight_sum *sum); /* the double nearest to the sum */
 
-/* The same, and what it leaves out, as a double too. */
+/* The same; *low is what that double leaves out of the sum, as a second one. */
 double weight_sum_split(const struct weight_sum *sum, double *low);
 
 void weight_sum_release(struct weight_sum *sum);

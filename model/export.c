@@ -53,7 +53,7 @@ static void put_rows(const struct model *model, const char *name, const double *
     }
 }
 
-/* That of a class is of being in it or in a higher one. */
+/* The intercept of a class is that of being in it or in a higher one. */
 static void put_ordered_intercepts(const struct model *model, FILE *file) {
     const struct model_layout *layout = &model->layout;
     for (uint32_t k = 0; k < layout->outputs; k++) {
@@ -273,8 +273,8 @@ static void write_liblinear(const struct model *model, FILE *file) {
         put_line(layout, model->bias, 1, file);
 }
 
-/* What stands in all formats is what a feature adds to the margins, and in a network no feature
- * adds the same to all rows. */
+/* All formats say what a feature adds to the margins. In a network, or a plug-in, a feature does
+ * not add the same to all rows. */
 int export_check(const struct model *model, enum export_format format) {
     if (model->vector)
         return error_set(ERROR_DATA,
@@ -343,7 +343,7 @@ static void put_name(const struct model_layout *layout, uint64_t feature, FILE *
         fprintf(file, "%llu", (unsigned long long)layout->feature_id[feature]);
 }
 
-/* Which way a weight speaks. */
+/* Says which class positive weights speak for. */
 static void put_heading(const struct model_layout *layout, uint32_t output, FILE *file) {
     if (model_rows(layout) > 1) {
         fprintf(file, "%sclass ", output ? "\n" : "");
@@ -366,7 +366,7 @@ static void put_weight(const struct heavy_weight *heavy, const double *deviation
         fprintf(file, "%12s  ", "");
 }
 
-/* That of ordered classes is of being in the class or in a higher one. */
+/* For ordered classes the intercept of a class is that of being in it or in a higher one. */
 static void put_intercepts(const struct model *model, uint32_t output, const char *indent,
                            FILE *file) {
     const struct model_layout *layout = &model->layout;
@@ -421,7 +421,7 @@ static json_t *weights_json(const struct model *model, uint32_t output, size_t c
     return weights;
 }
 
-/* Null for ordered classes, which have several. */
+/* Null for ordered classes, which have several intercepts. */
 static json_t *intercept_json(const struct model *model, uint32_t output) {
     return model->bias && !model->layout.shared ? json_real(model->bias[output]) : json_null();
 }

@@ -37,7 +37,7 @@ json_t *model_network_json(const struct network *network) {
                      precision_name(network->precision));
 }
 
-/* The member is there if the tensors are those of a network, whose layers it has. */
+/* Whether the member `network` has the layers of the tensors; linear models have no such member. */
 static bool is_network_of(const json_t *member, const struct network *network) {
     const json_t *layers = json_object_get(member, "layers");
     bool same = json_array_size(layers) == network->layers && !member == !network->layers;
@@ -46,7 +46,7 @@ static bool is_network_of(const json_t *member, const struct network *network) {
     return same;
 }
 
-/* Of any model but a plug-in: the layers are those of the tensors, which may be none. */
+/* Reads `network`, whose layers must be those of the tensors; linear models have none. */
 static int read_network(const char *path, struct model *model) {
     struct network *network = &model->layout.network;
     const json_t *member = json_object_get(model->details, "network");
@@ -186,7 +186,7 @@ static struct layout_tensor named(char kind, uint32_t layer) {
     return tensor;
 }
 
-/* Adds a tensor as it is described; `in` is the width of what comes in, where that is known. */
+/* Adds a tensor as the header describes it; `in` is how many rows it must have, or NULL. */
 static bool read_tensor(const json_t *header, struct layout_tensor tensor, const uint64_t *in,
                         struct layout *network) {
     struct described found;
@@ -269,7 +269,7 @@ static uint32_t own_by_feature(const struct model_layout *layout) {
 
 #define FEATURE_ID "feature_id"
 
-/* Those of a plug-in have any names; the file has them one behind the other, feature_id last. */
+/* The tensors of a plug-in may have any names. They lie one behind the other, feature_id last. */
 static bool read_own(const json_t *header, struct layout *own) {
     const char *name;
     json_t *entry;
@@ -342,7 +342,7 @@ static int read_plugin(const char *path, struct model *model) {
     const json_t *member = json_object_get(model->details, "plugin");
     struct plugin_source *source = &model->library.own.source;
     struct plugin_tensors *tensors = &model->library.own.tensors;
-    int code = read_network(path, model); /* there is none */
+    int code = read_network(path, model); /* makes sure that there are no layers */
     if (code)
         return code;
     model->program = process_beside("dml-replica");

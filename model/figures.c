@@ -42,7 +42,8 @@ static void residuals_free(struct residuals *residuals) {
     free(residuals);
 }
 
-/* Of equal targets the mean may be off by its last bit, and their spread that much above 0. */
+/* The mean of equal targets may be off by its last bit. Their spread is then not quite 0, but a
+ * smaller share of the sum of their squares than this. */
 #define EQUAL 1e-30
 
 /* a·b as two doubles whose sum it is. */
@@ -107,7 +108,7 @@ static void residuals_finish(const struct residuals *residuals, struct score_fig
 
 /* ---- figures of all kinds ---- */
 
-/* Only so many labels that training never saw are looked at for messages. */
+/* Labels that training never saw are collected for messages from so many examples at most. */
 #define UNSEEN_LOOKED_AT 1000
 
 struct figures {
@@ -209,7 +210,8 @@ void figures_give_loss(struct figures *figures, double loss) {
     figures->given = loss;
 }
 
-/* The squared distance of the predicted probabilities to those of whoever knows the label. */
+/* The squared distance of the predicted probabilities to the outcome: 1 for the class of the label,
+ * 0 for the others. */
 static double brier(size_t outputs, const double *chance, uint32_t class) {
     if (outputs == 1)
         return (chance[0] - class) * (chance[0] - class);
@@ -244,7 +246,8 @@ static void count_target(struct figures *figures, const double *margins, double 
     residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
 }
 
-/* Notes a label for messages, unless there are enough or it is noted. */
+/* Counts a label that training never saw, and adds it to those for messages if it is new there and
+ * there is room. */
 static void note_unseen(struct figures *figures, double label, const char *text) {
     char digits[NUMBER_TEXT], *few = figures->unseen_few, *name;
     size_t length = strlen(few);

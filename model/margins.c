@@ -1,11 +1,12 @@
 #include "model/margins.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "model/family.h"
 
-/* A block has few enough of them to stay in the cache. */
+/* Margins and terms of a block: few enough to stay in the cache. */
 #define MARGINS_MOST 65536
 #define TERMS_MOST 65536
 
@@ -49,6 +50,7 @@ struct terms *margins_terms(struct margins *margins) {
 }
 
 void margins_end_row(struct margins *margins) {
+    assert(margins->rows < margins->most);
     margins->start[++margins->rows] = (uint32_t)margins->terms.count;
 }
 
@@ -56,7 +58,7 @@ bool margins_full(const struct margins *margins) {
     return margins->rows == margins->most || margins->terms.count >= TERMS_MOST;
 }
 
-/* Adds the terms in their order, the intercept last. */
+/* The margins of a row of a linear model: adds the terms in their order, the intercept last. */
 static void compute_linear(const struct margins *margins, uint32_t row, double *values) {
     const struct model *model = margins->model;
     uint64_t features = model->layout.features;
@@ -73,7 +75,7 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
         values[k] = values[model->layout.shared ? 0 : k] + model->bias[k];
 }
 
-/* Brings the terms of a row into the order of their features. They mostly are. */
+/* Sorts the terms of a row by their features; mostly they are in that order already. */
 static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin + 1; i < end; i++) {
         uint32_t feature = terms->feature[i], at = i;
@@ -87,7 +89,7 @@ static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
     }
 }
 
-/* Of what is stored as its vector. */
+/* The margins of models that are stored as a vector: networks and plug-ins. */
 static int compute_by_objective(struct margins *margins, const double *labels) {
     for (uint32_t row = 0; row < margins->rows; row++)
         sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);

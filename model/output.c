@@ -127,7 +127,7 @@ static void write_one(const struct lines *lines, const char *member, double valu
         fprintf(lines->output->file, "%.17g\n", value);
 }
 
-/* In JSON with the predicted class, unless it is this. */
+/* In JSON write_list() adds the predicted class, unless `class` is this. */
 #define NO_CLASS SIZE_MAX
 
 static void write_classes(const struct lines *lines) {

@@ -1,5 +1,6 @@
 #include "model/ranking.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,8 @@ static void add_scores(struct ranking *ranking, const double *scores, double wei
     ranking->weight[ranking->count++] = weight;
 }
 
-/* Whether an example of `each` bytes is to be held. */
+/* Whether one more example, of `each` bytes, can be held and counts. If memory is full, all scores
+ * are given up. */
 static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
     if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > RANKING_BYTES_MAX) {
         release_scores(ranking);
@@ -140,8 +142,8 @@ static uint64_t add_equals(struct weight_pair *weights, const struct ranked_scor
     return i;
 }
 
-/* A step in positives of d, between negatives a before it and b after it, wins against all
- * negatives below and half of those between: d·(2·all − a − b) halves. */
+/* d positives of one score, with negatives of weight a above it and b down to it, win against all
+ * negatives below them and half of those of their score: d·(2·all − a − b) halves. */
 static struct ranked rank(struct ranked_score *entries, uint64_t count) {
     struct weight_pair all = {0}, now = {0};
     struct exact halves, precision;
@@ -177,6 +179,7 @@ static void copy_entries(const struct ranking *ranking, uint32_t class,
 }
 
 struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
+    assert(!ranking->overflowed && class < ranking->outputs);
     struct ranked_score *entries = memory_new(ranking->count, sizeof *entries);
     if (ranking->outputs > 1)
         copy_entries(ranking, class, entries);

@@ -1,5 +1,6 @@
 #include "model/readback.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +61,10 @@ static void list_features(struct readback *readback) {
     readback->features = differ;
 }
 
-static void note_value(struct readback *readback, uint32_t tensor, uint64_t row) {
+/* Notes the parameters of a row of a tensor. */
+static void note_row(struct readback *readback, uint32_t tensor, uint64_t row) {
     const struct layout_tensor *of = &readback->vector.tensor[tensor];
+    assert(row < of->rows);
     for (uint64_t column = 0; column < of->columns; column++) {
         MEMORY_ROOM(readback->noted, readback->count, readback->capacity);
         readback->noted[readback->count++] =
@@ -88,7 +91,7 @@ struct readback *readback_new(const struct model_layout *layout, const struct sa
             (by_feature ? BY_FEATURE_MOST : OTHERS_MOST) / (of->columns ? of->columns : 1);
         uint64_t rows = by_feature ? readback->features : of->rows;
         for (uint64_t i = 0; i < rows && i <= most; i++)
-            note_value(readback, tensor, by_feature ? readback->feature[i] : i);
+            note_row(readback, tensor, by_feature ? readback->feature[i] : i);
     }
     return readback;
 }
@@ -132,8 +135,8 @@ static const char *name_of(uint64_t id, const char *name, char text[NAME_TEXT]) 
     return text;
 }
 
-/* The place in the model's tensor that is the noted one of the run's; false if the model lacks it.
- */
+/* Finds the element of the model's vector that is a noted parameter of the run; false if the model
+ * lacks it. */
 static bool find_element(const struct readback *readback, const struct model *model,
                          const struct layout *vector, const struct noted *noted,
                          uint64_t *element) {

@@ -1,5 +1,6 @@
 #include "model/score.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ struct scorer {
 static void add_row_terms(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     uint64_t known = term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
     margins_end_row(scorer->margins);
+    assert(scorer->rows < MARGINS_ROWS_MAX);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};
 }
 
@@ -91,7 +93,7 @@ static int missing_values_error(const struct scorer *scorer, const struct source
     return row_error(scorer, rows, row, why);
 }
 
-/* The margin, or the number that is predicted from it. */
+/* Whether the margin, or the number that is predicted from it, is not finite. */
 static bool is_out_of_reach(const struct scorer *scorer, double margin) {
     double prediction = margin;
     if (scorer->objective->predict && scorer->objective->labels == LABEL_TARGET)
@@ -99,7 +101,7 @@ static bool is_out_of_reach(const struct scorer *scorer, double margin) {
     return !isfinite(margin) || !isfinite(prediction);
 }
 
-/* The loss of a label that it does not allow is no number. */
+/* A label that the loss does not allow would make the mean loss NaN. */
 static int check_label(const struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     const struct objective *objective = scorer->objective;
     double label = rows->label[row];
@@ -172,7 +174,7 @@ static int check_columns(struct scorer *scorer) {
     return 0;
 }
 
-/* Writes the lines of bad lines from *next on that come before `row`, or after the last row. */
+/* Writes a line for each bad line of the file, from number *next on, that stands before `row`. */
 static void write_bad(const struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                       uint64_t *next) {
     for (; *next < rows->bad_count && rows->bad[*next].row <= row; ++*next)
@@ -211,7 +213,7 @@ static const double *find_labels(struct scorer *scorer, const struct source_rows
     return scorer->label;
 }
 
-/* Scores the block; *bad as for write_bad(). */
+/* Scores the block; *bad is as *next of write_bad(). */
 static int score_block(struct scorer *scorer, const struct source_rows *rows, uint64_t *bad) {
     const double *margins, *labels = find_labels(scorer, rows);
     uint32_t count = scorer->rows, outputs = scorer->model->layout.outputs;

@@ -141,7 +141,8 @@ static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, u
     }
 }
 
-/* Of a tensor each row of which is a feature. `old` is NULL if there was none. */
+/* Fills the places of a tensor whose rows are features. `old` is NULL if there was no such tensor.
+ */
 static void match_features(const uint32_t *classes, const struct model_layout *before,
                            const struct layout_tensor *old, const struct model_layout *after,
                            const struct layout_tensor *tensor, uint64_t *place) {
@@ -166,7 +167,7 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
         if (by_feature >> i & 1)
             match_features(classes, before, old, after, tensor, place);
         else {
-            /* Of another one; `old` is NULL if there was none. */
+            /* The rows are not features, so they are the same on both sides. */
             for (uint64_t row = 0; row < tensor->rows; row++)
                 match_row(classes, old ? old->first + row * old->columns : MODEL_UNMATCHED,
                           tensor->columns, place + tensor->first + row * tensor->columns);

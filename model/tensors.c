@@ -1,5 +1,6 @@
 #include "model/tensors.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +15,8 @@
 #define ALIGNMENT 64
 #define PREFIX_BYTES 8 /* the header's length */
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they are stored");
-_Static_assert(sizeof(double) == 8 && sizeof(size_t) == 8, "tensors are mapped as they are stored");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they are stored");
+static_assert(sizeof(double) == 8 && sizeof(size_t) == 8, "tensors are mapped as they are stored");
 
 static json_t *shape_of(uint64_t rows, uint64_t columns, bool matrix) {
     return matrix ? json_pack("[I, I]", (json_int_t)rows, (json_int_t)columns)
@@ -76,6 +77,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     memcpy(prefix + PREFIX_BYTES, text, length);
     free(text);
 
+    assert(start % ALIGNMENT == 0 && offset % 8 == 0);
     tensors->weight = start;
     tensors->bias += tensors->biases ? start : 0;
     tensors->feature_id += start;
@@ -205,7 +207,7 @@ static const double *at(const void *file, size_t offset) {
     return (const double *)((const uint8_t *)file + offset);
 }
 
-/* The whole vector, or the weights. */
+/* How many numbers lie at `weight`: the whole vector, or the weights of a linear model. */
 static uint64_t weights_of(const struct tensors *tensors) {
     return tensors->vector.count ? layout_parameters(&tensors->vector)
                                  : tensors->features * tensors->rows;

@@ -20,11 +20,11 @@ struct model_family;
 
 struct tensors {
     uint32_t rows;   /* of weight */
-    uint32_t biases; /* as many; or 0; or any number, if there is one row */
+    uint32_t biases; /* as many as rows, or 0; any number if outputs share one row */
     uint64_t features;
     struct layout vector;              /* of the run's vector, if the file has it as it is; else no
                                           tensors */
-    bool matrices;                     /* all of them are, whatever their names */
+    bool matrices;                     /* all tensors of `vector` are, whatever their names */
     size_t weight, bias, feature_id;   /* bytes from the start of the file; bias 0 if there is none;
                                           the vector begins at `weight` */
     size_t bytes;                      /* of the whole file */

@@ -32,7 +32,7 @@ void terms_release(struct terms *terms) {
 }
 
 struct missing {
-    uint64_t id;   /* of the feature that says so */
+    uint64_t id;   /* of the feature that says that the number is missing */
     uint64_t rank; /* of the number among the model's features; NO_FEATURE: training had none */
     double mean;
 };
@@ -48,7 +48,7 @@ static uint32_t table_columns(const struct model *model) {
     return model->layout.table ? model->layout.table->columns : 0;
 }
 
-/* Of a role that has no text. */
+/* The id of a column's feature in a role that needs no text. */
 static uint64_t feature_of(const struct model *model, uint32_t column, enum feature_role role) {
     return table_feature(model->layout.table->ids, column, role, NULL, 0);
 }
@@ -102,7 +102,7 @@ static void add_known_term(uint64_t rank, double value, struct terms *terms) {
         terms_add(terms, rank, value);
 }
 
-/* The mean of the number that the feature says is missing; false if it says something else. */
+/* If the feature says that a number is missing: adds the mean of that number, and returns true. */
 static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
     struct missing key = {.id = id};
     const struct missing *missing =
@@ -112,7 +112,7 @@ static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms
     return missing;
 }
 
-/* The bin of a number, if it has bins. */
+/* Adds the bin of a number, if its column has bins. */
 static void add_bin(const struct term_mapper *mapper, uint64_t id, double value,
                     struct terms *terms) {
     const struct model *model = mapper->model;
@@ -127,7 +127,8 @@ static int compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* What stands for a text that training has too rarely; false if the feature is no such text. */
+/* If the feature is a text that was too rare in training: adds what stands for all such texts of
+ * its column, and returns true. */
 static bool add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
     const struct model *model = mapper->model;
     for (uint32_t i = 0; i < table_columns(model); i++) {
@@ -191,8 +192,8 @@ static bool map_value(struct term_mapper *mapper, uint64_t id, double value, uin
     return true;
 }
 
-/* Files are read as the model's table says, packs as that of the run: so of these a model of before
- * takes the ids that it knows, which do not rise. */
+/* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
+ * numbered in the older way a pack has the older ids, too; these do not rise. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
                          struct terms *terms) {
     const struct table *table = mapper->model->layout.table;

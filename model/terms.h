@@ -43,11 +43,11 @@ static inline uint64_t rank_from(const struct model_layout *layout, uint64_t fro
 
 struct missing; /* a number that a row may lack */
 
-/* How rows become terms. What the text of a row of a table says brings other features with it: the
- * mean of a number that is missing, the bin of a number, what stands for a rare text. */
+/* How rows become terms. In rows of tables one feature may add the terms of others: the mean of a
+ * number that is missing, the bin of a number, what stands for a rare text. */
 struct term_mapper {
     const struct model *model;
-    struct missing *missing; /* by the id of the feature that says so, rising; owned */
+    struct missing *missing; /* by rising id; owned */
     uint32_t missing_count;
     uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
     bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
@@ -58,10 +58,10 @@ struct term_mapper {
 void term_mapper_init(struct term_mapper *mapper, const struct model *model);
 void term_mapper_release(struct term_mapper *mapper);
 
-/* Before rows of a file are scored that was read by another table than the model's: as packs of a
- * run are. A column that is named there and is of another kind, or none, counts as missing in each
- * row, which a warning says of the first such file if `warns`. ERROR_DATA if a column has another
- * name, or if there are no names. */
+/* To be called before rows of a file are scored that was read by another table than the model's, as
+ * packs of a run are. A column that has a name in the model, but is of another kind in the file or
+ * not there, counts as missing in each row; if `warns`, a warning says so of the first such file.
+ * ERROR_DATA if a column has another name, or if there are no names. */
 int term_mapper_check_table(struct term_mapper *mapper, const char *path, const struct table *table,
                             bool warns);
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "model/model.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -120,7 +121,7 @@ static double positive_zero(double value) {
     return value == 0 ? 0.0 : value;
 }
 
-/* For the test of reading back. */
+/* Failpoints that damage the model, for the tests of reading it back. */
 static void damage(struct model_writer *writer, uint64_t *feature_id) {
     uint64_t id = feature_id[0];
     uint32_t rank = writer->rank[0];
@@ -157,7 +158,7 @@ static void write_features(struct model_writer *writer) {
     damage(writer, feature_id);
 }
 
-/* Those of the file: it has the features that are kept, too. */
+/* The tensors of the file, which has the kept features, too. */
 static struct tensors tensors_of(const struct model_writer *writer) {
     struct model_layout layout = *writer->layout;
     struct tensors tensors = {.features = writer->features};
@@ -220,6 +221,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 
 static double *place_of(const struct model_writer *writer, const struct layout_place *place) {
     size_t number = (size_t)(place->tensor - writer->vector.tensor);
+    assert(number < writer->vector.count);
     if (number == 0 && !model_family(writer->layout)->family->own_tensors)
         return weight_at(writer, writer->rank[place->row], place->column);
     if (!has_vector(writer))
@@ -246,6 +248,7 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
         *place_of(writer, &place) = positive_zero(values[i]);
     }
     writer->received += count;
+    assert(writer->received <= writer->parameters);
     if (writer->received == writer->parameters)
         file_write_back(writer->descriptor); /* while the caller scores the model and hashes it */
     return 0;

@@ -74,6 +74,7 @@ size_t dense_upper_corner(size_t n, const double *r, size_t ld, double least) {
 enum { TOGETHER = 8 };
 
 static_assert(TOGETHER % LANES == 0, "rows that are found together are of one length");
+static_assert(PRECONDITION_PARAMETERS_MAX % LANES == 0, "padded, a row has at most LANES more");
 static_assert(LANES == 2 * HALF, "the sums of lanes are kept in two halves");
 static_assert(sizeof(lanes) == LANES * sizeof(double) && sizeof(half_lanes) == sizeof(lanes) / 2,
               "rows are read in whole lanes");
@@ -328,6 +329,7 @@ static double column_dot(size_t n, size_t count, const double *q, size_t k, size
 /* Gram and Schmidt, each column twice. What is left of a column that depends on those before is
  * rounding: it becomes 0. */
 static void orthonormalise(size_t n, size_t count, double *q) {
+    assert(count <= n); /* more columns would depend on one another */
     for (size_t k = 0; k < count; k++) {
         double before = column_dot(n, count, q, k, k);
         for (size_t twice = 0; twice < 2; twice++)

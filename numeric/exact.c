@@ -87,6 +87,7 @@ static bool bit_at(const struct exact *sum, int position) {
 
 /* True if a bit below `position` is set. */
 static bool any_below(const struct exact *sum, int position) {
+    assert(position >= 0 && position < 32 * EXACT_LIMBS);
     for (int i = 0; i < position / 32; i++)
         if (sum->limb[i])
             return true;
@@ -158,6 +159,7 @@ static bool header_is_canonical(uint8_t flags, uint8_t first, uint8_t count, uin
 
 static bool decode_limbs(struct exact *sum, uint8_t first, uint8_t count, bool negative,
                          struct cursor *in) {
+    assert(first + count <= LIMBS_IN_USE);
     for (int i = first; i < first + count; i++) {
         int64_t limb = cursor_u32(in);
         if (!limb && (i == first || i == first + count - 1))

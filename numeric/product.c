@@ -125,6 +125,8 @@ void product_plain(size_t m, size_t n, size_t k, const double *a, const double *
 #define BLOCK_COLUMNS 8
 #define BLOCK_OUTPUTS 5
 
+static_assert(sizeof(double[PRODUCT_ROWS_MAX][PANEL_QUADS * QUAD]) <= 64 << 10,
+              "a panel's sums are on the stack of a thread");
 static_assert(BLOCK_COLUMNS == 2 * QUAD, "a sum of a block is two quads");
 static_assert(BLOCK_OUTPUTS == 5, "block_group() has a case for each number of outputs");
 

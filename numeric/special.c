@@ -1,5 +1,6 @@
 #include "numeric/special.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,6 +54,8 @@
 #define VECTOR_BYTES 64
 #define NAME(function) function##_lanes
 #include "numeric/lanes.def"
+static_assert(sizeof(numbers_lanes) == VECTOR_BYTES && sizeof(words_lanes) == VECTOR_BYTES,
+              "a mask has a word for each lane");
 OVER_LANES(special_exp, exp_lanes)
 OVER_LANES(special_log1p, log1p_lanes)
 OVER_LANES(special_log, log_lanes)
@@ -63,6 +66,7 @@ OVER_LANES(special_exp_excess, exp_excess_lanes)
 #define VECTOR_BYTES 32 /* gcc keeps these in the registers of AVX2 */
 #define NAME(function) function##_double
 #include "numeric/lanes.def"
+static_assert(sizeof(numbers_double) == VECTOR_BYTES, "a register of AVX2");
 OVER_LANES(activation_tanh, tanh_double)
 OVER_LANES(activation_relu, relu_double)
 OVER_LANES(activation_gelu, gelu_double)
@@ -75,6 +79,8 @@ BACK_OVER_LANES(activation_gelu_back, gelu_back_double)
 #define WIDE 0
 #define NAME(function) function##_float
 #include "numeric/lanes.def"
+static_assert(sizeof(numbers_float) == VECTOR_BYTES && sizeof(words_float) == VECTOR_BYTES,
+              "a mask has a word for each lane");
 OVER_LANES(activation_tanh_float, tanh_float)
 OVER_LANES(activation_relu_float, relu_float)
 OVER_LANES(activation_gelu_float, gelu_float)

@@ -3,6 +3,7 @@
 
 #include "plugin/ask.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -53,9 +54,11 @@ int plugin_refuse(struct plugin *plugin, const char *format, ...) {
 
 /* ---- its end ---- */
 
-/* The status that it ended with. One that does not end by itself is killed, and so is whatever its
- * library forked: all that while its number is its own. */
+/* Waits for the process to end, and returns its status. If it does not end by itself in time it is
+ * killed, and in any case whatever its library forked: before waitpid(), after which another
+ * process may get its id. */
 static int reap(struct plugin *plugin, long patience_ms) {
+    assert(plugin->pid > 0); /* kill(0) would end this process, too */
     int status = 0;
     siginfo_t ended;
     for (long waited = 0; waited < patience_ms; waited++) {
@@ -132,6 +135,7 @@ static int send_request(struct plugin *plugin, struct plugin_request *request) {
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(count * sizeof(int));
     }
+    assert(plugin->pid > 0 && plugin->socket >= 0);
     request->number = ++plugin->asked;
     ssize_t sent;
     while ((sent = sendmsg(plugin->socket, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
@@ -167,7 +171,8 @@ static ssize_t receive(struct plugin *plugin, struct plugin_answer *answer, pid_
     return message.msg_flags & MSG_TRUNC ? (ssize_t)sizeof *answer + 1 : length;
 }
 
-/* An answer of the library's process to this question, and nothing that the library sent. */
+/* 0 if the packet is the answer of the library's process to this question, and not something that
+ * the library sent itself. */
 static int check_answer(struct plugin *plugin, const struct plugin_answer *answer, ssize_t length,
                         pid_t sender, const char *doing) {
     if (sender != plugin->pid)
@@ -214,7 +219,7 @@ int plugin_ask(struct plugin *plugin, struct plugin_request *request, const char
 
 /* ---- its start ---- */
 
-/* It has a group of its own: what a terminal sends is for its parent. */
+/* The process has a group of its own, so that Ctrl-C at a terminal reaches its parent alone. */
 static int spawn(struct plugin *plugin, int socket) {
     const struct plugin_source *source = &plugin->source;
     char *arguments[] = {(char *)source->program, PLUGIN_OPTION,          (char *)source->library,
@@ -243,8 +248,8 @@ static int spawn(struct plugin *plugin, int socket) {
                  : 0;
 }
 
-/* Beyond the descriptor that the process will have: so that it is not replaced before it is copied
- * to its place. */
+/* Moves a descriptor above PLUGIN_SOCKET, so that it is not overwritten before it is copied there.
+ */
 static int raise_descriptor(int descriptor) {
     int raised = fcntl(descriptor, F_DUPFD_CLOEXEC, PLUGIN_SOCKET + 1);
     close(descriptor);
@@ -331,17 +336,17 @@ const struct plugin_description *plugin_description(const struct plugin *plugin)
     return &plugin->description;
 }
 
-/* The memories that a library's process shares, as its parent sees them. */
+/* ---- the memories that a library's process shares, as its parent sees them ---- */
 
-/* So much before what the library writes is looked at afterwards, and what is behind it up to the
- * end of the memory. No number that is added to the pattern leaves it as it is, but the smallest.
- */
+/* So many bytes before an array that the library writes hold a pattern, and so do those behind it
+ * up to the end of the memory. Whoever takes the array looks whether they still do. To add a number
+ * to the pattern, read as a double, changes it unless the number is tiny. */
 #define GUARD_BYTES 4096
 #define GUARD_PATTERN 0xa5
 
-/* Nobody can make it shorter, as a touch of what is missing would end the parent, too. What the
- * library reads can also not be written but by this process, which mapped it before; a system that
- * does not know that seal relies on how the library's process maps it. */
+/* Nobody can shorten a sealed memory: a touch of what is missing would end the parent, too. What
+ * the library reads can be written by this process alone, which mapped it before. On a system that
+ * does not know that seal, the library's process just maps it for reading. */
 static int seal(int descriptor, enum plugin_shared which) {
     if (which == PLUGIN_INPUT)
         fcntl(descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
@@ -383,8 +388,8 @@ int plugin_room(struct plugin *plugin, enum plugin_shared which, size_t bytes) {
                                 plugin->source.library, bytes));
 }
 
-/* What is written ends where the memory does, but for what a line of the cache leaves: so what is
- * written far behind it ends the process. */
+/* The array ends with the memory, up to the rest of a line of the cache. So a write far behind it
+ * ends the process. */
 int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t count,
                       uint64_t *at) {
     struct plugin_memory *memory = &plugin->memory[which];
@@ -392,6 +397,7 @@ int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t 
     int code = plugin_room(plugin, which, lines + GUARD_BYTES);
     if (code)
         return code;
+    assert(memory->bytes >= lines + GUARD_BYTES);
     *at = memory->bytes - lines;
     memset(memory->start + *at - GUARD_BYTES, GUARD_PATTERN, GUARD_BYTES);
     memset(memory->start + *at, 0, bytes);
@@ -413,6 +419,7 @@ int plugin_take(struct plugin *plugin, enum plugin_shared which, const char *fun
                 uint64_t count, double *to) {
     const struct plugin_memory *memory = &plugin->memory[which];
     size_t bytes = count * sizeof(double);
+    assert(memory->start && memory->bytes >= bytes + GUARD_BYTES);
     const char *end = memory->start + memory->bytes, *start = end - (bytes + 63) / 64 * 64;
     memcpy(to, start, bytes);
     const char *below = first_written(start - GUARD_BYTES, start);

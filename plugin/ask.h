@@ -10,15 +10,16 @@
 struct plugin_memory {
     char *start; /* mapped, or NULL */
     size_t bytes;
-    int descriptor; /* that the library's process has not got yet, or −1 */
+    int descriptor; /* not sent to the library's process yet; −1: it was sent */
 };
 
 struct plugin {
     struct plugin_source source;
     struct plugin_description description;
-    pid_t pid;         /* 0: has ended */
-    int socket, ended; /* `ended` can be read when the process has; or it is −1 */
-    uint64_t asked;    /* requests */
+    pid_t pid; /* 0: has ended */
+    int socket;
+    int ended;      /* a pidfd: it can be read when the process has ended; or −1 */
+    uint64_t asked; /* requests */
     struct plugin_memory memory[PLUGIN_MEMORIES];
     double *loss, *gradient; /* of the last chunk, as they were taken; owned */
     uint64_t losses, gradients;
@@ -42,8 +43,8 @@ int plugin_room(struct plugin *plugin, enum plugin_shared which, size_t bytes);
 int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t count,
                       uint64_t *at);
 
-/* Copies them, as the library may change them at any time. ERROR_PLUGIN if something was written
- * before or behind them; `function` is whose fault that is. */
+/* Copies these doubles out, as the library may change them at any time. ERROR_PLUGIN if something
+ * was written before or behind them; `function` names the one to blame. */
 int plugin_take(struct plugin *plugin, enum plugin_shared which, const char *function,
                 uint64_t count, double *to);
 

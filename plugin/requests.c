@@ -1,6 +1,7 @@
 /* What a library is asked: tensors, chunks, predictions. */
 #include "plugin/plugin.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -21,11 +22,11 @@ static int add_tensor(struct plugin *plugin, const struct plugin_data *data,
                                    .exponents = LAYOUT_ONE_EXPONENT,
                                    .start = (enum layout_start)given->start,
                                    .bound = given->bound};
-    _Static_assert(sizeof tensor.name == sizeof given->name, "the same names fit");
-    _Static_assert((int)LAYOUT_START_ZERO == (int)DML_START_ZERO &&
-                       (int)LAYOUT_START_UNIFORM == (int)DML_START_UNIFORM &&
-                       (int)LAYOUT_START_CONSTANT == (int)DML_START_CONSTANT,
-                   "as in the layout");
+    static_assert(sizeof tensor.name == sizeof given->name, "the same names fit");
+    static_assert((int)LAYOUT_START_ZERO == (int)DML_START_ZERO &&
+                      (int)LAYOUT_START_UNIFORM == (int)DML_START_UNIFORM &&
+                      (int)LAYOUT_START_CONSTANT == (int)DML_START_CONSTANT,
+                  "as in the layout");
     memcpy(tensor.name, given->name, sizeof tensor.name);
     tensor.name[sizeof tensor.name - 1] = '\0';
     if (given->start == DML_START_ZERO)
@@ -62,7 +63,7 @@ int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64
     struct plugin_request request = {.operation = PLUGIN_TENSORS,
                                      .data = {data->features, data->outputs}};
     struct plugin_answer answer;
-    _Static_assert(TENSORS_MAX == DML_TENSORS_MAX, "a bit each");
+    static_assert(TENSORS_MAX == DML_TENSORS_MAX, "a bit each");
     *tensors = (struct plugin_tensors){.layout.seed = seed};
     int code = plugin_ask(plugin, &request, "in tensors()", &answer);
     if (code)
@@ -77,7 +78,7 @@ int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64
     return code;
 }
 
-/* The start does not matter to whoever has the parameters. */
+/* The start may differ: whoever asks has parameters already. */
 static bool same_shapes(const struct layout *a, const struct layout *b) {
     bool same = a->count == b->count;
     for (uint32_t i = 0; same && i < a->count; i++)
@@ -194,6 +195,7 @@ static void copy_rows(char *memory, const struct plugin_request *request, const 
     }
     free(keys);
     start[count] = used;
+    assert(count == request->rows);
 }
 
 /* An array of what the library reads. */
@@ -202,7 +204,8 @@ struct request_part {
     size_t size;
 };
 
-/* Gives out the memory, and answers how much. Nothing lies at its beginning: 0 is NULL. */
+/* Sets where each array begins, and returns how many bytes all of them take. Nothing lies at the
+ * beginning of the memory, as the offset 0 means NULL. */
 static uint64_t lay_out(const struct request_part *part, size_t parts) {
     uint64_t used = 64;
     for (size_t i = 0; i < parts; i++) {
@@ -212,8 +215,8 @@ static uint64_t lay_out(const struct request_part *part, size_t parts) {
     return used;
 }
 
-/* Between arrays there are no numbers: who reads beyond an array gets none, instead of what chance
- * has left there. */
+/* Fills what lies between the arrays with NaNs: whoever reads beyond an array gets those, instead
+ * of what chance has left there. */
 static void fill_gaps(char *memory, const struct request_part *part, size_t parts, uint64_t end) {
     memset(memory, 0xff, *part[0].at);
     for (size_t i = 0; i < parts; i++) {
@@ -255,7 +258,7 @@ static int place(struct plugin *plugin, struct plugin_request *request, const st
 
 /* ---- chunks ---- */
 
-/* Which element is not finite; `count` if all are. */
+/* The first element that is not finite; `count` if all are. */
 static uint64_t first_wild(const double *elements, uint64_t count) {
     bool wild = false;
     for (uint64_t i = 0; i < count; i++)
@@ -350,7 +353,7 @@ int plugin_losses(struct plugin *plugin, const struct plugin_data *data, const s
     return code ? code : plugin_take(plugin, PLUGIN_OUT, "chunk()", rows->count, losses);
 }
 
-/* Which library it is, as the coordinator tells it to replicas. */
+/* ---- which library it is, as the coordinator tells replicas ---- */
 
 static void put_text(struct bytes *blob, const char *text) {
     bytes_append(blob, text, strlen(text) + 1);

@@ -31,7 +31,7 @@ struct library {
     char sha256[SHA256_TEXT];
 };
 
-/* A library is not larger. */
+/* What is larger is no library. */
 #define LIBRARY_BYTES_MAX (INT64_C(1) << 30)
 
 static int copy(const char *path, int from, int to, struct sha256 *sha) {
@@ -74,7 +74,7 @@ static int check_hash(const char *path, const char *wanted, const char *found) {
         path, found, wanted);
 }
 
-/* Its own text, without the path of the copy. */
+/* The loader's own text, without the path of the copy, which users do not know. */
 static const char *loader_text(const char *copy) {
     const char *text = dlerror();
     if (text && strncmp(text, copy, strlen(copy)) == 0 &&

@@ -22,6 +22,7 @@
 
 enum { BACKLOG = 512 };
 
+static_assert(ENDPOINT_HOST_BYTES > 253, "names of DNS have up to 253 bytes");
 static_assert(sizeof(struct sockaddr_un) <= sizeof(struct sockaddr_storage),
               "an endpoint has room for the address of a Unix socket");
 

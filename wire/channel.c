@@ -26,6 +26,7 @@ struct channel *channel_new(int descriptor) {
 
 struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client) {
     struct channel *channel = channel_new(descriptor);
+    assert(tls);
     channel->local = false; /* a descriptor cannot be sent through TLS */
     channel->stream = tls_stream_new(tls, descriptor, client);
     return channel;
@@ -53,6 +54,7 @@ int channel_handshake(struct channel *channel) {
 }
 
 ssize_t channel_receive(struct channel *channel, struct msghdr *message) {
+    assert(message->msg_iovlen > 0);
     if (!channel->stream)
         return recvmsg(channel->descriptor, message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     message->msg_controllen = 0;

@@ -89,6 +89,7 @@ uint32_t evaluation_totals(const struct evaluation_parts *parts) {
 }
 
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
+    assert(parts->count <= EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < parts->count; i++)
         if (kind_of(parts->items[i].kind)->sums != SUMS_NONE)
             return kind_of(parts->items[i].kind)->sums;
@@ -118,6 +119,7 @@ struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parame
 }
 
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk) {
+    assert(parts->count <= EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < parts->count; i++)
         if (chunk >= parts->items[i].first && chunk - parts->items[i].first < parts->items[i].count)
             return i;
@@ -136,6 +138,7 @@ void flush_index_release(struct flush_index *index) {
 }
 
 void flush_index_clear(struct flush_index *index) {
+    assert(index->count <= index->capacity);
     if (index->count)
         memset(index->slots, 0, index->capacity * sizeof *index->slots);
     index->count = 0;

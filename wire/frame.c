@@ -42,6 +42,8 @@ static_assert(offsetof(struct raw_header, magic) == 0 && offsetof(struct raw_hea
 static_assert(offsetof(struct raw_header, hash) == FRAME_HEADER_BYTES - sizeof(uint64_t),
               "the hash is over all that lies before it");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are little-endian, as memory is");
+static_assert(FRAME_BODY_BYTES_MAX <= UINT32_MAX && BULK_BYTES_MAX <= SIZE_MAX,
+              "lengths fit the header, and memory");
 static_assert(PROTOCOL_VERSION <= UINT16_MAX, "the version has two bytes");
 
 enum frame_error frame_header_check(const struct frame_header *header) {
@@ -99,5 +101,6 @@ enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
 }
 
 uint64_t frame_stream_bulk(const struct frame_header *header) {
+    assert(!(header->flags & FRAME_SHARED) == !header->segment);
     return header->flags & FRAME_SHARED ? 0 : header->bulk_length;
 }

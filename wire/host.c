@@ -31,6 +31,8 @@ enum {
     OTHERS = 256,    /* descriptors besides those of connections */
 };
 
+static_assert(CONNECTIONS_MAX > REPLICAS_MAX + 1,
+              "a shard has room for all replicas and coordinators");
 static_assert(QUIET_MS < SILENCE_MS / 2, "a worker says that it lives before it counts as lost");
 
 /* ---- links ---- */

@@ -27,6 +27,7 @@ void host_await_coordinator(struct host *host, uint32_t otherwise_seconds) {
 }
 
 void host_coordinator_found(struct host *host, const struct link *link, uint64_t term) {
+    assert(link->run); /* WELCOME answers a HELLO */
     const struct link *former = links_find(&host->links, host->coordinator);
     if (former && term > host->term) {
         /* Tells a coordinator at once that a later one has taken over. The term of the later one
@@ -48,6 +49,7 @@ void host_coordinator_found(struct host *host, const struct link *link, uint64_t
 }
 
 void host_coordinator_lost(struct host *host, uint32_t reconnect_seconds, const char *reason) {
+    assert(host->coordinator);
     host->coordinator = 0;
     if (host->options.once) {
         log_warning("the coordinator is gone (%s)", reason);
@@ -73,8 +75,7 @@ void host_leave_run(struct host *host, bool stays, int code) {
     event_active(host->events[ON_REST], EV_TIMEOUT, 0);
 }
 
-/* Strangers stay: one of them may be the next coordinator. malloc_trim() gives back to the system
- * what a large run had. */
+/* Strangers stay: one of them may be the next coordinator. */
 void host_rest(struct host *host) {
     host->leaving = false;
     event_del(host->events[ON_REST]);
@@ -93,7 +94,7 @@ void host_rest(struct host *host) {
     tenancy_end(&host->tenancy);
     assert(!host->links.count || links_first_stranger(&host->links));
     host->role.forget(host->role.state);
-    malloc_trim(0);
+    malloc_trim(0); /* gives back to the system what a large run had */
     error_clear();
     if (host->options.stay)
         log_info("the run is over: free for the next");
@@ -137,6 +138,7 @@ static size_t place_of(const struct links *links, uint32_t number) {
 
 struct link *links_find(const struct links *links, uint32_t number) {
     size_t place = place_of(links, number);
+    assert(place <= links->count);
     bool found = place < links->count && links->items[place]->number == number;
     return found ? links->items[place] : NULL;
 }

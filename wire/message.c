@@ -127,6 +127,7 @@ static const char *read_text(struct message_reader *reader) {
 static struct blob read_blob(struct message_reader *reader) {
     uint32_t length = cursor_u32(&reader->cursor);
     const void *data = cursor_take(&reader->cursor, length);
+    assert(data || reader->cursor.failed);
     return (struct blob){.data = data, .length = data ? length : 0};
 }
 
@@ -255,6 +256,7 @@ void outbox_release(struct outbox *outbox) {
 }
 
 void outbox_clear(struct outbox *outbox) {
+    assert(outbox->count <= outbox->capacity);
     outbox->count = 0;
     bytes_clear(&outbox->bodies);
 }

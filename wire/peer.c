@@ -136,6 +136,7 @@ static void on_readable(evutil_socket_t descriptor, short what, void *context) {
 static void after_sending(struct peer *peer) {
     if (peer->freed || peer->outlet.held)
         return;
+    assert(!peer->outlet.error || !peer->outlet.first); /* a failure gives up what is queued */
     if (peer->outlet.error)
         event_active(peer->writable, EV_WRITE, 0);
     else if (outlet_waits(&peer->outlet))
@@ -160,6 +161,7 @@ static void on_writable(evutil_socket_t descriptor, short what, void *context) {
 static struct peer *make_peer(struct event_base *base, struct channel *channel,
                               const struct peer_callbacks *callbacks, void *context,
                               bool stranger) {
+    assert(callbacks->message && callbacks->closed);
     struct peer *peer = memory_new(1, sizeof *peer);
     int descriptor = channel_descriptor(channel);
     if (!channel_is_local(channel))

@@ -70,6 +70,7 @@ static unsigned parts_of(unsigned code) {
 }
 
 uint32_t operation_scalars(const struct operation *operation) {
+    assert(operation->count <= SLOTS_MAX && operation->tensors <= TENSORS_MAX);
     switch (operation->code) {
     case OPERATION_DOT:
     case OPERATION_DOT_REGULARIZED:
@@ -319,6 +320,7 @@ const char *program_fault(const void *program, size_t length) {
             return fault;
         advance(&now, &operation);
     }
+    assert(cursor.failed || !cursor_left(&cursor));
     return cursor.failed ? "a malformed program" : NULL;
 }
 

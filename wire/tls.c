@@ -30,6 +30,9 @@ enum {
     SESSION_SECONDS = 0x7fffffff, /* 68 years: a key does not age, and clocks are set */
 };
 
+static_assert((int)UNSENT_BYTES >= (int)RECORD_BYTES && (int)TURN_BYTES >= (int)RECORD_BYTES,
+              "a whole record can be queued, and be sent in a turn");
+
 uint64_t tls_rekey_bytes = UINT64_C(1) << 36;
 
 /* ---- the socket below OpenSSL ----
@@ -301,6 +304,7 @@ const char *tls_key_name(const struct tls *tls) {
 
 struct tls_stream *tls_stream_new(const struct tls *tls, int descriptor, bool client) {
     struct tls_stream *stream = memory_new(1, sizeof *stream);
+    assert(tls->server && tls->client && descriptor >= 0);
     stream->tls = tls;
     stream->ssl = SSL_new(client ? tls->client : tls->server);
     BIO *bio = BIO_new(bio_method());
@@ -417,6 +421,7 @@ static void note_failure(struct tls_stream *stream) {
 /* After a call of OpenSSL that did not succeed: whether it may be made again at once. If not, errno
  * says why; 0 is the end of the stream. */
 static bool goes_on(struct tls_stream *stream, int result) {
+    assert(result <= 0);
     int why = SSL_get_error(stream->ssl, result);
     if (stream->error || (why == SSL_ERROR_SSL && !stream->socket.ended)) {
         note_failure(stream);
@@ -503,6 +508,7 @@ ssize_t tls_receive(struct tls_stream *stream, const struct msghdr *message) {
     }
     if (tls_socket_unsent(&stream->socket) && !stream->socket.ended)
         flush(stream);
+    assert(total <= TURN_BYTES);
     if (total)
         return (ssize_t)total;
     errno = stream->error ? EPROTO : stream->socket.ended ? stream->socket.broken : EAGAIN;
@@ -536,6 +542,7 @@ static size_t next_text(struct walk *walk, uint8_t *gathered, const uint8_t **te
         }
     }
     *text = gathered;
+    assert(length <= RECORD_BYTES);
     return length;
 }
 

@@ -21,6 +21,8 @@
 
 static_assert(offsetof(struct inlet, holder) == 0, "inlet_keep() finds the inlet by it");
 static_assert(INLET_STRANGER_BYTES >= FRAME_HEADER_BYTES, "a header is read at once");
+static_assert(INLET_STRANGER_BYTES < INLET_BUFFER_BYTES, "a buffer only grows");
+static_assert(HUGE_PAGE_BYTES % BULK_ALIGNMENT == 0, "huge pages are aligned as bulk is");
 
 /* ---- receiving ---- */
 
@@ -62,6 +64,7 @@ void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger) {
 void inlet_trust(struct inlet *inlet) {
     if (!inlet->stranger)
         return;
+    assert(inlet->buffer_end <= INLET_STRANGER_BYTES);
     inlet->stranger = false;
     inlet->buffer_bytes = INLET_BUFFER_BYTES;
     inlet->buffer = memory_resize(inlet->buffer, inlet->buffer_bytes, 1);
