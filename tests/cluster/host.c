@@ -25,9 +25,8 @@ static void say(struct process *process, uint32_t link, const struct message *me
 static void find_coordinator(struct process *process, struct worker_host *host, uint32_t link,
                              uint64_t term) {
     if (term < host->term)
-        world_fail(process->world,
-                   "%s obeys the coordinator of term %llu after that of term %llu", process->name,
-                   (unsigned long long)term, (unsigned long long)host->term);
+        world_fail(process->world, "%s obeys the coordinator of term %llu after that of term %llu",
+                   process->name, (unsigned long long)term, (unsigned long long)host->term);
     if (host->coordinator && host->coordinator != link && term > host->term)
         say(process, host->coordinator,
             &(struct message){.type = MESSAGE_REFUSED,

@@ -165,20 +165,12 @@ bool network_break(struct network *network, uint32_t number) {
     return true;
 }
 
-void network_cut_off(struct process *process) {
-    struct network *network = process->world->network;
-    for (uint32_t i = 0; i < network->count; i++)
-        if (network->connections[i].ends[0].process == process ||
-            network->connections[i].ends[1].process == process)
-            network_break(network, i);
-}
-
 void network_separate(struct process *a, struct process *b) {
     struct network *network = a->world->network;
     for (uint32_t i = 0; i < network->count; i++) {
         const struct end *ends = network->connections[i].ends;
-        if ((ends[0].process == a && ends[1].process == b) ||
-            (ends[0].process == b && ends[1].process == a))
+        uint32_t side = ends[0].process != a;
+        if (ends[side].process == a && (!b || ends[1 - side].process == b))
             network_break(network, i);
     }
 }

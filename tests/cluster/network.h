@@ -45,8 +45,9 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
 /* How many connections there were so far. network_break() breaks one of them, if it stands. */
 uint32_t network_connections(const struct network *network);
 bool network_break(struct network *network, uint32_t number);
-void network_cut_off(struct process *process);               /* all of its connections break */
-void network_separate(struct process *a, struct process *b); /* those of the two do */
+
+/* The connections of `a` with `b` break; with anybody, if `b` is NULL. */
+void network_separate(struct process *a, struct process *b);
 
 /* Until `until_ns` nothing passes between the processes in `set` (a bit a number) and the others.
  */

@@ -86,6 +86,7 @@ static bool earlier(const struct event *a, const struct event *b) {
 }
 
 static void put(struct world *world, struct event event) {
+    assert(event.at_ns < 0x1p53); /* whole ns are exact */
     MEMORY_ROOM(world->events, world->event_count, world->event_capacity);
     uint32_t place = world->event_count++;
     while (place && earlier(&event, &world->events[(place - 1) / 2])) {

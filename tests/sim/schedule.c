@@ -161,7 +161,7 @@ static void take_over(struct world *world, uint64_t what) {
     if (world_chance(world, 2))
         process_pause(former, world->now_ns + world_delay(world, 200 * NS_PER_MS));
     if (world_chance(world, 2))
-        network_cut_off(former);
+        network_separate(former, NULL);
     virtual_store_crash(&cluster->store);
     sim_process_begin(rival);
 }
