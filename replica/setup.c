@@ -75,8 +75,8 @@ void replica_release_setup(struct replica *replica) {
 /* ---- handshake ---- */
 
 /* Why a HELLO cannot be accepted; NULL if it can. */
-static const char *objection(const struct replica *replica, uint64_t term,
-                             const struct message_hello *hello) {
+static const char *check_hello(const struct replica *replica, uint64_t term,
+                               const struct message_hello *hello) {
     if (hello->protocol != PROTOCOL_VERSION)
         return "this replica speaks another version of the protocol; use one build everywhere";
     if (hello->role != ROLE_REPLICA)
@@ -147,7 +147,7 @@ static void take_up(struct replica *replica, struct outbox *out) {
 void replica_on_hello(struct replica *replica, uint32_t from, const struct message *message,
                       struct outbox *out) {
     const struct message_hello *hello = &message->hello;
-    const char *why_not = objection(replica, message->term, hello);
+    const char *why_not = check_hello(replica, message->term, hello);
     if (why_not) {
         outbox_add(out, from,
                    &(struct message){.type = MESSAGE_REFUSED,

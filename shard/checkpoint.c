@@ -192,8 +192,9 @@ static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pie
     return count;
 }
 
-/* The header with its pairs, complete; free the result. */
-static struct disk_piece seal_header(struct checkpoint *checkpoint) {
+/* Fills in lengths, checksum and digest; answers the bytes of the header and its pairs, to be
+ * freed. */
+static struct disk_piece complete_header(struct checkpoint *checkpoint) {
     struct checkpoint_header *header = &checkpoint->header;
     header->header_bytes = (uint32_t)header_bytes(header->pairs);
     header->file_bytes = pair_offset(checkpoint, header->pairs);
@@ -222,7 +223,7 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
     struct disk_piece pieces[1 + CHECKPOINT_POINTS + 1 + 2 * SLOTS_MAX];
     size_t sections = gather_sections(job, pieces + 1);
     assert(sections < sizeof pieces / sizeof *pieces);
-    pieces[0] = seal_header(&job->checkpoint);
+    pieces[0] = complete_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
     const struct disk_taken taken = {tell_taken, job};
     int code = disk->write(disk->context, path, pieces, 1 + sections, &taken);
@@ -400,8 +401,8 @@ static int load_points(const struct checkpoint_reader *reader, const struct regi
     return code;
 }
 
-/* What the registers had is dropped, also if the file has none: the directions of a step need the
- * preconditioner of that step. */
+/* Drops the preconditioner of the registers, also if the file has none: the directions of a step
+ * need the preconditioner of that step. */
 static int load_factor(const struct checkpoint_reader *reader, struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = bytes_of_factor(header);

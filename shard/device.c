@@ -15,7 +15,7 @@
 
 _Static_assert(PASS_BLOCK == BLOCK_ELEMENTS, "a block of threads takes one block of the range");
 
-/* A slice comes in parts of so many elements. */
+/* A slice is brought to the device in parts of this many elements. */
 enum { PART_ELEMENTS = 1 << 20, ALIGNMENT = 256, MERGE_BLOCKS_MAX = 4096 };
 
 /* How many threads of a block make a sum: as many as numeric/ has lanes, for the same order of

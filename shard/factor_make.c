@@ -34,7 +34,7 @@ static size_t sums_row(size_t r) {
     return r * (r + 1) / 2;
 }
 
-/* False if the diagonal makes no sense. */
+/* False if the element of the diagonal is below 0 or not finite. */
 static bool scale_row(const struct registers *registers, size_t r, int b, double lambda,
                       struct row_scale *scale, double *root) {
     double sum;

@@ -94,7 +94,7 @@ void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, d
         double gradient;
         vector_from_fixed(1, &gradient, &scaling->bias_sum[k], scaling->bias_exponent - bound,
                           weight_sum);
-        bool first = k < scaling->outputs; /* or it adds to those that share the weight */
+        bool first = k < scaling->outputs; /* others share the weight of an earlier one */
         scaling->bias_gradient[k % scaling->outputs] =
             first ? gradient : scaling->bias_gradient[k % scaling->outputs] + gradient;
     }

@@ -15,7 +15,7 @@ void send_refused(uint64_t term, uint32_t to, const char *reason, struct outbox 
         &(struct message){.type = MESSAGE_REFUSED, .term = term, .refused = {.reason = reason}});
 }
 
-static const char *fault_of_hello(const struct shard *shard, const struct message *message) {
+static const char *check_hello(const struct shard *shard, const struct message *message) {
     const struct message_hello *hello = &message->hello;
     if (hello->protocol != PROTOCOL_VERSION)
         return "the coordinator speaks another protocol version";
@@ -30,7 +30,7 @@ static const char *fault_of_hello(const struct shard *shard, const struct messag
 
 void on_hello(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
-    const char *fault = fault_of_hello(shard, message);
+    const char *fault = check_hello(shard, message);
     if (fault) {
         send_refused(message->term, from, fault, out);
         return;

@@ -39,7 +39,7 @@ void shard_answer(const struct shard *shard, uint32_t to, struct message message
     outbox_add(out, to, &message);
 }
 
-/* What a device fails with is the only thing here that can be unavailable. */
+/* Only devices fail with ERROR_UNAVAILABLE here. */
 void shard_fail(struct shard *shard, int code, struct outbox *out) {
     struct message message = {.type = MESSAGE_FAILED};
     shard->device_failed = code == ERROR_UNAVAILABLE;
