@@ -421,19 +421,17 @@ static json_t *weights_json(const struct model *model, uint32_t output, size_t c
     return weights;
 }
 
-/* Null for ordered classes, which have several intercepts. */
-static json_t *intercept_json(const struct model *model, uint32_t output) {
-    return model->bias && !model->layout.shared ? json_real(model->bias[output]) : json_null();
-}
-
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
     const struct model_layout *layout = &model->layout;
     if (model->vector)
         return NULL;
     json_t *outputs = json_array();
-    for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++)
+    for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++) {
+        bool one = model->bias && !layout->shared; /* ordered classes have several intercepts */
+        json_t *intercept = one ? json_real(model->bias[k]) : json_null();
         json_array_append_new(outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k),
-                                                 "intercept", intercept_json(model, k), "weights",
+                                                 "intercept", intercept, "weights",
                                                  weights_json(model, k, count)));
+    }
     return outputs;
 }

@@ -134,11 +134,6 @@ struct figures {
     struct residuals *residuals; /* of numbers, else NULL */
 };
 
-/* Whether there are two classes, of which one is the positive. */
-static bool is_binary(const struct figures *figures) {
-    return figures->objective->labels == LABEL_BINARY;
-}
-
 struct figures *figures_new(const struct model_layout *layout, enum figures_kind kind) {
     struct figures *figures = memory_new(1, sizeof *figures);
     figures->layout = layout;
@@ -240,12 +235,6 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
         ranking_add(figures->ranking, several ? prediction : margins, class, weight);
 }
 
-static void count_target(struct figures *figures, const double *margins, double target,
-                         double weight) {
-    add_loss(figures, margins, target, weight);
-    residuals_add(figures->residuals, predict(figures, margins)[0], target, weight);
-}
-
 /* Counts a label that training never saw, and adds it to those for messages if it is new there and
  * there is room. */
 static void note_unseen(struct figures *figures, double label, const char *text) {
@@ -298,10 +287,12 @@ void figures_add(struct figures *figures, const double *margins, double label, c
                                      : 0;
     if (class == LABEL_UNSEEN)
         note_unseen(figures, label, text);
-    if (figures->confusion)
+    if (figures->confusion) {
         count_class(figures, margins, class, weight);
-    else if (figures->residuals && !text)
-        count_target(figures, margins, label, weight);
+    } else if (figures->residuals && !text) {
+        add_loss(figures, margins, label, weight);
+        residuals_add(figures->residuals, predict(figures, margins)[0], label, weight);
+    }
 }
 
 /* ---- the end ---- */
@@ -353,7 +344,7 @@ static void finish_classes(const struct figures *figures, struct score_figures *
     if (figures->listed)
         listed_finish(figures->listed, result);
     else
-        confusion_finish(figures->confusion, is_binary(figures), result);
+        confusion_finish(figures->confusion, figures->objective->labels == LABEL_BINARY, result);
     if (figures->ranking && !ranking_overflowed(figures->ranking))
         finish_ranking(figures, classes, result);
     else if (figures->ranking)

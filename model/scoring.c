@@ -114,11 +114,6 @@ static int check_label(const struct scorer *scorer, const struct source_rows *ro
     return row_error(scorer, rows, row, why);
 }
 
-/* Whether every row of the format has a value for every column. */
-static bool is_complete(enum source_format format) {
-    return format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
-}
-
 /* A row of values that are too large is a bad line of its file. */
 static int check_reach(struct scorer *scorer, const struct source_rows *rows, uint32_t row,
                        const double *margins, bool *bad) {
@@ -139,7 +134,9 @@ static int check_reach(struct scorer *scorer, const struct source_rows *rows, ui
 static int check_row(struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *row, const double *margins, bool *bad) {
     const struct model_layout *layout = &scorer->model->layout;
-    if (is_complete(scorer->report.format) && !layout->table && row->known < layout->features)
+    enum source_format format = scorer->report.format;
+    bool complete = format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
+    if (complete && !layout->table && row->known < layout->features)
         return missing_values_error(scorer, rows, row->number, row->known);
     int code = check_reach(scorer, rows, row->number, margins, bad);
     return code || *bad || !scorer->figures ? code : check_label(scorer, rows, row->number);
