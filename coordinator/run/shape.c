@@ -44,7 +44,10 @@ static void order_columns(struct training *run) {
     layout->original_order = run->plugin_order;
 }
 
-int training_add_plugin(struct training *run) {
+/* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
+ * to the run's shape and layout, which have all else already. The library sees the columns, and the
+ * model has them, in the order of the features' ids. Harmless for other jobs. */
+static int add_plugin(struct training *run) {
     if (!family_of(&run->shape)->own_tensors)
         return 0;
     run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
@@ -152,7 +155,7 @@ int training_shape(struct training *run) {
         return code;
     job_complete_l2(run->job, info->weight_total);
     describe_model(run);
-    code = training_add_plugin(run);
+    code = add_plugin(run);
     if (code)
         return code;
     run->parameters = objective_layout(&run->shape);

@@ -79,7 +79,7 @@ struct training {
     bool rests;        /* the next three are those of the member before, which workers serve next */
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */
-    struct tls *tls;            /* STATE/key, from workers_key(); NULL while nobody needs it */
+    struct tls *tls;            /* STATE/key; NULL while nobody needs it */
     char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
@@ -132,10 +132,6 @@ void training_close(struct training *training);
 
 /* The workers of a run: which are started on this machine and when, and which are adopted. */
 
-/* Reads STATE/key into `run->tls`, and makes it first if it is missing. Fine if that was done
- * before. Errors as of key_ensure(). */
-int workers_key(struct training *run);
-
 /* Starts the workers that any run of the job will have, before its data is read: they begin
  * meanwhile. Starts none on hosts, where they would wait in vain, and none if workers of an earlier
  * coordinator may still wait for the next one. training_release() ends them if there comes no run.
@@ -144,7 +140,7 @@ int workers_prepare(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
  * address of each worker; gets the key if one of these may need it. Those that rest from another
- * member of the sweep serve this one. Errors as of launch_start() and workers_key(). */
+ * member of the sweep serve this one. Errors as of launch_start() and key_ensure(). */
 int workers_start(struct training *run);
 
 /* Ends them: waits up to `grace_ms` until those exit that were told to, and turns the loop
@@ -170,11 +166,6 @@ void status_end(struct training *training);
  * more parameters than there may be, or early stopping no rows to judge by; else as of
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
 int training_shape(struct training *run);
-
-/* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
- * to the run's shape and layout, which have all else already. The library sees the columns, and the
- * model has them, in the order of the features' ids. Harmless for other jobs. */
-int training_add_plugin(struct training *run);
 
 void training_release_plugin(struct training *run);
 

@@ -31,7 +31,8 @@ static int start_here(struct training *run, uint32_t shards, uint32_t replicas) 
 
 /* ---- the key ---- */
 
-int workers_key(struct training *run) {
+/* Reads STATE/key into `run->tls`, unless that was done, and makes it first if it is missing. */
+static int read_key(struct training *run) {
     struct key key;
     bool made;
     if (run->tls)
@@ -175,7 +176,7 @@ static int begin_anew(struct training *run) {
         char *state = path_absolute(run->job->state);
         launch_set_remote(&run->launch, host_list_launch(run->job), state);
         free(state);
-        code = workers_key(run); /* the workers read it when they start */
+        code = read_key(run); /* the workers read it when they start */
     }
     if (!code && run->interrupted)
         code = store_processes(run->store, run->recorder.run, adopt, run);
@@ -195,7 +196,7 @@ int workers_start(struct training *run) {
     if (!code)
         list_workers(run);
     if (!code && any_needs_tls(run))
-        code = workers_key(run);
+        code = read_key(run);
     return code;
 }
 
