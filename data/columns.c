@@ -225,7 +225,7 @@ static void sort_by_id(struct columns *columns) {
     memory_unmap(other, bytes);
 }
 
-/* The rows of a set and its model tell columns apart by their ids alone. */
+/* Two columns with one id could not be told apart: sets and models know columns by their ids. */
 static int check_ids(const struct columns *columns, const struct split *split) {
     for (uint32_t i = 1; i < columns->count; i++) {
         uint32_t a = columns->order[i - 1], b = columns->order[i];

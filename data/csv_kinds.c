@@ -18,7 +18,7 @@ struct cell_counts {
     char *comma;     /* the first of them */
 };
 
-/* Sees the cells of a text. */
+/* Is shown the cells of a text, one after the other. */
 typedef void see_cell(void *context, uint32_t column, char *cell);
 
 struct sight {
@@ -27,7 +27,7 @@ struct sight {
     void *context;
 };
 
-/* Lines that are malformed are passed over: they will be reported. */
+/* The rest of a malformed line is passed over: parsing will report the line. */
 static void see_line(const struct sight *sight, char *line, char *end) {
     char *at = line;
     *end = '\0';

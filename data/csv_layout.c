@@ -44,7 +44,8 @@ static bool has_decimal_commas(const char *line, size_t length) {
     return true;
 }
 
-/* A list of labels may be parted by semicolons, too. */
+/* A comma between digits may be a decimal point if there are semicolons, too; but not if these
+ * stand between the labels of a row. */
 static char find_delimiter(const struct source_options *options, const char *line, size_t length) {
     const struct record_rule rule = csv_rule(options);
     for (const char *delimiter = rule.delimiters; *delimiter; delimiter++) {
@@ -236,7 +237,7 @@ static int find_label(struct format *format, const struct csv_cells *first) {
     return csv_check_count(format, first, options->columns);
 }
 
-/* Gives the columns of a list their kind, which no other list may have told. */
+/* Gives the columns of a list their kind; no other list may have given them another. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
     for (const char *const *name = list; name && *name; name++) {
@@ -263,7 +264,7 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
     return 0;
 }
 
-/* Finds the column of the weights, which nothing else may be known of. */
+/* Finds the column of the weights, which no other key may name. */
 static int set_weight(struct format *format, const struct csv_cells *first, bool *known) {
     const char *name = format->options->weight;
     uint32_t column = csv_find_column(first, format->header, name);
@@ -402,7 +403,7 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
     return code ? code : place_numbers(format, first);
 }
 
-/* Says that a line of names is taken for a row, as one above texts alone is. */
+/* Warns if a line that may be a header is taken for a row, as a line of names above texts is. */
 static void warn_of_names(const struct format *format, const struct csv_cells *first,
                           const struct text_line *behind) {
     const struct source_options *options = format->options;

@@ -77,7 +77,7 @@ uint32_t csv_count_named(const struct table *table, const struct csv_cells *firs
     return named;
 }
 
-/* Names the columns that nobody knows, in one line of log. */
+/* Names the columns that training did not have, in one line of log. */
 static void tell_of_others(const struct column_match *match, const struct csv_cells *first,
                            uint32_t label, uint32_t weight) {
     char *list = NULL;
@@ -104,7 +104,7 @@ static int lacks(const struct csv_cells *first, const char *name) {
         first->path, (unsigned long long)first->number, name);
 }
 
-/* Leaves a column that the file does not have its name and its number. */
+/* A column that the file does not have keeps its name and its number, and nothing else. */
 static int skip_column(struct format *format, const struct csv_cells *first, uint32_t number) {
     struct table_column *column = &format->table->column[number];
     char name[COLUMN_TEXT];
@@ -139,7 +139,8 @@ static uint32_t column_of_kind(const struct table *table, enum column_kind kind)
     return i;
 }
 
-/* Finds the label, which the options may tell anew. Answers what it was looked for by. */
+/* Finds the label; options may name another column than the table's. Answers the name or number
+ * that was looked for. */
 static const char *match_label(struct format *format, struct column_match *match,
                                const struct csv_cells *first) {
     const struct table *table = format->table;
@@ -261,13 +262,14 @@ static int match_by_name(struct format *format, struct column_match *match,
     return code ? code : skip_absent_columns(format, first);
 }
 
-/* Where the first column of a kind stood in the first file of training. */
+/* The place of that column in the first file of training. */
 static uint32_t place_of_kind(const struct table *table, enum column_kind kind) {
     uint32_t number = column_of_kind(table, kind);
     return number < table->columns ? table->column[number].place : COLUMN_NOWHERE;
 }
 
-/* How many columns the first file of training had, and which became of each of the file's. */
+/* Gives each column of the file the kind and number of the one that had its place in the first file
+ * of training. Answers how many columns that had. */
 static uint32_t match_places(struct format *format, const struct csv_cells *first) {
     const struct table *table = format->table;
     uint32_t count = 0;

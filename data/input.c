@@ -180,7 +180,7 @@ static int check_kind(const struct input *input, const struct stat *status, bool
     return 0;
 }
 
-/* Of standard input only what is left is read: its stamp says nothing, even if it is a file. */
+/* Of standard input only the rest is read, so its stamp says nothing, even if it is a file. */
 static int open_source(struct input *input, const char *path, bool streams) {
     bool standard = streams && source_is_input(path);
     input->path = standard ? source_name(path) : path;
@@ -328,7 +328,7 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
             return code;
         if (input->at < input->end)
             continue;
-        if (input->compression == PLAIN && !input->ended) /* what is used as it is, is not copied */
+        if (input->compression == PLAIN && !input->ended) /* plain text goes where it is wanted */
             return read_stored(input, buffer, capacity, length);
         if (input->ended)
             return input->inside

@@ -185,7 +185,7 @@ static int map_sections(struct pack *pack) {
     return 0;
 }
 
-/* Of all blocks that they are where they should be, and the checksums of the first `hashed`. */
+/* Checks that all blocks are within the file, and the checksums of the first `hashed`. */
 static int verify_blocks(const struct pack *pack, uint32_t hashed) {
     const struct container *container = &pack->container;
     for (uint32_t i = 0; i < pack->facts->blocks; i++) {

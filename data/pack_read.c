@@ -229,6 +229,14 @@ static int find_last_input(const char *packs, const struct pack_facts *known, st
                      packs);
 }
 
+/* Whether the pack's file lacks a column of the table that features are made of. */
+static bool lacks_column(const struct pack *pack, const struct table *table) {
+    for (uint32_t i = 0; table && pack->table && i < table->columns; i++)
+        if (table_uses(&table->column[i]) && table_lacks(pack->table, i))
+            return true;
+    return false;
+}
+
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made) {
     struct pack_facts known;
@@ -246,12 +254,9 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
         code = find_last_input(packs, &known, pack);
     if (code)
         return code;
-    /* A file that lacks a column that it may not is read again, to say so. */
-    const struct table *table = options->table;
-    bool lacks = false;
-    for (uint32_t i = 0; table && *pack && (*pack)->table && i < table->columns; i++)
-        lacks |= table_uses(&table->column[i]) && table_lacks((*pack)->table, i);
-    if (lacks && options->missing_columns != MISSING_COLUMNS_MISSING) {
+    /* A file that may not lack a column, and does, is read again: that gives the error. */
+    if (*pack && options->missing_columns != MISSING_COLUMNS_MISSING &&
+        lacks_column(*pack, options->table)) {
         pack_close(*pack);
         *pack = NULL;
     }

@@ -82,7 +82,7 @@ static void find_deriving(struct columns *columns, const struct split *split) {
     }
 }
 
-/* Missing numbers take a mean, which is a value of their column. */
+/* A missing number is replaced by the mean, which counts as a value of the number's column. */
 static void count_missing(const struct columns *columns, struct column_builder *builder) {
     bool *counted = memory_new(columns->count, sizeof *counted);
     for (uint32_t p = 0; p < columns->packs; p++)
@@ -115,7 +115,8 @@ static uint32_t *find_texts(const struct columns *columns, const struct split *s
     return of;
 }
 
-/* Refuses a category that was found out, and is none: names, numbers of customers. */
+/* Refuses a column that was found to be a category and is none, such as names: nearly every row has
+ * another text. */
 static int check_category_texts(const struct columns *columns, const struct column_builder *builder,
                                 const uint32_t *of) {
     uint32_t width = columns->table->columns;

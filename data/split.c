@@ -50,7 +50,8 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
     split->of_fold = finder.of_fold;
 }
 
-/* A row of weight 0 that would be trained on leaves no trace, whatever it holds. */
+/* Leaves out training rows of weight 0, whatever they hold, and notes whether others have weights.
+ */
 static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; rows.weight && row < rows.rows; row++) {

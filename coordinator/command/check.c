@@ -47,14 +47,6 @@ static void print_l2(const struct job *job) {
     putchar('\n');
 }
 
-static void print_family(const struct job *job) {
-    const struct job_family *family = job_family(job);
-    char *words = family->words ? family->words(job) : NULL;
-    if (words)
-        printf("# %s\n", words);
-    free(words);
-}
-
 static void print_minibatches(const struct job *job) {
     const struct job_downpour *downpour = &job->downpour;
     if (job_has_minibatches(job))
@@ -96,10 +88,34 @@ static void print_gradient(const json_t *found) {
                member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
+/* Completes the job by the data as it was packed last, and answers the memory that a run on it
+ * needs: none if nothing was packed yet. */
+static struct memory_need look_at_newest(struct job *job) {
+    struct set *set = sets_newest(job->state);
+    struct memory_need need = {0};
+    if (set)
+        job_complete_l2(job, set_info(set)->weight_total);
+    if (set && need_of_data(job, set_info(set), &need))
+        error_clear(); /* a run says so */
+    set_close(set);
+    return need;
+}
+
+static void print_check_json(const struct job *job, const struct memory_need *need,
+                             json_t *gradient) {
+    json_t *settings = job_settings(job);
+    need_add(need, settings);
+    if (job->l2.automatic && !isnan(job->l2.value))
+        json_object_set_new(settings, "l2_auto", json_real(job->l2.value));
+    if (gradient)
+        json_object_set(settings, "gradient", gradient);
+    report_print_json(settings);
+    json_decref(settings);
+}
+
 int command_check(const struct options *options) {
     struct job *job;
     struct dataset_paths paths;
-    struct memory_need need;
     json_t *gradient = NULL;
     struct table *table = NULL;
     int code = job_read(options->operands[0], options->settings, options->settings_count,
@@ -113,32 +129,21 @@ int command_check(const struct options *options) {
         code = devices_check(job);
     if (!code && options->gradient)
         code = gradient_check(job, &gradient);
-    if (!code) {
-        /* By the data as it was packed last: it is not read here. */
-        struct set *set = sets_newest(job->state);
-        if (set)
-            job_complete_l2(job, set_info(set)->weight_total);
-        need = (struct memory_need){0};
-        if (set && need_of_data(job, set_info(set), &need))
-            error_clear(); /* a run says so */
-        set_close(set);
-    }
+    struct memory_need need = {0};
+    if (!code)
+        need = look_at_newest(job);
     if (!code && options->json) {
-        json_t *settings = job_settings(job);
-        need_add(&need, settings);
-        if (job->l2.automatic && !isnan(job->l2.value))
-            json_object_set_new(settings, "l2_auto", json_real(job->l2.value));
-        if (gradient)
-            json_object_set(settings, "gradient", gradient);
-        report_print_json(settings);
-        json_decref(settings);
+        print_check_json(job, &need, gradient);
     } else if (!code) {
         job_print(job);
         print_counts(&paths);
         print_columns(table);
         print_runs(job);
         print_l2(job);
-        print_family(job);
+        char *words = job_family(job)->words ? job_family(job)->words(job) : NULL;
+        if (words)
+            printf("# %s\n", words);
+        free(words);
         print_minibatches(job);
         devices_print(job, stdout);
         need_print(&need, "# memory: ");

@@ -353,22 +353,25 @@ static json_t *counts_value(const struct counts *counts) {
     return list;
 }
 
+static json_t *texts(char *const *entry) {
+    json_t *list = json_array();
+    for (; *entry; entry++)
+        json_array_append_new(list, text_to_json(*entry));
+    return list;
+}
+
 json_t *key_value(const struct key *key, const struct job *job) {
     const void *at = field_of(key, job);
     const struct numbers *numbers;
     const struct series *series;
     int chosen;
-    json_t *list;
     switch (key->type) {
     case KEY_TEXT:
         if (*(char *const *)at)
             return text_to_json(*(char *const *)at);
         return key->word ? json_string(key->word) : json_null();
     case KEY_LIST:
-        list = json_array();
-        for (char **entry = *(char **const *)at; *entry; entry++)
-            json_array_append_new(list, text_to_json(*entry));
-        return list;
+        return texts(*(char **const *)at);
     case KEY_FLAG:
         return json_boolean(*(const bool *)at);
     case KEY_CHOICE:
