@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that README.md and doc/ say of the tree what is so: files, functions and targets that they
 name are there, and a list of the files to change is complete for the example that it names. Comments
-in the sources are read for files and functions, too."""
+in the sources are read for files, functions and other names, too."""
 
 import re
 import sys
