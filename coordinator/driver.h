@@ -24,7 +24,7 @@ struct driver {
     enum optimizer_want want; /* what the program that was sent last is for */
     struct bytes program;     /* the program that was sent last, or is about to be */
     struct round round;
-    bool finishing;            /* that program is the last of the run */
+    bool finishing;            /* no program but those that read the model follows */
     struct maxima maxima_at_x; /* of the evaluation that x came from */
 
     uint32_t read_vector; /* the vector that is being read: 0 is the model, then those of the pairs,

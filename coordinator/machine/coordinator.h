@@ -47,12 +47,12 @@ struct coordinator_settings {
     enum history_type history_type;
     /* Of each column; outlives the coordinator. NULL: not scaled. */
     const struct column_scaling *scaling;
-    bool diagonal;         /* they are there to precondition */
+    bool diagonal;         /* the scaling is a diagonal preconditioner */
     const double *factors; /* of a network with Kronecker factors: kronecker_size() doubles, outlive
                               the coordinator; then replicas add l2, and the optimizer has none */
     uint64_t factor_count;
     double l2_of_replicas;
-    double l2_shown; /* as the job has it: that of the optimizer may be in the labels' unit, or 0 */
+    double l2_shown; /* of the job; the optimizer's may be in the unit of the labels, or 0 */
     const struct set_info *data; /* outlives the coordinator, as do the strings */
     const int16_t *exponents; /* base exponents as the layout numbers them; outlive the coordinator.
                                  NULL: those of the data's columns */

@@ -83,7 +83,7 @@ bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t no
  * them have changed, for whoever records that. */
 void hosts_again(struct hosts *hosts);
 
-/* Its process ended between two runs. */
+/* The worker's process ended between two runs. */
 void hosts_left(struct hosts *hosts, uint32_t worker);
 
 /* When a worker that is not up was started, or is to be started. */

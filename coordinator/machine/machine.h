@@ -104,14 +104,14 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
 void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Members that were silent for too long are lost. Answers as coordinator_lost(). */
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out);
-/* All count as heard just now, since it was this process that did not run. */
+/* Counts all members as heard just now: it was this process that did not run. */
 void membership_forgive_silence(struct coordinator *c, int64_t now_ns);
 
 /* ---- setup.c: telling members what they work on, restoring shards ---- */
 
 handler on_ready, on_restored;
 
-/* Takes what a worker says that it computes on. */
+/* Notes the device that a worker says it computes on. */
 void note_device(struct coordinator *c, uint32_t link, const char *device, struct output *out);
 
 /* Sets up every worker for this attempt; shards from the durable step if c->recovery.restoring. */
