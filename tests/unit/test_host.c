@@ -34,9 +34,8 @@ static void work_long(uint32_t from, struct outbox *out) {
         heartbeat();
     }
     outbox_add(out, from,
-               &(struct message){.type = MESSAGE_READY,
-                                 .term = term,
-                                 .ready = {.attempt = 1, .device = "cpu"}});
+               &(struct message){
+                   .type = MESSAGE_READY, .term = term, .ready = {.attempt = 1, .device = "cpu"}});
 }
 
 static void role_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,

@@ -21,9 +21,8 @@ static void many_small_messages_arrive_in_one_go(void **state) {
     struct pair pair;
     pair_init(&pair, false);
     for (uint32_t i = 0; i < 500; i++)
-        peer_send(
-            pair.a.peer,
-            &(struct message){.type = MESSAGE_READY, .term = 42, .ready = {.attempt = i + 1}});
+        peer_send(pair.a.peer, &(struct message){
+                                   .type = MESSAGE_READY, .term = 42, .ready = {.attempt = i + 1}});
     turn(&pair);
     assert_int_equal(pair.b.messages, 500);
     assert_int_equal(pair.b.term, 42);
