@@ -47,8 +47,13 @@ static void print_l2(const struct job *job) {
     putchar('\n');
 }
 
-static void print_minibatches(const struct job *job) {
+/* What is trained, and on minibatches how. */
+static void print_model(const struct job *job) {
     const struct job_downpour *downpour = &job->downpour;
+    char *words = job_family(job)->words ? job_family(job)->words(job) : NULL;
+    if (words)
+        printf("# %s\n", words);
+    free(words);
     if (job_has_minibatches(job))
         printf("# %u epoch%s of minibatches of %llu rows%s with Adagrad, then %s\n",
                downpour->epochs, downpour->epochs == 1 ? "" : "s",
@@ -140,11 +145,7 @@ int command_check(const struct options *options) {
         print_columns(table);
         print_runs(job);
         print_l2(job);
-        char *words = job_family(job)->words ? job_family(job)->words(job) : NULL;
-        if (words)
-            printf("# %s\n", words);
-        free(words);
-        print_minibatches(job);
+        print_model(job);
         devices_print(job, stdout);
         need_print(&need, "# memory: ");
         print_gradient(gradient);
