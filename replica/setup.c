@@ -368,16 +368,28 @@ static bool is_there(const struct replica *replica, const struct message_shard_a
            range->count == message->count;
 }
 
+/* What is known of a shard stays if it is the same incarnation, whose link is down now: its part of
+ * the trial point must not be fetched again, over what threads compute with. Another incarnation
+ * has begun no evaluation of this attempt. */
 static void move_shard(struct replica *replica, const struct message_shard_at *message) {
     struct shard_link *shard = &replica->shards[message->index];
+    struct range *range = &replica->ranges[message->index];
+    bool same = shard->incarnation == message->incarnation && range->first == message->first &&
+                range->count == message->count;
+    bool fetched = replica->evaluation.asked && shard->fetched;
+    bool met = same && shard->met;
+    if (fetched && !same)
+        replica_abandon(replica);
     if (shard->link)
         replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = shard->link});
     free(shard->address);
     *shard = (struct shard_link){
         .incarnation = message->incarnation,
         .address = memory_copy_string(message->address),
+        .met = met,
+        .fetched = fetched && same,
     };
-    replica->ranges[message->index] = (struct range){message->first, message->count};
+    *range = (struct range){message->first, message->count};
     replica_connect_shard(replica, message->index);
 }
 

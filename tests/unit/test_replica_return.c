@@ -285,6 +285,28 @@ static void a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_ag
     sent(bench, COORDINATOR, MESSAGE_READY);
 }
 
+/* A second time its part would come while threads compute with the first. */
+static void
+the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again(void **state) {
+    struct bench *bench = *state;
+    replica_gone(bench->replica, FIRST_SHARD + 1, &bench->outbox);
+    asked(bench, ACTION_CONNECT);
+    replica_connected(bench->replica, 1, 0, ERROR_UNAVAILABLE, "nobody listens", &bench->outbox);
+    coordinator_returns(bench);
+    setup_message(bench);
+    shard_at(bench, 0, 100);
+    shard_at(bench, 1, 101);
+    connect_shard(bench, 1);
+    greeted(bench, 1);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    sent(bench, COORDINATOR, MESSAGE_WANT);
+    replica_gone(bench->replica, FIRST_SHARD + 1, &bench->outbox);
+    connect_shard(bench, 1);
+    greeted(bench, 1);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    nothing_more(bench);
+}
+
 #define TEST(name, begin) cmocka_unit_test_setup_teardown(name, begin, tear_down)
 
 SUITE(replica_return) {
@@ -301,6 +323,8 @@ SUITE(replica_return) {
         TEST(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there, begun_2),
         TEST(the_same_attempt_set_up_again_goes_on_where_it_was, begun_1),
         TEST(a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again, ready_1),
+        TEST(the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again,
+             begun_2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
