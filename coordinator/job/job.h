@@ -177,6 +177,10 @@ static inline bool job_has_minibatches(const struct job *job) {
     return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
 }
 
+/* Whether steps are in units of the columns (job/scaling.h): of linear models that only minibatches
+ * train. In such coordinates l2 is as uneven as the units are, so L-BFGS would take many steps. */
+bool job_has_units(const struct job *job);
+
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);
 

@@ -25,6 +25,11 @@ char *const *job_holdout_paths(const struct job *job) {
     return job_holdout_share(job) > 0 ? none : job->holdout;
 }
 
+bool job_has_units(const struct job *job) {
+    return job->optimizer == JOB_DOWNPOUR && job_family(job)->family->scales_columns &&
+           !job->standardise && job->precondition != PRECONDITION_DIAGONAL;
+}
+
 bool job_has_sweep(const struct job *job) {
     return job->l2.count > 1 || job->l1.count > 1 || job->folds;
 }
@@ -69,10 +74,13 @@ static void complete_state(struct job *job, const char *state) {
     job->state = place;
 }
 
-/* An l1 chooses the weights by itself, and what the tensors of a plug-in are nobody knows here. */
+/* An l1 chooses the weights by itself, a few epochs come to no optimum that they had to be kept
+ * from, and what the tensors of a plug-in are nobody knows here. */
 static void complete_l2_without_data(struct job *job) {
     const struct key *key = key_find("l2");
-    if (!job->l2.automatic || !(job->l1.value > 0 || job_family(job)->family->own_tensors))
+    bool none =
+        job->l1.value > 0 || job->optimizer == JOB_DOWNPOUR || job_family(job)->family->own_tensors;
+    if (!job->l2.automatic || !none)
         return;
     key_clear(key, job);
     if (key_assign(key, job, "0", "default"))
@@ -268,7 +276,10 @@ static bool counts_always(const struct key *key) {
 /* Since a job keeps its identity when the table gets a new key, its unfinished runs go on with a
  * newer program, and `retrain` finds its last run. */
 char *job_identity(const struct job *job) {
+    static const char units[] = "units of the columns";
     struct hash_stream *stream = hash_stream_new();
+    if (job_has_units(job)) /* the checkpoints of an older program are not in these */
+        hash_stream_add(stream, units, sizeof units);
     for (size_t i = 0; i < keys_count; i++) {
         if (keys[i].may_change)
             continue;

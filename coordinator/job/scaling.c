@@ -23,20 +23,41 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
            form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
 }
 
+static bool may_be_sized(const struct job *job, const struct set_info *data) {
+    return job_has_units(job) && data->type != VALUE_ONES;
+}
+
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
     return data->features && (job_family(job)->family->unit_values || job->standardise ||
-                              may_be_diagonal(job, data, form));
+                              may_be_sized(job, data) || may_be_diagonal(job, data, form));
 }
 
 /* What is known of a column, and how the job wants it scaled. */
 struct column {
     double mean, variance, density;
-    bool standardised, bytes, diagonal, centred; /* as in struct scaling */
-    double ridge;                                /* l2/h */
+    bool standardised, bytes, diagonal, sized, centred; /* as in struct scaling */
+    double ridge;                                       /* l2/h */
 };
 
+/* A column that so many rows have is centred for minibatches, too. Of a rarer one the weight must
+ * stay where it is if no row of a minibatch has the column. */
+#define DENSITY_CENTRED 0.5
+
+static struct column_scaling sized_column(const struct column *column) {
+    const struct column_scaling as_it_is = {.scale = 1, .penalty = 1};
+    bool centred = column->centred && column->density >= DENSITY_CENTRED && column->variance > 0;
+    double square = column->variance;
+    if (!centred)
+        square = (square + column->mean * column->mean) / column->density;
+    struct column_scaling found = {
+        .mean = centred ? column->mean : 0, .scale = 1 / sqrt(square), .penalty = 1 / square};
+    return column_scaling_is_valid(&found) ? found : as_it_is;
+}
+
 static struct column_scaling column_scaling_of(const struct column *column) {
+    if (column->sized && !column->diagonal)
+        return sized_column(column);
     double unit = column->standardised && column->variance > 0 ? sqrt(column->variance)
                   : column->bytes                              ? UINT8_MAX
                                                                : 1; /* is 1 when scaled */
@@ -125,6 +146,14 @@ static void warn_of_scales(const struct job *job, const struct set_info *data,
     free(column);
 }
 
+/* As columns of codes are. */
+static bool are_as_they_are(const struct column_scaling *columns, uint32_t count) {
+    for (uint32_t j = 0; j < count; j++)
+        if (columns[j].mean != 0 || columns[j].scale != 1)
+            return false;
+    return true;
+}
+
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling) {
@@ -134,6 +163,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .standardised = job->standardise,
         .bytes = unit_values && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
+        .sized = may_be_sized(job, data),
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };
@@ -142,7 +172,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
-    bool needed = unit_values || job->standardise || !automatic;
+    bool needed = unit_values || job->standardise || wanted.sized || !automatic;
     bool gains = job->l1.value > 0 && !job->standardise;
     if (wanted.diagonal && automatic &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
@@ -151,7 +181,9 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         plain.diagonal = scaling->diagonal = false;
         code = needed ? find_columns(data, &plain, moments, scaling->columns) : 0;
     }
-    if (code || (!needed && !scaling->diagonal))
+    scaling->sized = wanted.sized && !scaling->diagonal;
+    if (code || (!needed && !scaling->diagonal) ||
+        (scaling->sized && are_as_they_are(scaling->columns, data->features)))
         scaling_release(scaling);
     if (!code)
         warn_of_scales(job, data, moments);
@@ -162,7 +194,7 @@ uint32_t scaling_form(const struct scaling *scaling, double unit) {
     uint32_t doublings = unit > 0 ? (uint32_t)(ilogb(unit) + 1024) % 1024 : 0; /* 0 of 1 */
     uint32_t columns = scaling->columns
                            ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
-                                 4 * (uint32_t)scaling->bytes
+                                 4 * (uint32_t)scaling->bytes + 8192 * (uint32_t)scaling->sized
                            : 0;
     return columns + 8 * doublings;
 }

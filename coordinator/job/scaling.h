@@ -1,5 +1,5 @@
 /* The scaling that a job trains in (base/layout.h): what `standardise` asks for, a diagonal
- * preconditioner, and that of networks, whose columns are always centred. */
+ * preconditioner, that of networks, whose columns are always centred, and that of minibatches. */
 #ifndef DML_COORDINATOR_JOB_SCALING_H
 #define DML_COORDINATOR_JOB_SCALING_H
 
@@ -14,12 +14,13 @@ struct scaling {
     bool standardised;              /* l2 and l1 are meant for standardised columns */
     bool diagonal;                  /* the scales are those of the diagonal preconditioner */
     bool bytes;                     /* of a network on bytes: 255 becomes 1, unless standardised */
+    bool sized;                     /* a column has the unit of its values, for minibatches */
 };
 
 /* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if
- * it preconditions, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the
- * unit of the outputs, if there is one. Vectors that are scaled by one form suit those of the same
- * form on other rows. */
+ * it preconditions, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the unit of
+ * the outputs, if there is one, plus 8192 if columns have the units of their values. Vectors that
+ * are scaled by one form suit those of the same form on other rows. */
 uint32_t scaling_form(const struct scaling *scaling, double unit);
 
 /* Whether the moments of the columns must be found to choose: from the job and the data's shape. */
@@ -35,7 +36,15 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
  * second derivative of a row's loss is at the start, about. Frequent columns of ones share more of
  * their curvature with others than rare ones: hence the root. Without an intercept columns are not
  * centred, and v is the mean square. With `precondition = auto` there is a diagonal where columns
- * are badly scaled. ERROR_DATA if a column cannot be scaled as the job asks for. */
+ * are badly scaled.
+ *
+ * If only minibatches train (job_has_units()) and there is no diagonal, each column has a unit of
+ * its own: its root mean square over the values that are not 0. Then a step of Adagrad moves the
+ * margin of a row by as much whatever the unit of the data is (normalised updates: Ross, Mineiro
+ * and Langford, UAI 2013). A column that most rows have is centred, and its unit is the deviation.
+ * l2 and l1 act on the weights as they are.
+ *
+ * ERROR_DATA if a column cannot be scaled as the job asks for. */
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, struct scaling *scaling);

@@ -209,7 +209,7 @@ static void tell_gradient(json_t *list, const struct coordinator_view *view) {
 static bool tell_scales(json_t *list, const struct not_converged *end) {
     const struct set_info *data = end->data;
     struct scales scales;
-    if (end->scaling->standardised || end->scaling->diagonal ||
+    if (end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
         !scales_of(data, end->moments, &scales))
         return false;
     double decades = log10(scales.largest_mean / scales.least_mean);
@@ -314,8 +314,8 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         return;
     }
     if (!tell_scales(list, end)) {
-        bool scaled = end->scaling->standardised || end->scaling->diagonal || end->preconditioned ||
-                      scaling_is_of_one_unit(end->data, end->moments);
+        bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
+                      end->preconditioned || scaling_is_of_one_unit(end->data, end->moments);
         add_sentence(
             list, memory_format("columns may be nearly collinear, or classes almost separable: a "
                                 "larger l2 (%g)%s helps",

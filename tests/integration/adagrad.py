@@ -130,38 +130,43 @@ def gradient_of_row(x, label, loss, weights, biases):
     return by_weights[::-1], by_biases[::-1]
 
 
-def mean_gradient(rows, total, loss, x, widths, l2):
-    """Of Σ weight·loss / `total` + l2/2 Σ w²; a row is its values, its label and its weight."""
+def mean_gradient(rows, total, loss, x, widths, penalties):
+    """Of Σ weight·loss / `total` + Σ penalty/2 w²; a row is its values, its label and its weight."""
     weights, biases = folded(x, widths)
     terms = [[] for _ in x]
     for values, label, weight in rows:
         for term, part in zip(terms, flat(*gradient_of_row(values, label, loss, weights, biases))):
             term.append(weight * part)
-    regularised = len(x) - sum(widths[1:])
-    return [math.fsum(term) / total + (l2 * v if i < regularised else 0)
-            for i, (term, v) in enumerate(zip(terms, x))]
+    return [math.fsum(term) / total + penalty * v
+            for term, penalty, v in zip(terms, penalties, x)]
 
 
 # ---- Adagrad ----
 
-def step(x, sums, gradient, rate, l1, regularised):
+def step(x, sums, gradient, rate, l1):
     for i, g in enumerate(gradient):
         sums[i] += g * g
         root = math.sqrt(sums[i]) + 1e-10
         x[i] -= rate * g / root
-        if l1 and i < regularised:
-            x[i] = math.copysign(max(abs(x[i]) - rate * l1 / root, 0.0), x[i])
+        if l1[i]:
+            x[i] = math.copysign(max(abs(x[i]) - rate * l1[i] / root, 0.0), x[i])
 
 
-def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0.0, l2=0.0):
-    """(x, sums) after so many epochs from `x`."""
+def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0.0, l2=0.0,
+            scales=None):
+    """(x, sums) after so many epochs from `x`. l2 and l1 act on the weights of the first layer times
+    the scales of its inputs."""
     order = shuffled(rows, seed)
     weight = math.fsum(row[2] for row in rows)
-    x, sums, regularised = list(x), [0.0] * len(x), len(x) - sum(widths[1:])
+    x, sums = list(x), [0.0] * len(x)
+    regularised = len(x) - sum(widths[1:])
+    own = [scale for scale in scales or [1.0] * widths[0] for _ in range(widths[1])]
+    own += [1.0] * (regularised - len(own)) + [0.0] * (len(x) - regularised)
     for epoch in range(1, epochs + 1):
         size = batch * of_epoch(schedule, epoch)
         for places in minibatches(len(rows), size, seed, epoch):
             total = weight * len(places) / len(rows)
-            gradient = mean_gradient([order[p] for p in places], total, loss, x, widths, l2)
-            step(x, sums, gradient, of_epoch(rates, epoch), l1, regularised)
+            gradient = mean_gradient([order[p] for p in places], total, loss, x, widths,
+                                     [l2 * scale * scale for scale in own])
+            step(x, sums, gradient, of_epoch(rates, epoch), [l1 * scale for scale in own])
     return x, sums

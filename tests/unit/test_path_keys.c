@@ -162,7 +162,11 @@ static void other_values_are_left_alone(void **state) {
     static const struct {
         const char *setting;
         double l2;
-    } cases[] = {{"l2=0", 0}, {"l2=0.5", 0.5}, {"l1=0.1", 0}, {"objective=network", 1e-4}};
+    } cases[] = {{"l2=0", 0},
+                 {"l2=0.5", 0.5},
+                 {"l1=0.1", 0},
+                 {"optimizer=downpour", 0},
+                 {"objective=network", 1e-4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct job *job = job_with(cases[i].setting, NULL);
         job_complete_l2(job, 1000);

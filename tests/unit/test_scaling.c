@@ -131,6 +131,69 @@ static void columns_of_a_network_are_centred_and_keep_their_scale(void **state) 
     scaling_release(&scaling);
 }
 
+/* A column that is always there has its deviation, another one its values that are not 0. */
+static void columns_of_minibatches_have_units_of_their_own(void **state) {
+    (void)state;
+    struct objective_shape shape = logistic;
+    const struct job job = {.precondition = PRECONDITION_OFF, .optimizer = JOB_DOWNPOUR};
+    double small[COLUMNS] = {2000, 0.0005, 7};  /* ten rows of a thousand have 0.05 */
+    double varies[COLUMNS] = {25, 2.475e-5, 0}; /* 0.01·0.05² less the square of the mean */
+    const struct moments found = {small, varies, nonzero, ROWS};
+    struct set_info floats = data;
+    struct scaling scaling;
+    assert_false(scaling_needs_moments(&job, &data, PRECONDITION_NONE)); /* they are all 1 */
+    floats.type = VALUE_FLOAT;
+    assert_true(scaling_needs_moments(&job, &floats, PRECONDITION_NONE));
+    for (int intercept = 0; intercept < 2; intercept++) {
+        shape.intercept = intercept;
+        assert_int_equal(scaling_choose(&job, &floats, &shape, PRECONDITION_NONE, &found, &scaling),
+                         0);
+        const double unit[COLUMNS] = {intercept ? 5 : sqrt(2000.0 * 2000 + 25), 0.05, 7};
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            assert_true(scaling.columns[j].mean == (intercept && j == 0 ? 2000 : 0));
+            assert_near(scaling.columns[j].scale, 1 / unit[j]);
+            assert_near(scaling.columns[j].penalty, 1 / (unit[j] * unit[j]));
+        }
+        assert_int_equal(scaling_form(&scaling, 0), 8192);
+        scaling_release(&scaling);
+    }
+}
+
+static void columns_of_codes_and_those_beyond_all_scales_stay_as_they_are(void **state) {
+    (void)state;
+    const struct job job = {.precondition = PRECONDITION_AUTO, .optimizer = JOB_DOWNPOUR};
+    double rare[COLUMNS] = {0.01, 0.001, 0}, of_ones[COLUMNS] = {0.0099, 0.000999, 0};
+    double beyond[COLUMNS] = {0.0099, INFINITY, 1e-320};
+    uint64_t some[COLUMNS] = {10, 1, 0};
+    const struct moments codes = {rare, of_ones, some, ROWS}, odd = {rare, beyond, some, ROWS};
+    const struct moments *const either[] = {&codes, &odd};
+    struct set_info thin = data;
+    struct scaling scaling;
+    thin.values = 11;
+    thin.type = VALUE_FLOAT;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(
+            scaling_choose(&job, &thin, &logistic, PRECONDITION_NONE, either[i], &scaling), 0);
+        assert_null(scaling.columns);
+    }
+}
+
+/* L-BFGS that follows has coordinates in which l2 is even; networks and these keys have others. */
+static void units_are_for_minibatches_alone_of_linear_models(void **state) {
+    (void)state;
+    const struct job others[] = {
+        {.optimizer = JOB_LBFGS, .start = JOB_START_DOWNPOUR},
+        {.optimizer = JOB_DOWNPOUR, .standardise = true},
+        {.optimizer = JOB_DOWNPOUR, .trains = TRAINS_NETWORK},
+        {.optimizer = JOB_DOWNPOUR, .trains = TRAINS_PLUGIN},
+        {.optimizer = JOB_DOWNPOUR, .precondition = PRECONDITION_DIAGONAL},
+    };
+    const struct job own = {.optimizer = JOB_DOWNPOUR};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(job_has_units(&others[i]));
+    assert_true(job_has_units(&own));
+}
+
 static void a_column_beyond_all_scales_is_named(void **state) {
     (void)state;
     const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF};
@@ -193,6 +256,9 @@ SUITE(scaling) {
         cmocka_unit_test(a_standardised_diagonal_regularises_what_is_standardised),
         cmocka_unit_test(without_an_intercept_nothing_is_shifted),
         cmocka_unit_test(columns_of_a_network_are_centred_and_keep_their_scale),
+        cmocka_unit_test(columns_of_minibatches_have_units_of_their_own),
+        cmocka_unit_test(columns_of_codes_and_those_beyond_all_scales_stay_as_they_are),
+        cmocka_unit_test(units_are_for_minibatches_alone_of_linear_models),
         cmocka_unit_test(a_column_beyond_all_scales_is_named),
         cmocka_unit_test(a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values),
     };
