@@ -100,6 +100,15 @@ const struct layout_tensor *layout_input_bias(const struct layout *layout) {
     return bias ? bias : layout_find(layout, TENSOR_FIRST_BIAS);
 }
 
+uint64_t layout_block_weights(const struct layout *layout, uint32_t columns) {
+    return columns * layout->tensor[0].columns;
+}
+
+uint64_t layout_block(const struct layout *layout, uint32_t columns) {
+    const struct layout_tensor *bias = layout_input_bias(layout);
+    return layout_block_weights(layout, columns) + (bias ? bias->columns : 0);
+}
+
 uint32_t layout_bounds(const struct layout *layout) {
     const struct layout_tensor *first = &layout->tensor[0];
     bool linear = layout->count == 0 || (layout_find(layout, TENSOR_WEIGHT) == first &&

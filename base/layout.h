@@ -66,6 +66,12 @@ const struct layout_tensor *layout_find(const struct layout *layout,
  * of a row: "bias", or "b1" of a network. NULL if there are none. */
 const struct layout_tensor *layout_input_bias(const struct layout *layout);
 
+/* The block of the first `columns` columns: their weights, which begin the vector, and then the
+ * biases that are added to them, wherever these are. How many parameters it has, and how many of
+ * them are weights. All columns of a linear model: the vector. */
+uint64_t layout_block(const struct layout *layout, uint32_t columns);
+uint64_t layout_block_weights(const struct layout *layout, uint32_t columns);
+
 /* How many bounds an evaluation of the gradient has (base/bounds.h): one that all tensors of a
  * linear model share, else one a tensor. */
 uint32_t layout_bounds(const struct layout *layout);

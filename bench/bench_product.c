@@ -130,8 +130,10 @@ static void compare_triangle(int features) {
         exponent[j] = 50;
     struct objective_shape shape = {
         .kind = OBJECTIVE_LOGISTIC, .features = (uint32_t)features, .outputs = 1};
-    struct objective_sample sample = {
-        .exponent = exponent, .examples = CURVED_ROWS, .sampling = {.floor = 1}};
+    struct objective_sample sample = {.exponent = exponent,
+                                      .examples = CURVED_ROWS,
+                                      .columns = shape.features,
+                                      .sampling = {.floor = 1}};
     struct rows rows = {.count = CURVED_ROWS,
                         .features = (uint32_t)features,
                         .values = CURVED_ROWS * n,

@@ -18,6 +18,7 @@ libdata_a_SOURCES = \
 	data/labels.c \
 	data/merge.h \
 	data/moments.c \
+	data/prefix.c \
 	data/number.c data/number.h \
 	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/plan.c \

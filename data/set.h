@@ -175,6 +175,21 @@ void moments_release(struct moments *moments);
  */
 double moments_size(const struct moments *moments, uint32_t column);
 
+/* How many values rows have in the first columns, in a sample of chunks that follows from the set
+ * alone. */
+enum { PREFIXES = 8 };
+
+struct prefix_counts {
+    uint32_t columns[PREFIXES]; /* each half of the one before */
+    uint64_t rows;              /* looked at; rows of weight 0 count nowhere */
+    double sum[PREFIXES];       /* of the numbers of values */
+    double square[PREFIXES];    /* and of their squares */
+    double all_sum, all_square; /* the same over all columns */
+};
+
+/* ERROR_DATA if a chunk is damaged. */
+int prefix_counts_find(struct set *set, uint32_t columns, struct prefix_counts *counts);
+
 /* Whether columns look as if they all measured the same, as pixels do: there are many, most
  * are nearly as large as the median, and none is much larger. Rare ones may be smaller. */
 bool moments_share_unit(const struct moments *moments, uint32_t columns);

@@ -1,4 +1,5 @@
 /* Draws rows of a block and adds up their second derivatives by the parameters. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -13,16 +14,18 @@ static double half_power(int exponent) {
     return ldexp(1, exponent - 31);
 }
 
-static struct hessian_workspace *hessian_workspace_new(const struct objective_shape *shape) {
+static struct hessian_workspace *hessian_workspace_new(const struct objective_shape *shape,
+                                                       uint32_t block_columns) {
     struct hessian_workspace *workspace = memory_new(1, sizeof *workspace);
     const struct objective *objective = objective_of(shape->kind);
-    size_t columns = (size_t)shape->features + shape->intercept, outputs = shape->outputs;
+    size_t columns = (size_t)block_columns + shape->intercept, outputs = shape->outputs;
     if (objective->shares_weights && shape->intercept)
-        columns = shape->features + outputs;
+        columns = block_columns + outputs;
     outputs = objective_weights(objective, shape->outputs);
     workspace->columns = columns;
+    workspace->block_columns = block_columns;
     workspace->outputs = outputs;
-    workspace->power = memory_new(columns, sizeof(double));
+    workspace->power = memory_new((size_t)shape->features + 1, sizeof(double));
     workspace->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
     workspace->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
     workspace->column = memory_new(columns, sizeof(uint32_t));
@@ -141,6 +144,8 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     size_t count = 0;
     for (uint32_t j = 0; i < end; i++, j++) {
         uint32_t column = rows->dense ? j : rows->feature[i];
+        if (column >= workspace->block_columns)
+            break; /* the columns of a row rise */
         double value = value_at(type, rows->value, i) * workspace->power[column];
         workspace->column[count] = column;
         workspace->value[count] = value;
@@ -149,7 +154,8 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     return count;
 }
 
-/* Lists the columns and values of a row, the intercept last; how many there are. */
+/* Lists the columns and values of a row that are in the block, the intercept last; how many there
+ * are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct hessian_workspace *workspace) {
     size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, workspace)
@@ -157,7 +163,7 @@ static size_t list_values(const struct objective_shape *shape, const struct rows
                    : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, workspace)
                                                : typed_values(VALUE_DOUBLE, rows, row, workspace);
     if (shape->intercept) {
-        workspace->column[count] = shape->features;
+        workspace->column[count] = workspace->block_columns;
         workspace->value[count++] = workspace->power[shape->features];
     }
     return count;
@@ -182,7 +188,7 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                               .second = workspace->diagonal + i * shape->outputs};
     for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)workspace->outputs, row.second++) {
         if (objective->shares_weights && shape->intercept)
-            workspace->column[count - 1] = shape->features + k;
+            workspace->column[count - 1] = workspace->block_columns + k;
         triangle_add(objective, workspace, &row, triangle);
         hessian->terms += touched * (touched + 1) / 2;
     }
@@ -225,11 +231,11 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     const struct objective *objective = objective_of(shape->kind);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     if (!scratch->workspace)
-        scratch->workspace = hessian_workspace_new(shape);
+        scratch->workspace = hessian_workspace_new(shape, sample->columns);
     struct hessian_workspace *workspace = scratch->workspace;
-    for (size_t j = 0; j < workspace->columns; j++)
-        workspace->power[j] =
-            half_power(sample->exponent[j < shape->features ? j : shape->features]);
+    assert(workspace->block_columns == sample->columns && sample->columns <= shape->features);
+    for (size_t j = 0; j < (size_t)shape->features + shape->intercept; j++)
+        workspace->power[j] = half_power(sample->exponent[j]);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {

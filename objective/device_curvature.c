@@ -39,7 +39,8 @@ static uint32_t entries_each(const struct curvature_model *model) {
     return model->shares ? model->outputs : 1;
 }
 
-static struct curvature_model model_of(const struct objective_shape *shape) {
+static struct curvature_model model_of(const struct objective_shape *shape,
+                                       uint32_t block_columns) {
     const struct objective *objective = objective_of(shape->kind);
     struct curvature_model model = {
         .kind = shape->kind,
@@ -47,12 +48,13 @@ static struct curvature_model model_of(const struct objective_shape *shape) {
         .outputs = shape->outputs,
         .intercept = shape->intercept,
         .shares = objective->shares_weights,
-        .columns = shape->features + shape->intercept,
+        .block_columns = block_columns,
+        .columns = block_columns + shape->intercept,
         .weights = objective_weights(objective, shape->outputs),
         .loss = shape->loss,
     };
     if (model.shares && shape->intercept)
-        model.columns = shape->features + shape->outputs;
+        model.columns = block_columns + shape->outputs;
     return model;
 }
 
@@ -67,10 +69,10 @@ static uint32_t stride_of(const struct curvature_model *model, uint64_t bytes) {
 
 static int put_powers(struct device_curvature *curvature, const int16_t *exponent) {
     const struct curvature_model *model = &curvature->model;
-    size_t bytes = model->columns * sizeof(double);
-    double *power = memory_new(model->columns, sizeof *power);
-    for (uint32_t j = 0; j < model->columns; j++)
-        power[j] = ldexp(1, exponent[j < model->features ? j : model->features] - 31);
+    size_t count = (size_t)model->features + model->intercept, bytes = count * sizeof(double);
+    double *power = memory_new(count, sizeof *power);
+    for (size_t j = 0; j < count; j++)
+        power[j] = ldexp(1, exponent[j] - 31);
     int code = device_new(curvature->device, bytes, &curvature->power);
     if (!code)
         code = device_put(curvature->device, QUEUE_COMPUTE, curvature->power, power, bytes);
@@ -91,11 +93,11 @@ static int make_slab(struct device_curvature *curvature, uint64_t bytes) {
 }
 
 int device_curvature_new(struct device *device, const struct objective_shape *shape,
-                         const int16_t *exponent, uint64_t examples, uint64_t slab,
-                         struct device_curvature **out) {
+                         uint32_t block_columns, const int16_t *exponent, uint64_t examples,
+                         uint64_t slab, struct device_curvature **out) {
     struct device_curvature *curvature = memory_new(1, sizeof *curvature);
     curvature->device = device;
-    curvature->model = model_of(shape);
+    curvature->model = model_of(shape, block_columns);
     curvature->examples = examples;
     int code = put_powers(curvature, exponent);
     if (!code)

@@ -36,11 +36,12 @@ struct curvature_model {
     uint32_t outputs;   /* K */
     uint32_t intercept; /* 0 or 1 */
     uint32_t dense;
+    uint32_t block_columns; /* features of the block */
     uint32_t shares; /* the outputs share their weights: each sampled row counts once an output */
     uint32_t columns;
     uint32_t weights; /* of a column: K, or 1 if outputs share them */
     struct loss_parameters loss;
-    const double *power; /* 2^(e − 31) of each column */
+    const double *power; /* 2^(e − 31) of all features and the intercept */
 };
 
 /* ---- sampling ---- */
@@ -102,7 +103,7 @@ PORTABLE double curvature_leverage(const struct curvature_draw_arguments *argume
     return arguments->share * weight * (size + intercept);
 }
 
-/* How many columns of a row hold something but 0. */
+/* How many columns of the block hold something but 0 in a row. */
 PORTABLE uint32_t curvature_columns(const struct curvature_model *model,
                                     const struct device_chunk *chunk, uint32_t row) {
     uint32_t count = model->intercept;
@@ -110,6 +111,8 @@ PORTABLE uint32_t curvature_columns(const struct curvature_model *model,
     uint64_t end = model->dense ? i + model->features : chunk->start[row + 1];
     for (uint32_t j = 0; i < end; i++, j++) {
         uint32_t column = model->dense ? j : chunk->feature[i];
+        if (column >= model->block_columns)
+            break;
         count += device_value_at(chunk->type, chunk->value, i) * model->power[column] != 0;
     }
     return count;
@@ -250,11 +253,13 @@ PORTABLE void curvature_fill_left(const struct curvature_fill_arguments *argumen
     uint64_t end = model->dense ? i + model->features : chunk->start[entry->row + 1];
     for (uint32_t j = 0; i < end; i++, j++) {
         uint32_t column = model->dense ? j : chunk->feature[i];
+        if (column >= model->block_columns)
+            break;
         left[(uint64_t)column * arguments->stride] =
             device_value_at(chunk->type, chunk->value, i) * model->power[column];
     }
     if (model->intercept) {
-        uint32_t column = model->features + (model->shares ? output : 0);
+        uint32_t column = model->block_columns + (model->shares ? output : 0);
         left[(uint64_t)column * arguments->stride] = model->power[model->features];
     }
 }

@@ -363,6 +363,7 @@ struct objective_sample {
     const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
+    uint32_t columns;        /* of the block: the first so many features */
     int derivative_exponent; /* b: no second derivative is beyond floor·2^b */
     struct row_sampling sampling;
 };
@@ -376,9 +377,11 @@ struct objective_hessian {
                               hold a part of this block, and must be discarded */
 };
 
-/* Adds the second derivatives by the parameters, summed over the sampled rows of chunk `number`, to
- * the lower triangle of the n×n matrix: n(n + 1)/2 int64_t, element (r, c) with r ≥ c at
- * r(r + 1)/2 + c. A row adds, for parameters r of column j and output k, and c of l and k',
+/* Adds the second derivatives by the parameters of the block, summed over the sampled rows of chunk
+ * `number`, to the lower triangle of the n×n matrix: n(n + 1)/2 int64_t, element (r, c) with r ≥ c
+ * at r(r + 1)/2 + c. Its parameters are those of a model of the first `columns` features, intercept
+ * included: they alone count as values of a row, but in its leverage. A row adds, for parameters r
+ * of column j and output k, and c of l and k',
  *
  *   rint(w · weight · S_kk' · x_j · x_l · 2^(e_j + e_l − 62 − b))
  *

@@ -128,9 +128,9 @@ static int prepare_curvature(struct objective_device *on) {
     if (!settings->curvature)
         return 0;
     uint64_t all = settings->memory ? settings->memory : device_room(on->device);
-    return device_curvature_new(on->device, &settings->shape, settings->exponents,
-                                settings->examples, all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES,
-                                &on->curvature);
+    return device_curvature_new(on->device, &settings->shape, settings->block_columns,
+                                settings->exponents, settings->examples,
+                                all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES, &on->curvature);
 }
 
 int objective_device_new(struct device *device, const struct objective_device_settings *settings,
@@ -140,8 +140,12 @@ int objective_device_new(struct device *device, const struct objective_device_se
     on->settings = *settings;
     on->family = device_family_of(&settings->shape);
     on->parameters = on->sums = objective_parameters(&settings->shape);
-    if (settings->curvature)
-        on->sums = on->parameters * (on->parameters + 1) / 2;
+    if (settings->curvature) {
+        const struct layout layout = objective_layout(&settings->shape);
+        uint64_t order = layout_block(&layout, settings->block_columns);
+        uint64_t triangle = order * (order + 1) / 2;
+        on->sums = triangle > on->sums ? triangle : on->sums;
+    }
     int code = prepare_curvature(on);
     if (!code)
         code = put_vectors(on);

@@ -197,8 +197,9 @@ struct column_run {
 struct hessian_workspace {
     /* If outputs share their weights: a column for each weight and each bias, of one output. */
     size_t columns, outputs;
+    uint32_t block_columns; /* features of the block: the others count for the leverage alone */
 
-    double *power;    /* 2^(e − 31), a column each */
+    double *power;    /* 2^(e − 31), of all features and the intercept */
     double *diagonal; /* of second derivatives, rows of a batch × K */
     double *leverage; /* a row of a batch each */
     uint32_t *column; /* of the row being sampled */

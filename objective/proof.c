@@ -129,6 +129,7 @@ static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_
     struct proof_case hessian = proof_curvature(data, kind, dense);
     struct objective_sample sample = {.exponent = data->exponent,
                                       .examples = PROOF_ROWS,
+                                      .columns = hessian.shape.features,
                                       .derivative_exponent = PROOF_CURVED_BOUND,
                                       .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&hessian.shape);

@@ -116,10 +116,16 @@ static enum optimizer_want refresh(struct lbfgs *o, struct bytes *program) {
     return OPTIMIZER_CURVATURE;
 }
 
+/* Beyond a heavy block the curvature of a weight is its variance, which was scaled to 1 −
+ * ridge·penalty, times the mean second derivative of a margin, and l2. */
 static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
-    assert(o->refreshing && !o->accepted);
+    const struct preconditioner_settings *settings = &o->settings.preconditioner;
+    double beta = o->found.trace / (o->data.weight_sum * settings->parts);
+    assert(o->refreshing && !o->accepted && settings->parts > 0);
     program_add(program, &(struct operation){.code = OPERATION_FACTOR,
                                              .alpha = o->settings.l2,
+                                             .beta = beta,
+                                             .gamma = o->settings.l2 - beta * settings->ridge,
                                              .serial = o->preconditioner.refreshes + 1});
     o->measuring = MEASURING_FACTOR;
     o->rounds++;
@@ -410,7 +416,7 @@ static void lbfgs_begin(void *row, struct optimizer_request *request) {
 }
 
 /* The totals of an evaluation of the curvature. */
-enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS };
+enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS, TOTAL_TRACE };
 
 /* If a second derivative was not a number there are no sums. */
 static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
@@ -419,7 +425,8 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
     assert(o->started && o->refreshing);
     o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
                                         .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
-                                        .score = found->exceeded ? NAN : score};
+                                        .score = found->exceeded ? NAN : score,
+                                        .trace = found_total(found, PART_TRAINING, TOTAL_TRACE)};
     request->report.evaluation.outcome = "curvature";
     request->report.evaluation.step = o->step;
     request->report.evaluation.loss = request->report.evaluation.slope = NAN;

@@ -9,6 +9,7 @@
 #define PASSES_TO_GROW 4 /* times the price */
 #define UNIFORM_SHARE 0.1
 #define FAILURES_MAX 3
+#define DOUBLINGS_MAX 30
 
 static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) {
     assert(rows > 0 && s->rows > 0);
@@ -26,6 +27,15 @@ static bool must_grow(const struct preconditioner *p, const struct preconditione
     return p->sample < s->rows && (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
 }
 
+/* How many prices the passes between two refreshes must exceed. What the pairs have learned of the
+ * columns beyond a heavy block is lost with each refresh, so these become rarer. */
+static double prices_between(const struct preconditioner *p,
+                             const struct preconditioner_settings *s) {
+    if (s->form == PRECONDITION_HEAVY)
+        return ldexp(1, p->refreshes < DOUBLINGS_MAX ? (int)p->refreshes : DOUBLINGS_MAX);
+    return p->refreshes > 1 ? 2 : 1;
+}
+
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
     assert(p->refreshes <= p->evaluations && p->failures <= FAILURES_MAX);
@@ -35,7 +45,7 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
         return true;
     if (p->steps < STEPS_LEAST || (s->constant && p->in_force))
         return false;
-    if ((double)p->passes <= preconditioner_price(p, s) * (p->refreshes > 1 ? 2 : 1))
+    if ((double)p->passes <= preconditioner_price(p, s) * prices_between(p, s))
         return false;
     bool changed = fabs(loss - p->loss) > LOSS_CHANGE * fabs(p->loss);
     return changed || !p->in_force || must_grow(p, s);
@@ -115,6 +125,7 @@ void serialize_curvature_found(struct codec *codec, struct curvature_found *foun
     serialize_f64(codec, &found->rows);
     serialize_f64(codec, &found->terms);
     serialize_f64(codec, &found->score);
+    serialize_f64(codec, &found->trace);
 }
 
 void preconditioner_serialize(struct codec *codec, struct preconditioner *p) {

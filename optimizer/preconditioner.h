@@ -7,8 +7,9 @@
  *
  *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little
  *   then                after two steps, once the passes over the data since the last refresh
- *                       exceed its price (twice that from the second one on), if the loss has
- *                       changed by more than 5 %
+ *                       exceed its price (twice that from the second one on; of a heavy block
+ *                       twice, four times, eight times and so on), if the loss has changed by
+ *                       more than 5 %
  *   a larger sample     four times as many rows, once those passes exceed four times the price
  *
  * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
@@ -34,7 +35,10 @@ struct preconditioner_settings {
     uint64_t rows;          /* trained on */
     uint64_t sample;        /* rows that the first refresh aims at */
     uint64_t columns;       /* features, and the intercept */
-    bool constant;          /* the second derivatives do not depend on the point */
+    uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is HEAVY */
+    double ridge;       /* HEAVY: l2 relative to the second derivative that columns are scaled by */
+    double parts;       /* the trace of a row's second derivatives is that of so many margins */
+    bool constant;      /* the second derivatives do not depend on the point */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
     double price_all;   /* the price of what a refresh does for every row, and of the factor, */
     double price_term;  /* and that of a term that is added to the Hessian */
@@ -45,6 +49,7 @@ struct curvature_found {
     double rows;  /* that were sampled */
     double terms; /* that these added to the Hessian */
     double score; /* Σ h_i·leverage_i over all rows */
+    double trace; /* Σ w_i·h_i over all rows */
 };
 
 struct preconditioner {

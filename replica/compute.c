@@ -84,6 +84,7 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         exact_add(&totals[0], hessian->trace_leverage);
         exact_add(&totals[1], (double)hessian->sampled);
         exact_add(&totals[2], (double)hessian->terms);
+        exact_add(&totals[3], hessian->trace);
         computed->exceeded |= hessian->exceeded;
         computed->values += values;
         break;

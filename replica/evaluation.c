@@ -323,7 +323,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     replica_act(replica,
                 &(struct action){.kind = ACTION_GATHER,
                                  .into = flush->buffer->start,
-                                 .sums = evaluation_sums_total(sums, replica->flushes.parameters)});
+                                 .sums = evaluation_sums_total(sums, &replica->flushes.sizes)});
     return true;
 }
 

@@ -78,11 +78,9 @@ void flush_pool_release(struct flush_pool *pool) {
     *pool = (struct flush_pool){0};
 }
 
-void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters,
-                     enum precondition precondition) {
-    *pool = (struct flush_pool){.shards = shards,
-                                .parameters = parameters,
-                                .sums_most = evaluation_sums_most(precondition, parameters)};
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, const struct sums_sizes *sizes) {
+    *pool = (struct flush_pool){
+        .shards = shards, .sizes = *sizes, .sums_most = evaluation_sums_most(sizes)};
 }
 
 static struct segment *take_buffer(struct flush_pool *pool) {
@@ -172,7 +170,7 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
  * triangle as it has pairs of values: that is not known here, so they are counted. */
 static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
     return flush->sums != SUMS_PARAMETERS ||
-           (flush->accrued.values + 1) * outputs < pool->parameters / 4;
+           (flush->accrued.values + 1) * outputs < pool->sizes.parameters / 4;
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
@@ -181,7 +179,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
         struct sums_range range =
-            evaluation_sums_range(flush->sums, pool->parameters, ranges[i].first, ranges[i].count);
+            evaluation_sums_range(flush->sums, &pool->sizes, ranges[i].first, ranges[i].count);
         assert(range.first + range.count <= pool->sums_most);
         encode_slice(&flush->slices[i], flush->buffer, range, sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;

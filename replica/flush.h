@@ -74,7 +74,7 @@ struct flush {
 
 struct flush_pool {
     uint32_t shards;
-    uint64_t parameters;
+    struct sums_sizes sizes;
     uint64_t sums_most;  /* of any evaluation */
     struct flush *first; /* in flight, in no particular order */
     struct segment *free[FLUSH_BUFFERS_MAX];
@@ -82,8 +82,7 @@ struct flush_pool {
 };
 
 /* Zeroed memory holds no flushes. */
-void flush_pool_init(struct flush_pool *pool, uint32_t shards, uint64_t parameters,
-                     enum precondition precondition);
+void flush_pool_init(struct flush_pool *pool, uint32_t shards, const struct sums_sizes *sizes);
 void flush_pool_release(struct flush_pool *pool);
 
 /* Makes a flush of what is accrued, and empties `accrued`. A flush with sums gets a buffer; NULL,

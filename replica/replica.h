@@ -41,6 +41,7 @@ struct replica_setup {
     double unit;                   /* of a network's outputs */
     double l2;                     /* of a network with Kronecker factors, else 0 */
     enum precondition precondition;
+    uint32_t block_columns;
     bool scaled;      /* the shards' vectors are scaled (base/layout.h) */
     uint32_t threads; /* 0: as many as there are processors */
 };

@@ -221,8 +221,10 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
-           setup->precondition == message->precondition && setup->scaled == message->coordinates &&
-           setup->unit == message->unit && setup->l2 == message->l2 && same_plugin(setup, message);
+           setup->precondition == message->precondition &&
+           setup->block_columns == message->block_columns &&
+           setup->scaled == message->coordinates && setup->unit == message->unit &&
+           setup->l2 == message->l2 && same_plugin(setup, message);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -249,6 +251,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .precision = message->precision,
         .threads = message->threads,
         .precondition = message->precondition,
+        .block_columns = message->block_columns,
         .scaled = message->coordinates,
         .unit = message->unit,
         .l2 = message->l2,
@@ -345,8 +348,9 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
         replica_fail(replica, error, reason, out);
         return;
     }
-    flush_pool_init(&replica->flushes, replica->shard_count,
-                    layout_parameters(&replica->setup.layout), replica->setup.precondition);
+    struct sums_sizes sizes = evaluation_sums_sizes(
+        &replica->setup.layout, replica->setup.precondition, replica->setup.block_columns);
+    flush_pool_init(&replica->flushes, replica->shard_count, &sizes);
     replica->opened = true;
     check_ready(replica, now_ns, out);
 }

@@ -47,7 +47,6 @@ struct workers_backend {
 struct workers {
     const struct workers_backend *backend;
     struct workers_settings settings;
-    uint64_t parameters;
     uint64_t sums_most; /* of any evaluation */
     struct worker *worker;
     unsigned count; /* of them: one drives a device */
@@ -163,6 +162,7 @@ static void compute(struct worker *worker) {
     const struct objective_sample sample = {
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
+        .columns = workers->settings.block_columns,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };
@@ -414,7 +414,7 @@ void workers_compute(struct workers *workers, const struct computation *computat
     const struct workers_settings *settings = &workers->settings;
     workers->computation = *computation;
     workers->sums =
-        evaluation_sums_total(evaluation_sums(&computation->parts), workers->parameters);
+        evaluation_sums_total(evaluation_sums(&computation->parts), &workers->settings.sizes);
     assert(workers->sums <= workers->sums_most);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
@@ -509,7 +509,8 @@ static int start_device(struct workers *workers) {
     int code = objective_device_new(settings->device,
                                     &(struct objective_device_settings){
                                         .shape = settings->shape,
-                                        .curvature = settings->precondition != PRECONDITION_NONE,
+                                        .curvature = settings->sizes.order > 0,
+                                        .block_columns = settings->block_columns,
                                         .exponent = settings->exponent,
                                         .uniform = settings->uniform,
                                         .exponents = settings->exponents,
@@ -531,8 +532,7 @@ int workers_new(const struct workers_settings *settings, struct workers **into) 
     int code = 0;
     workers->settings = *settings;
     workers->backend = settings->device ? &on_device : &on_processor;
-    workers->parameters = objective_parameters(&settings->shape);
-    workers->sums_most = evaluation_sums_most(settings->precondition, workers->parameters);
+    workers->sums_most = evaluation_sums_most(&settings->sizes);
     workers->count = settings->device ? 1 : settings->threads;
     workers->worker = memory_new(workers->count, sizeof *workers->worker);
     for (unsigned i = 0; i < workers->count; i++)

@@ -22,7 +22,8 @@ struct workers_settings {
     int uniform;
     const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
     uint64_t examples;
-    enum precondition precondition;
+    struct sums_sizes sizes; /* of a triangle only with a preconditioner */
+    uint32_t block_columns;  /* of the block, if there is one */
 
     /* Gives the rows of a chunk; called by any thread. They stay where they are until the workers
      * are freed. 0, or an error code with its text recorded. */

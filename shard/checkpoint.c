@@ -79,7 +79,7 @@ static size_t history_bytes(const struct checkpoint_header *header) {
 }
 
 static size_t bytes_of_factor(const struct checkpoint_header *header) {
-    return header->factor ? factor_bytes(header->count) : 0;
+    return header->factor ? factor_bytes(header->factor_order) : 0;
 }
 
 static uint64_t factor_offset(const struct checkpoint_header *header) {
@@ -409,9 +409,14 @@ static int load_factor(const struct checkpoint_reader *reader, struct registers 
     if (header->factor && !registers->precondition)
         return error_set(ERROR_DATA, "%s holds a preconditioner, which this run has not",
                          reader->path);
+    if (header->factor && header->factor_order != registers_factor_order(registers))
+        return error_set(ERROR_DATA,
+                         "%s holds a preconditioner of %u rows, not the %zu of this run",
+                         reader->path, header->factor_order, registers_factor_order(registers));
     if (mutant(FACTOR_KEPT))
         return 0;
-    struct factor *factor = header->factor ? factor_new(header->factor, registers->count) : NULL;
+    struct factor *factor =
+        header->factor ? factor_new(header->factor, header->factor_order) : NULL;
     int code = bytes ? load_section(reader, factor_offset(header), factor->elements, bytes,
                                     header->factor_checksum)
                      : 0;

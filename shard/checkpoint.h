@@ -22,7 +22,7 @@
 
 /* Raised whenever this program would misread a file of the former version. Files of another version
  * are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 4
+#define CHECKPOINT_VERSION 5
 
 #define CHECKPOINT_RUN_BYTES 64
 
@@ -54,8 +54,8 @@ struct checkpoint_header {
     uint64_t first, count; /* the range */
     uint32_t history_type; /* enum history_type */
     uint32_t pairs;
-    uint32_t points; /* bit set of enum checkpoint_point */
-    uint32_t zero;
+    uint32_t points;                       /* bit set of enum checkpoint_point */
+    uint32_t factor_order;                 /* rows of the factor; 0 without one */
     uint64_t checksums[CHECKPOINT_POINTS]; /* of each of them; 0 of what is not there */
     uint64_t factor;                       /* serial number of the preconditioner; 0: none */
     uint64_t factor_checksum;              /* 0 if it has no bytes */

@@ -9,6 +9,7 @@
 #include "numeric/dense.h"
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
+#include "shard/scaling.h"
 
 /* ---- memory ---- */
 
@@ -16,18 +17,22 @@ static size_t roots_length(size_t order) {
     return (order + LANES - 1) / LANES * LANES;
 }
 
+double *factor_roots(const struct factor *factor) {
+    return factor->elements + LANES;
+}
+
 double *factor_triangle(const struct factor *factor) {
-    return factor->elements + roots_length(factor->order);
+    return factor_roots(factor) + roots_length(factor->order);
 }
 
 size_t factor_bytes(size_t order) {
-    return (roots_length(order) + triangle_row(order)) * sizeof(double);
+    return (LANES + roots_length(order) + triangle_row(order)) * sizeof(double);
 }
 
 struct factor *factor_new(uint64_t serial, size_t order) {
     struct factor *factor = memory_new(1, sizeof *factor);
     *factor = (struct factor){.serial = serial, .order = order, .holders = 1};
-    factor->elements = order ? memory_map(factor_bytes(order)) : NULL;
+    factor->elements = memory_map(factor_bytes(order));
     return factor;
 }
 
@@ -41,8 +46,7 @@ void factor_drop(struct factor *factor) {
     assert(!factor || factor->holders);
     if (!factor || --factor->holders)
         return;
-    if (factor->elements)
-        memory_unmap(factor->elements, factor_bytes(factor->order));
+    memory_unmap(factor->elements, factor_bytes(factor->order));
     free(factor);
 }
 
@@ -50,10 +54,25 @@ void factor_drop(struct factor *factor) {
 
 void factor_apply(const struct factor *factor, double *out, const double *in) {
     assert(factor && factor->holders);
-    const double *roots = factor->elements;
+    const double *roots = factor_roots(factor);
     for (size_t r = 0; r < factor->order; r++)
         out[r] = in[r] / roots[r];
     cholesky_solve(factor->order, factor_triangle(factor), out);
     for (size_t r = 0; r < factor->order; r++)
         out[r] /= roots[r];
+}
+
+double factor_curvature(const struct factor_terms *terms, const struct scaling *scaling,
+                        size_t element) {
+    bool weight = scaling->first + element < scaling->weights;
+    return terms->beta + (weight ? terms->gamma * scaling->penalty[element] : 0);
+}
+
+void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
+                        const double *in) {
+    assert(scaling->used && factor->order <= scaling->count);
+    const struct factor_terms terms = {.beta = factor->elements[0], .gamma = factor->elements[1]};
+    factor_apply(factor, out, in);
+    for (size_t i = factor->order; i < scaling->count; i++)
+        out[i] = in[i] / factor_curvature(&terms, scaling, i);
 }

@@ -15,12 +15,30 @@
 #define ALWAYS_ADDED 1e-10
 #define ADDED_GROWTH 10 /* from one attempt to find a factor to the next */
 
-/* How rows are scaled: element (r, c) of S is sum·inverse_r·inverse_c, which is a correlation,
- * times share_r·share_c. The sums of rare and of frequent columns are of one size, since each has
- * its exponent, but H itself can leave the range of doubles. */
+/* How rows are scaled: element (r, c) of S is the correlation sum·inverse_r·inverse_c, centred if
+ * the block has means, times share_r·share_c. The sums of rare and of frequent columns are of one
+ * size, since each has its exponent, but H itself can leave the range of doubles. */
 struct row_scale {
+    double sum;     /* sum_rr */
     double inverse; /* 1/√sum_rr; 0 for a row of zeros */
     double share;   /* √ of what the sums are of H_rr; lambda is the rest */
+    double mean;    /* of the column, in units in which row and bias have a curvature of 1 */
+    double left;    /* 1/√ of the share of sum_rr that centring leaves; 0 if it leaves nothing */
+};
+
+/* A column whose curvature centring takes away but for this is constant, but for rounding. */
+#define CENTRED_LEAST 1e-12
+
+struct making {
+    const struct registers *registers;
+    const struct factor_terms *terms;
+    struct factor *factor;
+    int bound; /* b: exponents are undone by it */
+    struct row_scale *scale;
+    size_t outputs; /* biases that rows are centred by, one an output; 0: no row is */
+    double *sum;    /* [outputs] of each with itself */
+    double *cross;  /* [outputs][order] correlations of biases and rows */
+    double *corner; /* [outputs][outputs] and of biases with each other */
 };
 
 /* √(a² + b²), neither below 0. Not hypot(): its rounding differs between C libraries. */
@@ -34,36 +52,134 @@ static size_t sums_row(size_t r) {
     return r * (r + 1) / 2;
 }
 
-/* False if the element of the diagonal is below 0 or not finite. */
-static bool scale_row(const struct registers *registers, size_t r, int b, double lambda,
-                      struct row_scale *scale, double *root) {
+static double sum_at(const struct making *m, size_t r, size_t c) {
     double sum;
-    vector_from_fixed(1, &sum, &registers->sum[sums_row(r) + r], 0, 1);
-    if (!(sum >= 0))
-        return false;
-    /* √(sum_rr/weight), its exponents undone: H_rr = sum·2^(62 + b − 2e_r)/weight. */
-    int exponent = 62 + b - 2 * registers->exponents[r];
-    int odd = exponent & 1;
-    double own = ldexp(sqrt(sum * (1 + odd) / registers->weight_sum), (exponent - odd) / 2);
-    double whole = hypotenuse(own, sqrt(lambda));
-    *root = whole > 0 ? whole : 1;
-    scale->inverse = sum > 0 ? 1 / sqrt(sum) : 0;
-    scale->share = own / *root;
-    return isfinite(*root);
+    vector_from_fixed(1, &sum, &m->registers->sum[sums_row(r) + c], 0, 1);
+    return sum;
 }
 
-static bool scale_rows(const struct registers *registers, int b, double lambda,
-                       struct row_scale *scale, double *roots) {
+/* √(sum/weight), base exponents e undone: H_rr = sum·2^(62 + b − 2e)/weight. */
+static double root_of(const struct making *m, double sum, int e) {
+    int exponent = 62 + m->bound - 2 * e, odd = exponent & 1;
+    return ldexp(sqrt(sum * (1 + odd) / m->registers->weight_sum), (exponent - odd) / 2);
+}
+
+/* ---- means ---- */
+
+/* Biases that share a weight count together: they are added to the same margins. */
+static void add_biases(struct making *m) {
+    const struct scaling *scaling = &m->registers->scaling;
+    size_t order = m->factor->order, outputs = m->outputs;
+    for (size_t b = 0; b < scaling->biases; b++) {
+        for (size_t r = 0; r < order; r++)
+            m->cross[b % outputs * order + r] += sum_at(m, order + b, r);
+        for (size_t other = 0; other <= b; other++) {
+            double sum = sum_at(m, order + b, order + other);
+            m->corner[b % outputs * outputs + other % outputs] += sum;
+            if (other % outputs != b % outputs)
+                m->corner[other % outputs * outputs + b % outputs] += sum;
+        }
+    }
+}
+
+/* False if a sum of a bias with itself is below 0 or not a number. */
+static bool scale_biases(struct making *m) {
+    size_t order = m->factor->order, outputs = m->outputs;
+    add_biases(m);
+    for (size_t k = 0; k < outputs; k++) {
+        double sum = m->corner[k * outputs + k];
+        if (!(sum >= 0))
+            return false;
+        m->sum[k] = sum;
+    }
+    for (size_t k = 0; k < outputs; k++) {
+        double inverse = m->sum[k] > 0 ? 1 / sqrt(m->sum[k]) : 0;
+        for (size_t r = 0; r < order; r++)
+            m->cross[k * order + r] *= inverse * m->scale[r].inverse;
+        for (size_t other = 0; other < outputs; other++)
+            m->corner[k * outputs + other] *=
+                inverse * (m->sum[other] > 0 ? 1 / sqrt(m->sum[other]) : 0);
+    }
+    return true;
+}
+
+static double centred(const struct making *m, size_t r, size_t c, double correlation) {
+    size_t order = m->factor->order, outputs = m->outputs, k = r % outputs, l = c % outputs;
+    double a = m->scale[r].mean, b = m->scale[c].mean;
+    return correlation - a * m->cross[k * order + c] - b * m->cross[l * order + r] +
+           a * b * m->corner[k * outputs + l];
+}
+
+/* ---- rows ---- */
+
+/* False if an element of the diagonal is below 0 or not a number. */
+static bool read_diagonal(struct making *m) {
+    for (size_t r = 0; r < m->factor->order; r++) {
+        double sum = sum_at(m, r, r);
+        if (!(sum >= 0))
+            return false;
+        m->scale[r] =
+            (struct row_scale){.sum = sum, .inverse = sum > 0 ? 1 / sqrt(sum) : 0, .left = 1};
+    }
+    return true;
+}
+
+/* How much of each row is left once its mean is taken out. */
+static void centre_rows(struct making *m) {
+    const struct scaling *scaling = &m->registers->scaling;
+    for (size_t r = 0; r < m->factor->order; r++) {
+        struct row_scale *scale = &m->scale[r];
+        double bias = root_of(m, m->sum[r % m->outputs], scaling->block_bias_exponent);
+        double own = root_of(m, scale->sum, m->registers->exponents[r]);
+        scale->mean = own > 0 ? scaling->mean[r] * bias / own : 0;
+        double left = centred(m, r, r, 1);
+        scale->left = own > 0 && left > CENTRED_LEAST ? 1 / sqrt(left) : 0;
+    }
+}
+
+/* What l2 is for row r, by weights. */
+static double ridge_of(const struct making *m, size_t r, bool regularized) {
+    const struct scaling *scaling = &m->registers->scaling;
+    return regularized ? m->terms->lambda * (scaling->used ? scaling_weight_penalty(scaling, r) : 1)
+                       : 0;
+}
+
+/* The root of a row without curvature. */
+static double root_of_nothing(const struct making *m, size_t r) {
+    const struct scaling *scaling = &m->registers->scaling;
+    if (m->registers->precondition != PRECONDITION_HEAVY)
+        return 1;
+    return sqrt(factor_curvature(m->terms, scaling, r)) / scaling->scale[r];
+}
+
+/* Roots are by weights; those of a heavy block are then scaled, as its vectors are. */
+static bool scale_row(struct making *m, size_t r, bool regularized) {
+    struct row_scale *scale = &m->scale[r];
+    double own =
+        scale->left > 0 ? root_of(m, scale->sum, m->registers->exponents[r]) / scale->left : 0;
+    double root = hypotenuse(own, sqrt(ridge_of(m, r, regularized)));
+    root = root > 0 ? root : root_of_nothing(m, r);
+    scale->share = own / root;
+    if (m->registers->precondition == PRECONDITION_HEAVY)
+        root *= m->registers->scaling.scale[r];
+    factor_roots(m->factor)[r] = root;
+    return isfinite(root) && root > 0;
+}
+
+static bool scale_rows(struct making *m) {
+    const struct registers *registers = m->registers;
     uint32_t span = 0;
-    for (size_t r = 0; r < registers->count; r++) {
+    if (!read_diagonal(m) || (m->outputs && !scale_biases(m)))
+        return false;
+    if (m->outputs)
+        centre_rows(m);
+    for (size_t r = 0; r < m->factor->order; r++) {
         while (span < registers->regularized_count &&
                r >= registers->regularized[span].first + registers->regularized[span].count)
             span++;
         bool regularized =
             span < registers->regularized_count && r >= registers->regularized[span].first;
-        double penalty =
-            registers->scaling.used ? scaling_weight_penalty(&registers->scaling, r) : 1;
-        if (!scale_row(registers, r, b, regularized ? lambda * penalty : 0, &scale[r], &roots[r]))
+        if (!scale_row(m, r, regularized))
             return false;
     }
     return true;
@@ -75,44 +191,71 @@ static double within_1(double correlation) {
 }
 
 /* The triangle of S, with `added` on its diagonal. */
-static void fill_scaled(const struct registers *registers, const struct row_scale *scale,
-                        double added, double *triangle) {
-    for (size_t r = 0; r < registers->count; r++) {
-        double *row = triangle + triangle_row(r);
-        vector_from_fixed(r, row, registers->sum + sums_row(r), 0, 1);
-        for (size_t c = 0; c < r; c++)
-            row[c] = within_1(row[c] * scale[r].inverse * scale[c].inverse) * scale[r].share *
-                     scale[c].share;
+static void fill_scaled(const struct making *m, double added) {
+    const struct row_scale *scale = m->scale;
+    for (size_t r = 0; r < m->factor->order; r++) {
+        double *row = factor_triangle(m->factor) + triangle_row(r);
+        vector_from_fixed(r, row, m->registers->sum + sums_row(r), 0, 1);
+        for (size_t c = 0; c < r; c++) {
+            double correlation = row[c] * scale[r].inverse * scale[c].inverse;
+            if (m->outputs)
+                correlation = centred(m, r, c, correlation) * scale[r].left * scale[c].left;
+            row[c] = within_1(correlation) * scale[r].share * scale[c].share;
+        }
         row[r] = 1 + added;
     }
 }
 
 /* If no correlation is beyond 1, a diagonal of more than the order is dominant and has a factor. */
-static bool find_factor(const struct registers *registers, const struct row_scale *scale,
-                        struct factor *factor, double *added) {
-    const double most = ADDED_GROWTH * (double)(factor->order + 1);
+static bool find_factor(const struct making *m, double *added) {
+    const double most = ADDED_GROWTH * (double)(m->factor->order + 1);
     for (double now = ALWAYS_ADDED; now <= most; now *= ADDED_GROWTH) {
-        fill_scaled(registers, scale, now, factor_triangle(factor));
+        fill_scaled(m, now);
         *added = now - ALWAYS_ADDED;
-        if (cholesky_factor(factor->order, factor_triangle(factor)))
+        if (cholesky_factor(m->factor->order, factor_triangle(m->factor)))
             return true;
     }
     return false;
 }
 
+/* Of a heavy block, whose rows are centred if there are biases. */
+static bool take_terms(struct making *m) {
+    const struct factor_terms *terms = m->terms;
+    if (m->registers->precondition != PRECONDITION_HEAVY)
+        return true;
+    m->factor->elements[0] = terms->beta;
+    m->factor->elements[1] = terms->gamma;
+    if (m->factor->order && m->registers->scaling.biases)
+        m->outputs = m->registers->scaling.outputs;
+    return terms->beta > 0 && isfinite(terms->beta) && isfinite(terms->gamma);
+}
+
+static bool make(struct making *m, double *added) {
+    size_t order = m->factor->order;
+    bool sound = take_terms(m) && m->terms->lambda >= 0 && isfinite(m->terms->lambda);
+    m->scale = memory_new(order, sizeof *m->scale);
+    m->sum = memory_new(m->outputs, sizeof *m->sum);
+    m->cross = memory_new(m->outputs * order, sizeof *m->cross);
+    m->corner = memory_new(m->outputs * m->outputs, sizeof *m->corner);
+    sound = sound && scale_rows(m) && find_factor(m, added);
+    free(m->scale);
+    free(m->sum);
+    free(m->cross);
+    free(m->corner);
+    return sound;
+}
+
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
-                           double lambda, uint64_t serial, double *added) {
-    assert(serial && registers->precondition);
-    struct factor *factor = factor_new(serial, registers->count);
-    struct row_scale *scale = memory_new(registers->count, sizeof *scale);
+                           const struct factor_terms *terms, double *added) {
+    assert(terms->serial && registers->precondition);
+    struct making m = {.registers = registers,
+                       .terms = terms,
+                       .factor = factor_new(terms->serial, registers_factor_order(registers)),
+                       .bound = derivative_exponent};
     *added = 0;
-    bool sound = lambda >= 0 && isfinite(lambda) &&
-                 scale_rows(registers, derivative_exponent, lambda, scale, factor->elements) &&
-                 find_factor(registers, scale, factor, added);
-    free(scale);
-    if (sound)
-        return factor;
-    factor_drop(factor);
+    if (make(&m, added))
+        return m.factor;
+    factor_drop(m.factor);
     *added = INFINITY;
     return NULL;
 }

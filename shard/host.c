@@ -278,6 +278,8 @@ static int run_pass(struct registers *registers, struct pass_plan *pass, struct 
     _Alignas(64) double y[BLOCK_ELEMENTS], room[ROOMS][BLOCK_ELEMENTS];
     struct pass_block block = {
         .registers = registers, .pass = pass, .y = y, .room = room, .yields = yields};
+    if (!pass->step_count)
+        return 0;
     const struct pass_step *end = pass->steps + pass->step_count;
     for (; block.offset < registers->count; block.offset += BLOCK_ELEMENTS) {
         size_t left = registers->count - block.offset;

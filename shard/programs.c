@@ -46,8 +46,12 @@ static int make_factor(const struct course *course, const struct operation *oper
     if (code)
         return code;
     failpoint(FAILPOINT_factor_begin);
-    struct factor *factor = factor_make(registers, course->bounds->exponent[0], operation->alpha,
-                                        operation->serial, &yield->max);
+    const struct factor_terms terms = {.lambda = operation->alpha,
+                                       .beta = operation->beta,
+                                       .gamma = operation->gamma,
+                                       .serial = operation->serial};
+    struct factor *factor =
+        factor_make(registers, course->bounds->exponent[0], &terms, &yield->max);
     registers_set_factor(registers, factor);
     failpoint(FAILPOINT_factor_done);
     return 0;
@@ -65,8 +69,8 @@ static int make_factors(const struct course *course) {
     return code;
 }
 
-/* On the host, between two passes. The factor is of the Hessian by weights, so what is scaled is
- * scaled back for it. */
+/* On the host, between two passes. A factor of all parameters is of the Hessian by weights, so what
+ * is scaled is scaled back for it. */
 static int apply_factor(struct registers *registers, const struct operation *operation) {
     assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
@@ -74,7 +78,9 @@ static int apply_factor(struct registers *registers, const struct operation *ope
     int code = registers_pull(registers, operation->b, 0, registers->count);
     if (code)
         return code;
-    if (!registers->scaling.used || !registers->count) {
+    if (registers->precondition == PRECONDITION_HEAVY) {
+        factor_apply_heavy(registers->factor, &registers->scaling, a, b);
+    } else if (!registers->scaling.used || !registers->count) {
         factor_apply(registers->factor, a, b);
     } else {
         memcpy(a, b, registers->count * sizeof *a);

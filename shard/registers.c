@@ -35,9 +35,17 @@ static void make_vector(struct registers *registers, uint8_t number) {
 }
 
 size_t registers_sums(const struct registers *registers, enum sums_layout layout) {
-    return (size_t)evaluation_sums_range(layout, layout_parameters(&registers->layout),
-                                         registers->first, registers->count)
-        .count;
+    struct sums_sizes sizes = evaluation_sums_sizes(&registers->layout, registers->precondition,
+                                                    registers->block_columns);
+    return (size_t)evaluation_sums_range(layout, &sizes, registers->first, registers->count).count;
+}
+
+size_t registers_factor_order(const struct registers *registers) {
+    if (registers->first || !registers->count)
+        return 0;
+    return registers->precondition == PRECONDITION_HEAVY
+               ? layout_block_weights(&registers->layout, registers->block_columns)
+               : registers->count;
 }
 
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
@@ -48,6 +56,7 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->keeps_best = setup->keeps_best;
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     registers->precondition = setup->precondition;
+    registers->block_columns = setup->block_columns;
     registers->orthants = setup->orthants;
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
@@ -116,7 +125,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
     return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
            registers->history_type == setup->history_type &&
            registers->keeps_best == (bool)setup->keeps_best &&
-           registers->precondition == (bool)setup->precondition &&
+           registers->precondition == setup->precondition &&
+           registers->block_columns == setup->block_columns &&
            registers->orthants == (bool)setup->orthants &&
            registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
            layout_equal(&registers->layout, layout);
@@ -266,7 +276,8 @@ bool registers_complete(const struct registers *registers) {
 }
 
 void registers_set_factor(struct registers *registers, struct factor *factor) {
-    assert(!factor || (registers->precondition && factor->order == registers->count));
+    assert(!factor ||
+           (registers->precondition && factor->order == registers_factor_order(registers)));
     factor_drop(registers->factor);
     registers->factor = factor;
 }

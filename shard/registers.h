@@ -82,12 +82,13 @@ struct registers {
     size_t sum_length;      /* the most elements it can have */
     struct vector vector[REGISTERS]; /* x, t and best in shared memory: replicas read t in place */
     bool keeps_best;                 /* else there is no REGISTER_BEST */
-    bool precondition;     /* else there is no REGISTER_PG or REGISTER_PH, and no factor */
-    bool orthants;         /* else there is no REGISTER_QG or REGISTER_QH */
-    bool adagrad;          /* else there is no REGISTER_A */
-    struct factor *factor; /* the preconditioner in force, or NULL; held */
-    uint8_t *history;      /* s and q of slot 0, of slot 1, … */
-    size_t history_stride; /* bytes from one history vector to the next */
+    enum precondition precondition;  /* NONE: no REGISTER_PG or REGISTER_PH, and no factor */
+    uint32_t block_columns;          /* else: of the block */
+    bool orthants;                   /* else there is no REGISTER_QG or REGISTER_QH */
+    bool adagrad;                    /* else there is no REGISTER_A */
+    struct factor *factor;           /* the preconditioner in force, or NULL; held */
+    uint8_t *history;                /* s and q of slot 0, of slot 1, … */
+    size_t history_stride;           /* bytes from one history vector to the next */
     const struct shard_backend *backend; /* where they are and programs run */
     struct device *device;               /* NULL: the host; not owned */
     struct resident *resident;           /* what the device has, or NULL; owned */
@@ -178,6 +179,9 @@ static inline bool registers_have(const struct registers *registers, uint8_t num
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */
 bool registers_hold(const struct registers *registers, uint8_t number, uint64_t first,
                     uint64_t count);
+
+/* Rows of the preconditioner's matrix that are here: all of them, or none. */
+size_t registers_factor_order(const struct registers *registers);
 
 /* How many sums of a layout are here. */
 size_t registers_sums(const struct registers *registers, enum sums_layout layout);

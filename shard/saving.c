@@ -335,6 +335,7 @@ static struct checkpoint_header header_of(const struct shard *shard,
     header.points |= (uint32_t)wanted->best << CHECKPOINT_BEST;
     header.points |= (uint32_t)wanted->sums << CHECKPOINT_SUMS;
     header.factor = wanted->factor;
+    header.factor_order = wanted->factor ? (uint32_t)registers_factor_order(&shard->registers) : 0;
     return header;
 }
 

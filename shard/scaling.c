@@ -52,6 +52,7 @@ void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *s
     scaling->biases = bias ? bias->columns : 0;
     scaling->bias_tensor = bias ? (uint32_t)(bias - layout->tensor) : 0;
     scaling->bias_exponent = (int)setup->bias_exponent;
+    scaling->block_bias_exponent = (int)setup->block_bias_exponent;
     scaling->mean = memory_new(scaling->count, sizeof *scaling->mean);
     scaling->scale = memory_new(scaling->count, sizeof *scaling->scale);
     scaling->penalty = memory_new(scaling->count, sizeof *scaling->penalty);

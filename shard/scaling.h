@@ -20,7 +20,8 @@ struct scaling {
     double *mean, *scale, *penalty; /* of each element; others than weights: 0, 1 and 1; owned */
     double *root;                   /* √penalty; owned */
     size_t set;                     /* elements that have theirs, from the first */
-    int bias_exponent;              /* base exponent of the biases */
+    int bias_exponent;              /* base exponent of the biases, in sums of a gradient, */
+    int block_bias_exponent;        /* and in sums of second derivatives */
     uint32_t bias_tensor;           /* which one of the layout they are */
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
     double *bias_gradient; /* [outputs] the gradient by the biases; those that share a weight are

@@ -96,23 +96,30 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
     return SUMS_NONE;
 }
 
-uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters) {
-    assert(layout < SUMS_LAYOUTS && parameters <= PARAMETERS_MAX);
+struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precondition precondition,
+                                        uint32_t block_columns) {
+    struct sums_sizes sizes = {.parameters = layout_parameters(layout)};
+    if (precondition != PRECONDITION_NONE)
+        sizes.order = layout_block(layout, block_columns);
+    assert(sizes.order <= PRECONDITION_PARAMETERS_MAX && sizes.order <= sizes.parameters);
+    return sizes;
+}
+
+uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes *sizes) {
     if (layout == SUMS_TRIANGLE)
-        return parameters <= PRECONDITION_PARAMETERS_MAX ? parameters * (parameters + 1) / 2 : 0;
-    return layout == SUMS_PARAMETERS ? parameters : 0;
+        return sizes->order * (sizes->order + 1) / 2;
+    return layout == SUMS_PARAMETERS ? sizes->parameters : 0;
 }
 
-uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameters) {
-    uint64_t triangle =
-        precondition == PRECONDITION_FULL ? evaluation_sums_total(SUMS_TRIANGLE, parameters) : 0;
-    return triangle > parameters ? triangle : parameters;
+uint64_t evaluation_sums_most(const struct sums_sizes *sizes) {
+    uint64_t triangle = evaluation_sums_total(SUMS_TRIANGLE, sizes);
+    return triangle > sizes->parameters ? triangle : sizes->parameters;
 }
 
-struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
+struct sums_range evaluation_sums_range(enum sums_layout layout, const struct sums_sizes *sizes,
                                         uint64_t first, uint64_t count) {
-    uint64_t total = evaluation_sums_total(layout, parameters);
-    assert(first <= parameters && count <= parameters - first);
+    uint64_t total = evaluation_sums_total(layout, sizes);
+    assert(first <= sizes->parameters && count <= sizes->parameters - first);
     if (layout == SUMS_PARAMETERS)
         return (struct sums_range){first, count};
     return first == 0 && count ? (struct sums_range){0, total} : (struct sums_range){total, 0};

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/rows.h"
 #include "wire/message.h"
 
@@ -19,9 +20,8 @@
 enum sums_layout {
     SUMS_NONE,       /* none: a flush has no elements */
     SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
-    SUMS_TRIANGLE, /* one int64 for each pair of parameters r ≥ c, at r(r + 1)/2 + c; all of them
-                      on the shard whose range begins the vector. Only for as many parameters as
-                      PRECONDITION_PARAMETERS_MAX */
+    SUMS_TRIANGLE, /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
+                      all of them on the shard whose range begins the vector */
     SUMS_LAYOUTS,
 };
 
@@ -33,7 +33,9 @@ enum evaluation_kind {
 /* Whether, and how, the optimizer's directions are preconditioned. */
 enum precondition {
     PRECONDITION_NONE,
-    PRECONDITION_FULL, /* by the inverse of a dense matrix over all parameters */
+    PRECONDITION_FULL,  /* by the inverse of a dense matrix over all parameters */
+    PRECONDITION_HEAVY, /* by that of one over the weights of the first columns, and of a diagonal
+                           over all others */
     PRECONDITIONS,
 };
 
@@ -63,18 +65,27 @@ uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t i
 
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 
-/* How many sums there are on all shards together; 0 if the layout is not for so many parameters.
- */
-uint64_t evaluation_sums_total(enum sums_layout layout, uint64_t parameters);
+/* What the numbers of sums follow from. */
+struct sums_sizes {
+    uint64_t parameters;
+    uint64_t order; /* rows of the triangle: parameters of the block (base/layout.h); 0: none */
+};
+
+/* Without a preconditioner there is no triangle. */
+struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precondition precondition,
+                                        uint32_t block_columns);
+
+/* How many sums there are over all shards. */
+uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes *sizes);
 
 /* The most sums of any evaluation of a run. */
-uint64_t evaluation_sums_most(enum precondition precondition, uint64_t parameters);
+uint64_t evaluation_sums_most(const struct sums_sizes *sizes);
 
 /* Which of these are on the shard that has the parameters [first, first + count). */
 struct sums_range {
     uint64_t first, count;
 };
-struct sums_range evaluation_sums_range(enum sums_layout layout, uint64_t parameters,
+struct sums_range evaluation_sums_range(enum sums_layout layout, const struct sums_sizes *sizes,
                                         uint64_t first, uint64_t count);
 
 /* The index of the part that the chunk belongs to, or `parts->count`. */

@@ -24,6 +24,7 @@ enum part {
     PART_L1 = 1 << 14,
     PART_TENSORS = 1 << 15,
     PART_SCALED = 1 << 16,
+    PART_GAMMA = 1 << 17,
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -44,7 +45,7 @@ static const unsigned parts[] = {
     [OPERATION_DOT_REGULARIZED] = PART_A | PART_B,
     [OPERATION_MAX_ABS] = PART_A,
     [OPERATION_HISTORY_DOTS] = PART_A | PART_SLOT | PART_SLOTS,
-    [OPERATION_FACTOR] = PART_ALPHA | PART_SERIAL,
+    [OPERATION_FACTOR] = PART_ALPHA | PART_BETA | PART_GAMMA | PART_SERIAL,
     [OPERATION_PRECONDITION] = PART_A | PART_B | PART_SERIAL,
     [OPERATION_PSEUDO_GRADIENT] = PART_A | PART_B | PART_C | PART_L1,
     [OPERATION_PROJECT] = PART_A | PART_B | PART_C,
@@ -108,6 +109,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_f64(program, operation->alpha);
     if (has & PART_BETA)
         bytes_put_f64(program, operation->beta);
+    if (has & PART_GAMMA)
+        bytes_put_f64(program, operation->gamma);
     if (has & PART_L1)
         bytes_put_f64(program, operation->l1);
     if (has & PART_SLOT)
@@ -174,6 +177,8 @@ bool program_next(struct cursor *program, struct operation *operation) {
         operation->alpha = cursor_f64(program);
     if (has & PART_BETA)
         operation->beta = cursor_f64(program);
+    if (has & PART_GAMMA)
+        operation->gamma = cursor_f64(program);
     if (has & PART_L1)
         operation->l1 = cursor_f64(program);
     if (has & PART_SLOT) {

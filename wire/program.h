@@ -8,8 +8,9 @@
  * passes, those marked "last" after them. Those marked "→" yield scalars, in program order: exact
  * sums (numeric/exact.h, encoded), or a maximum (a double).
  *
- * The preconditioner P is the inverse of a sampled matrix of second derivatives. It lies on the
- * shard that holds all parameters; all shards know it by its serial number, which is never 0.
+ * The preconditioner P is the inverse of a sampled matrix of second derivatives, and of a diagonal
+ * where that leaves parameters out (wire/evaluation.h). The matrix lies on the shard whose range
+ * begins the vector; all shards know P by its serial number, which is never 0.
  *
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
@@ -17,11 +18,14 @@
  *   last   BEGIN evaluation l b    sum = 0, of layout l and under bounds b; from now on slices of
  *                                  this evaluation are taken, and the trial point is given out once
  *                                  the program is through
- *   first  FACTOR lambda serial    P = (sum/weight, exponents undone, plus lambda on the diagonal
- *   →max                           of regularised parameters)⁻¹; the sum is a triangle. Relative to
+ *   first  FACTOR lambda beta gamma serial
+ *   →max                           P = (sum/weight, exponents undone, plus lambda on the diagonal
+ *                                  of regularised parameters)⁻¹; the sum is a triangle. Relative to
  *                                  the diagonal, 1e-10 is added to it. Yields what was added beyond
  *                                  that to find a factor: +infinity if there is none, and no P from
- *                                  now on
+ *                                  now on. Where the block is not the whole vector, P is
+ *                                  1/(beta + gamma·penalty_j) for scaled weights beyond it, and
+ *                                  1/beta for what is no weight of a column
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
  *          GRADIENT a weight       a = sum/weight, exponents undone; the sum is of the parameters.
@@ -124,6 +128,7 @@ struct operation {
     uint8_t a, b, c, d, e, f; /* registers */
     double alpha;             /* or lambda, gamma, weight, rate */
     double beta;              /* of B, or of DIAGONAL */
+    double gamma;             /* of FACTOR */
     double l1;
     bool scaled;     /* B is of register A */
     uint64_t serial; /* of P */

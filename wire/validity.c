@@ -97,14 +97,25 @@ static const char *fault_of_device(const char *device) {
                   "a choice of device that is none");
 }
 
-static const char *fault_of_precondition(uint8_t precondition, const struct blob *layout) {
-    struct layout parameters;
-    if (precondition == PRECONDITION_NONE ||
-        layout_decode(layout->data, layout->length, &parameters))
+static const char *fault_of_block(const struct layout *layout, uint8_t precondition,
+                                  uint32_t columns, uint8_t scaled) {
+    uint64_t order = layout_block(layout, columns);
+    if (columns > layout->tensor[0].rows || (precondition == PRECONDITION_HEAVY && !scaled))
+        return "a block of columns that are none, or are not scaled";
+    if (precondition == PRECONDITION_FULL && order != layout_parameters(layout))
+        return "a preconditioner that leaves parameters out";
+    return unless(columns <= PRECONDITION_PARAMETERS_MAX && order <= PRECONDITION_PARAMETERS_MAX,
+                  "more parameters than a preconditioner may have");
+}
+
+static const char *fault_of_precondition(uint8_t precondition, uint32_t columns, uint8_t scaled,
+                                         const struct blob *blob) {
+    struct layout layout;
+    if (precondition == PRECONDITION_NONE || layout_decode(blob->data, blob->length, &layout))
         return NULL;
-    return FIRST_OF(unless(precondition < PRECONDITIONS, "an unknown preconditioner"),
-                    unless(layout_parameters(&parameters) <= PRECONDITION_PARAMETERS_MAX,
-                           "more parameters than a preconditioner may have"));
+    if (precondition >= PRECONDITIONS)
+        return "an unknown preconditioner";
+    return fault_of_block(&layout, precondition, columns, scaled);
 }
 
 /* A scaling is of the columns that the first tensor is for. */
@@ -187,9 +198,11 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
                     fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
-                    fault_of_precondition(body->precondition, &body->layout),
+                    fault_of_precondition(body->precondition, body->block_columns,
+                                          body->coordinates, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),
-                    fault_of_exponent(body->bias_exponent), fault_of_device(body->device));
+                    fault_of_exponent(body->bias_exponent),
+                    fault_of_exponent(body->block_bias_exponent), fault_of_device(body->device));
 }
 
 FAULT_IN(coordinates) {
@@ -231,7 +244,8 @@ FAULT_IN_BODY(replica_setup) {
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),
         unless(body->unit >= 0 && body->unit < INFINITY, "a unit that is none"),
         unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
-        fault_of_precondition(body->precondition, &body->layout),
+        fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
+                              &body->layout),
         fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device));
 }
 

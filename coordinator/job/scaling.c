@@ -17,7 +17,7 @@
 
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
-    if (job->precondition == PRECONDITION_DIAGONAL)
+    if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_HEAVY)
         return true;
     return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
            form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
@@ -35,7 +35,8 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
 
 /* What is known of a column, and how the job wants it scaled. */
 struct column {
-    double mean, variance, density;
+    double mean, variance;
+    double density; /* the root of it divides the variance; 0 in a wish: that of the column */
     bool standardised, bytes, diagonal, sized, centred; /* as in struct scaling */
     double ridge;                                       /* l2/h */
 };
@@ -89,7 +90,8 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         struct column column = *wanted;
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
-        column.density = (double)moments->nonzero[j] / (double)moments->rows;
+        if (!wanted->density)
+            column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = column_scaling_of(&column);
         if (!column_scaling_is_valid(&columns[j])) {
             char *name = name_of_column(data, j);
@@ -164,6 +166,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .bytes = unit_values && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
         .sized = may_be_sized(job, data),
+        .density = form == PRECONDITION_HEAVY ? 1 : 0,
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };
@@ -174,7 +177,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     int code = find_columns(data, &wanted, moments, scaling->columns);
     bool needed = unit_values || job->standardise || wanted.sized || !automatic;
     bool gains = job->l1.value > 0 && !job->standardise;
-    if (wanted.diagonal && automatic &&
+    if (wanted.diagonal && automatic && form != PRECONDITION_HEAVY &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
         error_clear();
         struct column plain = wanted;

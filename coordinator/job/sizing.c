@@ -148,7 +148,8 @@ double sizing_bias_scale(const struct set_info *data) {
 #define TERM_PRICE_SPARSE 1.0
 #define TERM_PRICE_DENSE 0.4
 #define TERM_PRICE_OUTPUTS 2.5
-#define FACTOR_PRICE 0.3
+#define FACTOR_PRICE_DENSE 0.3
+#define FACTOR_PRICE_SPARSE 0.04
 
 /* The first sample has this many rows a parameter, or as many as have this price. */
 #define SAMPLE_A_PARAMETER 20
@@ -180,36 +181,45 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
     return second > 0 ? second : 1;
 }
 
-/* `n`: parameters. Where outputs share their weights, a row has its terms once for each output. */
+/* What a refresh costs, with n parameters in the block and `terms` a sampled row on average.
+ * Outputs that share weights add the terms of a row once each. */
 static void set_prices(const struct set_info *data, const struct objective_shape *shape, double n,
-                       struct preconditioner_settings *settings) {
+                       double terms, struct preconditioner_settings *settings) {
     bool shared = objective_of(shape->kind)->shares_weights;
     double outputs = shared ? 1 : shape->outputs, times = shared ? shape->outputs : 1;
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
-    settings->price_all = 0.5 + FACTOR_PRICE * n * n * n / 3 / pass;
+    settings->price_all =
+        0.5 + (data->dense ? FACTOR_PRICE_DENSE : FACTOR_PRICE_SPARSE) * n * n * n / 3 / pass;
     double price = data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE;
     settings->price_term = (outputs > 1 ? TERM_PRICE_OUTPUTS : price) / pass;
-
-    double side = ((double)data->values / (double)data->rows + 1) * outputs;
-    double cheap = SAMPLE_PRICE / (settings->price_term * times * side * side / 2);
+    double cheap = SAMPLE_PRICE / (settings->price_term * times * terms);
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
-/* There is no least size: refreshes over few rows cost nothing. */
+/* As many columns as fit into `precondition_block` beside the biases. */
+static uint32_t columns_that_fit(const struct job *job, const struct objective_shape *shape) {
+    struct layout layout = objective_layout(shape);
+    uint64_t biases = layout_block(&layout, 0), each = layout_block_weights(&layout, 1);
+    if (job->precondition_block < biases + each)
+        return 0;
+    uint64_t columns = (job->precondition_block - biases) / each;
+    return columns < shape->features ? (uint32_t)columns : shape->features;
+}
+
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
-    bool fits =
-        objective->second && family_of(shape)->second && parameters <= job->precondition_block;
+    bool curved = objective->second && family_of(shape)->second;
+    bool full = parameters <= job->precondition_block;
+    uint32_t columns = curved ? columns_that_fit(job, shape) : 0;
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
-    if (job->precondition == PRECONDITION_BLOCK && !fits)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `precondition`: the model has %llu parameters, more than the %u "
-                         "of `precondition_block`; raise that (to %u at most), or take `auto`",
-                         job->file, (unsigned long long)parameters, job->precondition_block,
-                         PRECONDITION_PARAMETERS_MAX);
+    if (job->precondition == PRECONDITION_BLOCK && !columns)
+        return error_set(ERROR_CONFIG, "%s: key `precondition`: %s; take `auto` or `none`",
+                         job->file,
+                         curved ? "not one column fits into `precondition_block`"
+                                : "the model has no second derivatives to make a block of");
     if (job->precondition == PRECONDITION_BLOCK && job->l1.value > 0)
         return error_set(
             ERROR_CONFIG,
@@ -218,17 +228,77 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             job->file);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
         job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 ||
-        job_has_minibatches(job) || !fits)
+        job_has_minibatches(job) || !columns)
         return 0;
     *settings = (struct preconditioner_settings){
-        .form = PRECONDITION_FULL,
+        .form = full ? PRECONDITION_FULL : PRECONDITION_HEAVY,
         .rows = data->rows,
         .columns = (uint64_t)shape->features + shape->intercept,
+        .block_columns = full ? shape->features : columns,
+        .parts = objective->shares_weights ? 1 : shape->outputs,
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
-    set_prices(data, shape, (double)parameters, settings);
+    double outputs = settings->parts;
+    double side = ((double)data->values / (double)data->rows + 1) * outputs;
+    set_prices(data, shape, (double)parameters, side * side / 2, settings);
     return 0;
+}
+
+uint64_t sizing_block(const struct objective_shape *shape,
+                      const struct preconditioner_settings *settings) {
+    struct layout layout = objective_layout(shape);
+    return settings->form == PRECONDITION_NONE ? 0 : layout_block(&layout, settings->block_columns);
+}
+
+/* ---- a heavy block ---- */
+
+/* A refresh costs at most so many passes. */
+#define PASSES_MOST 2
+
+/* Rows of a table have about as many values each: the deviation is at most this share of the mean.
+ * The lengths of texts differ more. */
+#define DEVIATION_OF_A_TABLE (1.0 / 3)
+
+/* Terms that a row adds on average to a block of the prefix: t(t + 1)/2, t = (values + intercept)
+ * times outputs. */
+static double terms_of(const struct prefix_counts *counts, uint32_t prefix, double intercept,
+                       double outputs) {
+    double rows = (double)counts->rows, sum = counts->sum[prefix] / rows;
+    double square = counts->square[prefix] / rows + 2 * intercept * sum + intercept * intercept;
+    return (outputs * outputs * square + outputs * (sum + intercept)) / 2;
+}
+
+static bool is_table(const struct set_info *data, const struct prefix_counts *counts) {
+    double rows = (double)counts->rows, mean = counts->all_sum / rows;
+    double variance = counts->all_square / rows - mean * mean;
+    return data->table || variance <= DEVIATION_OF_A_TABLE * DEVIATION_OF_A_TABLE * mean * mean;
+}
+
+/* Whether a block of the prefix is cheap enough; sets its prices. */
+static bool is_cheap(const struct set_info *data, const struct objective_shape *shape,
+                     const struct prefix_counts *counts, uint32_t prefix,
+                     struct preconditioner_settings *settings) {
+    struct layout layout = objective_layout(shape);
+    double terms = terms_of(counts, prefix, shape->intercept, settings->parts);
+    settings->block_columns = counts->columns[prefix];
+    set_prices(data, shape, (double)layout_block(&layout, settings->block_columns), terms,
+               settings);
+    double sampled = (double)settings->sample * terms * settings->price_term;
+    return settings->price_all + sampled <= PASSES_MOST;
+}
+
+void sizing_heavy(const struct job *job, const struct set_info *data,
+                  const struct objective_shape *shape, const struct prefix_counts *counts,
+                  struct preconditioner_settings *settings) {
+    bool wanted = job->precondition == PRECONDITION_BLOCK;
+    assert(settings->form == PRECONDITION_HEAVY && counts->columns[0] == settings->block_columns);
+    settings->ridge = job->l2.value / sizing_second_first(data, shape);
+    if (wanted || is_table(data, counts))
+        for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++)
+            if (is_cheap(data, shape, counts, i, settings) || wanted)
+                return;
+    settings->form = PRECONDITION_NONE;
 }
 
 /* An idle process, with its libraries and threads. */
@@ -257,11 +327,10 @@ static double shard_need(const struct job *job, double parameters, const struct 
 }
 
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
-                                  const struct sizing *sizing, bool block) {
-    double count = (double)parameters, triangle = 0;
+                                  const struct sizing *sizing, uint64_t block) {
+    double count = (double)parameters;
     uint32_t threads = sizing->threads ? sizing->threads : 1;
-    if (block)
-        triangle = count * (count + 1) / 2 * sizeof(double);
+    double triangle = (double)block * (double)(block + 1) / 2 * sizeof(double);
     double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
     double replica = vectors * count * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
     struct memory_need need = {

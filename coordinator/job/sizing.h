@@ -50,12 +50,27 @@ double sizing_bias_scale(const struct set_info *data);
  * where these share their weights; 1 for a loss without. */
 double sizing_second_first(const struct set_info *data, const struct objective_shape *shape);
 
-/* Whether the run has the block preconditioner, and what its refreshes cost: from the job and the
- * shape of the data alone. With l1, or with minibatches, it has none. ERROR_CONFIG if the job asks
- * for one that the model is too large for, or with l1. */
+/* Whether the run has a block preconditioner: from the job and the shape of the data alone. With
+ * l1, or with minibatches, it has none. A model of at most `precondition_block` parameters has a
+ * block of them all, and the settings are complete. A larger one may have a heavy block, of as many
+ * columns as fit: sizing_heavy() then decides. ERROR_CONFIG if the job asks for one that the model
+ * can not have, or with l1. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);
+
+/* The parameters of the block; 0: there is none. */
+uint64_t sizing_block(const struct objective_shape *shape,
+                      const struct preconditioner_settings *settings);
+
+/* Of settings with PRECONDITION_HEAVY: how many columns the block has, and whether there is one at
+ * all. Rows of a table have about as many values each, and gain from it; texts, whose lengths
+ * differ, lose by any diagonal that does not know what its columns have in common. The block has as
+ * many columns as a refresh of two passes pays for, by halves. A job that asks for a block has the
+ * largest. doc/OPTIMIZERS.md has the counts. */
+void sizing_heavy(const struct job *job, const struct set_info *data,
+                  const struct objective_shape *shape, const struct prefix_counts *counts,
+                  struct preconditioner_settings *settings);
 
 /* How much memory a run needs, about, before it begins. */
 
@@ -66,10 +81,10 @@ struct memory_need {
     uint32_t shards, replicas;
 };
 
-/* From figures measured on running workers, which are in doc/MODELS.md. `block`: with a block
- * preconditioner. */
+/* From figures measured on running workers, which are in doc/MODELS.md. `block`: the parameters of
+ * the block, 0 without one. */
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
-                                  const struct sizing *sizing, bool block);
+                                  const struct sizing *sizing, uint64_t block);
 
 /* NULL if a limit here leaves enough for all. Else says what is needed and which limit allows how
  * much. Free it. */

@@ -130,6 +130,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
     const struct set_info *data = c->settings.data;
     const struct layout_tensor *bias = layout_input_bias(&c->settings.layout);
     uint64_t bias_number = bias ? bias->first_exponent : 0;
+    bool preconditioned = c->settings.optimizer.preconditioner.form != PRECONDITION_NONE;
     uint64_t first, count;
     struct bytes layout;
     bytes_init(&layout);
@@ -152,10 +153,12 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .start = starts(c),
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .block_columns = c->settings.optimizer.preconditioner.block_columns,
         .orthants = c->settings.optimizer.l1 > 0,
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
+        .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,
         .on_host = on_host(c, link),
         .device = device_for(c, link),
@@ -226,6 +229,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .on_host = on_host(c, link),
         .device = device_for(c, link),
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .block_columns = c->settings.optimizer.preconditioner.block_columns,
         .coordinates = has_scaling(c),
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };

@@ -133,7 +133,7 @@ static void tell_sizes(const struct training *run) {
  * it is not known what they have. */
 static void check_memory(struct training *run) {
     run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
-                               run->preconditioner.form == PRECONDITION_FULL);
+                               sizing_block(&run->shape, &run->preconditioner));
     char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
     if (why)
         log_warning("memory may not suffice: %s; `dml-coordinator check` says what each process "

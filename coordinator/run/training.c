@@ -105,6 +105,15 @@ static void take_sample(struct training *run) {
     free(packs);
 }
 
+static int choose_block(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    struct prefix_counts counts;
+    int code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
+    if (!code)
+        sizing_heavy(run->job, info, &run->shape, &counts, &run->preconditioner);
+    return code;
+}
+
 /* Finds the scaling to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
@@ -112,7 +121,9 @@ static int work_on_scaling(void *context) {
     int code = 0;
     if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = moments_find(run->set, cpus_usable(), &run->moments);
-        if (!code)
+        if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
+            code = choose_block(run);
+        if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form))
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->scaling);
     }

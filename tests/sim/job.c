@@ -304,6 +304,8 @@ static void choose_preconditioner(struct job *job) {
         .rows = job->data.rows,
         .sample = random_below(&random, 2) ? 20 : 20 * job->parameters,
         .columns = job->shape.features + job->shape.intercept,
+        .block_columns = job->shape.features,
+        .parts = job->shape.outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
         .price_all = random_unit(&random),

@@ -79,7 +79,10 @@ static void end(struct process *process) {
 
 /* Of any evaluation of the job. */
 static size_t sums_bytes(const struct job *job) {
-    uint64_t sums = evaluation_sums_most(job->optimizer.preconditioner.form, job->parameters);
+    const struct layout layout = objective_layout(&job->shape);
+    struct sums_sizes sizes = evaluation_sums_sizes(&layout, job->optimizer.preconditioner.form,
+                                                    job->optimizer.preconditioner.block_columns);
+    uint64_t sums = evaluation_sums_most(&sizes);
     return (sums * sizeof(int64_t) + 63) / 64 * 64;
 }
 
@@ -106,6 +109,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                           .bounds = computation->bounds};
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
+                                            .columns = job->optimizer.preconditioner.block_columns,
                                             .derivative_exponent = computation->bounds.exponent[0],
                                             .sampling = computation->sampling};
     const struct kernel_place place = {.shape = &job->shape,

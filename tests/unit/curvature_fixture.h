@@ -20,6 +20,7 @@ static inline int64_t *new_triangle(const struct objective_shape *shape) {
 static inline struct objective_sample sample_of(const struct canned *canned) {
     return (struct objective_sample){.exponent = canned->exponent,
                                      .examples = CANNED_ROWS,
+                                     .columns = canned->shape.features,
                                      .derivative_exponent =
                                          objective_of(canned->shape.kind)->label_fits       ? 8
                                          : objective_of(canned->shape.kind)->shares_weights ? 4

@@ -52,7 +52,7 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
                          int64_t *triangle, struct objective_scratch *scratch,
                          struct objective_hessian *hessian) {
     (void)rows, (void)parameters, (void)scratch;
-    uint64_t elements = evaluation_sums_total(SUMS_TRIANGLE, shape->features);
+    uint64_t elements = (uint64_t)shape->features * (shape->features + 1) / 2;
     for (uint64_t i = 0; triangle && i < elements; i++)
         triangle[i] += number + 1;
     *hessian = (struct objective_hessian){.trace_leverage = sample->sampling.rate, .sampled = 1};
@@ -89,8 +89,9 @@ int objective_device_new(struct device *device, const struct objective_device_se
     struct objective_device *on = memory_new(1, sizeof *on);
     on->settings = *settings;
     on->parameters = objective_parameters(&settings->shape);
-    on->most = evaluation_sums_most(settings->curvature ? PRECONDITION_FULL : PRECONDITION_NONE,
-                                    on->parameters);
+    on->most = on->parameters;
+    if (settings->curvature)
+        on->most = on->parameters * (on->parameters + 1) / 2;
     on->sums = memory_new(on->most, sizeof *on->sums);
     *out = on;
     return 0;
@@ -153,7 +154,7 @@ int objective_device_compute(struct objective_device *on, const struct objective
 int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count) {
     int code = failing(on);
     uint64_t all = on->dirty && on->kind == OBJECTIVE_DEVICE_CURVATURE
-                       ? evaluation_sums_total(SUMS_TRIANGLE, on->parameters)
+                       ? on->parameters * (on->parameters + 1) / 2
                        : on->parameters;
     if (code)
         return code;

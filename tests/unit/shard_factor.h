@@ -17,6 +17,7 @@ static inline struct message preconditioned(uint64_t first, uint64_t count) {
     struct message message = setup(0, first, count);
     message.shard_setup.layout = layout_blob(N - 1, 1, 1);
     message.shard_setup.precondition = PRECONDITION_FULL;
+    message.shard_setup.block_columns = N - 1;
     return message;
 }
 

@@ -167,7 +167,7 @@ static void a_flipped_bit_of_it_is_found_and_leaves_none(void **state) {
     refresh_with(&saved, 1, 1, 0.1);
     uint64_t digest = save_with(&saved, 3, 1);
     size_t begin = 192 + 2 * N * sizeof(double), end = size_of(&saved, "step-3");
-    assert_int_equal(end - begin, (8 + N * 8) * sizeof(double)); /* the roots and the rows */
+    assert_int_equal(end - begin, (8 + 8 + N * 8) * sizeof(double)); /* numbers, roots, rows */
     bench_release(&saved.bench);
     start_with(&saved, 2, 0, N);
     for (size_t offset = begin; offset < end; offset += 7) {

@@ -56,6 +56,7 @@ static void begin_within(struct bench *bench, const struct objective_shape *shap
     bench->found = new_triangle(shape);
     const struct objective_device_settings settings = {.shape = bench->canned->shape,
                                                        .curvature = true,
+                                                       .block_columns = shape->features,
                                                        .exponents = bench->canned->exponent,
                                                        .examples = CANNED_ROWS,
                                                        .exponent = bench->canned->exponent,

@@ -172,6 +172,7 @@ static void a_preconditioner_takes_its_place_while_it_is_in_force(void **state) 
                                                                .rows = 1000,
                                                                .sample = 20 * N,
                                                                .columns = N,
+                                                               .parts = 1,
                                                                .trace_first = 1,
                                                                .price_all = 0.5,
                                                                .price_term = 0.005};

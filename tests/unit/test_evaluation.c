@@ -73,17 +73,19 @@ static void totals_follow_the_parts_and_sums_are_those_of_the_gradient(void **st
     assert_string_equal(evaluation_kind_name(99), "?");
 }
 
+static const struct sums_sizes hundred = {.parameters = 100, .order = 100};
+
 static void holds(enum sums_layout layout, uint64_t first, uint64_t count, uint64_t first_sum,
                   uint64_t sums) {
-    struct sums_range range = evaluation_sums_range(layout, 100, first, count);
+    struct sums_range range = evaluation_sums_range(layout, &hundred, first, count);
     assert_true(range.first == first_sum && range.count == sums);
 }
 
 static void a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_triangle(void **state) {
     (void)state;
-    assert_true(evaluation_sums_total(SUMS_NONE, 100) == 0);
-    assert_true(evaluation_sums_total(SUMS_PARAMETERS, 100) == 100);
-    assert_true(evaluation_sums_total(SUMS_TRIANGLE, 100) == 5050);
+    assert_true(evaluation_sums_total(SUMS_NONE, &hundred) == 0);
+    assert_true(evaluation_sums_total(SUMS_PARAMETERS, &hundred) == 100);
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, &hundred) == 5050);
     holds(SUMS_NONE, 0, 100, 0, 0);
     holds(SUMS_PARAMETERS, 0, 60, 0, 60);
     holds(SUMS_PARAMETERS, 60, 40, 60, 40);
@@ -92,14 +94,18 @@ static void a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_trian
     holds(SUMS_TRIANGLE, 0, 0, 5050, 0);
 }
 
-/* Its number of elements would overflow. */
-static void there_is_no_triangle_of_many_parameters(void **state) {
+/* However many columns there are beside it. */
+static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **state) {
     (void)state;
-    const uint64_t most = PRECONDITION_PARAMETERS_MAX;
-    assert_true(evaluation_sums_total(SUMS_TRIANGLE, most) == most * (most + 1) / 2);
-    assert_true(evaluation_sums_total(SUMS_TRIANGLE, most + 1) == 0);
-    assert_true(evaluation_sums_total(SUMS_TRIANGLE, PARAMETERS_MAX) == 0);
-    assert_true(evaluation_sums_range(SUMS_TRIANGLE, PARAMETERS_MAX, 0, most).count == 0);
+    struct layout layout = layout_linear(1 << 20, 3, true);
+    struct sums_sizes sizes = evaluation_sums_sizes(&layout, PRECONDITION_HEAVY, 10);
+    assert_true(sizes.parameters == (3 << 20) + 3 && sizes.order == 33);
+    assert_true(evaluation_sums_total(SUMS_TRIANGLE, &sizes) == 33 * 34 / 2);
+    assert_true(evaluation_sums_most(&sizes) == sizes.parameters);
+    assert_true(evaluation_sums_range(SUMS_TRIANGLE, &sizes, 0, 4096).count == 33 * 34 / 2);
+    assert_true(evaluation_sums_range(SUMS_TRIANGLE, &sizes, 4096, 4096).count == 0);
+    sizes = evaluation_sums_sizes(&layout, PRECONDITION_NONE, 0);
+    assert_true(sizes.order == 0 && evaluation_sums_total(SUMS_TRIANGLE, &sizes) == 0);
 }
 
 SUITE(evaluation) {
@@ -109,7 +115,7 @@ SUITE(evaluation) {
         cmocka_unit_test(a_chunk_is_found_in_its_part),
         cmocka_unit_test(totals_follow_the_parts_and_sums_are_those_of_the_gradient),
         cmocka_unit_test(a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_triangle),
-        cmocka_unit_test(there_is_no_triangle_of_many_parameters),
+        cmocka_unit_test(a_triangle_is_of_the_columns_of_the_block_and_the_biases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

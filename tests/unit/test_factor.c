@@ -57,6 +57,7 @@ static void add_up(struct problem *problem) {
     message.shard_setup.layout = layout_blob(n - 1, 1, 1);
     message.shard_setup.weight_sum = (double)problem->rows;
     message.shard_setup.precondition = PRECONDITION_FULL;
+    message.shard_setup.block_columns = (uint32_t)n - 1;
     assert_int_equal(registers_set_up(&problem->registers, &message.shard_setup), 0);
     for (size_t j = 0; j < n; j++) {
         double sum = 0;
@@ -77,7 +78,8 @@ static void add_up(struct problem *problem) {
 }
 
 static struct factor *make(const struct problem *problem, double lambda, double *added) {
-    return factor_make(&problem->registers, 1, lambda, 7, added);
+    const struct factor_terms terms = {.lambda = lambda, .serial = 7};
+    return factor_make(&problem->registers, 1, &terms, added);
 }
 
 /* P·b as LAPACK gives it, with lambda on all but the intercept. */

@@ -37,7 +37,8 @@ static void ready(struct bench *bench, enum precondition precondition) {
                                             .layout = layout_blob(N, 1, 0),
                                             .shards = 2,
                                             .flush_ms = FLUSH_MS,
-                                            .precondition = (uint8_t)precondition}});
+                                            .precondition = (uint8_t)precondition,
+                                            .block_columns = N}});
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.precondition, precondition);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     place_shard(bench, 0);
@@ -70,7 +71,7 @@ static struct computation compute(struct bench *bench, uint32_t evaluation) {
 
 static int64_t *answer(struct bench *bench, uint64_t values) {
     struct computed answer = {.values = values};
-    totals_init(&answer.totals, 3);
+    totals_init(&answer.totals, 4);
     exact_add(&answer.totals.sum[1], 12);
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
     struct action gather = asked(bench, ACTION_GATHER);
@@ -105,7 +106,7 @@ static void the_whole_triangle_goes_to_the_first_shard(void **state) {
     struct message flushed = sent(&bench, COORDINATOR, MESSAGE_FLUSHED);
     struct totals totals;
     assert_true(
-        totals_decode(&totals, 3, flushed.flushed.totals.data, flushed.flushed.totals.length));
+        totals_decode(&totals, 4, flushed.flushed.totals.data, flushed.flushed.totals.length));
     assert_true(exact_value(&totals.sum[1]) == 12);
     verdict(&bench, id, true);
     bench_free(&bench);

@@ -57,8 +57,8 @@ static bool is_curvature(const struct world *world) {
 }
 
 static uint64_t sums(const struct world *world) {
-    return evaluation_sums_total(is_curvature(world) ? SUMS_TRIANGLE : SUMS_PARAMETERS,
-                                 parameters(world));
+    const struct sums_sizes sizes = {parameters(world), parameters(world)};
+    return evaluation_sums_total(is_curvature(world) ? SUMS_TRIANGLE : SUMS_PARAMETERS, &sizes);
 }
 
 static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
@@ -85,7 +85,8 @@ static void set_up(struct world *world, struct outbox *out) {
                                               .shards = 1,
                                               .threads = (uint32_t)world->threads,
                                               .flush_ms = 5,
-                                              .precondition = is_curvature(world)}});
+                                              .precondition = is_curvature(world),
+                                              .block_columns = world->shape.features}});
     answer(out, world->coordinator,
            (struct message){
                .type = MESSAGE_SHARD_AT,
@@ -108,7 +109,7 @@ static void hand_out(struct world *world, struct outbox *out) {
 
 static void judge(struct world *world, const struct message_flushed *flushed, struct outbox *out) {
     struct totals totals;
-    assert_true(totals_decode(&totals, is_curvature(world) ? 3 : 1, flushed->totals.data,
+    assert_true(totals_decode(&totals, is_curvature(world) ? 4 : 1, flushed->totals.data,
                               flushed->totals.length));
     exact_merge(&world->total, &totals.sum[0]);
     for (uint32_t i = 0; i < flushed->portions.length; i++)
@@ -271,6 +272,7 @@ static double chunk_curvature(const struct world *world, uint32_t number, const 
                               struct objective_scratch *scratch, int64_t *triangle) {
     const struct objective_sample sample = {.exponent = set_info(world->set)->exponent,
                                             .examples = set_info(world->set)->rows,
+                                            .columns = world->shape.features,
                                             .derivative_exponent = EXPONENT,
                                             .sampling = sampling};
     struct objective_hessian hessian;

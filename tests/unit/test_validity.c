@@ -259,9 +259,9 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.adagrad = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");
-    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "more parameters");
+    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "leaves parameters out");
     REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITIONS, "preconditioner");
-    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITION_FULL, "more parameters");
+    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITION_FULL, "leaves parameters out");
     REFUSES(REPLICA_SETUP, replica_setup.shards = 0, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.shards = SHARDS_MAX + 1, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.threads = THREADS_MAX + 1, "threads");
