@@ -214,6 +214,48 @@ def a_run_that_goes_on_where_l_bfgs_took_over_takes_its_steps(folder):
     check_same(result, quiet, 'the hand-over')
 
 
+def job_in_units(folder, **settings):
+    """A linear model of columns of which each has another unit: a tenth to a thousandth."""
+    rng = random.Random(8)
+    with open(folder / 'd.libsvm', 'w') as file:
+        for _ in range(1500):
+            columns = sorted(rng.sample(range(1, 9000), 20))
+            file.write(f'{int(sum(j % 2 for j in columns) > 10)} '
+                       + ' '.join(f'{j}:{rng.uniform(1, 3) * 10 ** -(1 + j % 3):.4g}'
+                                  for j in columns) + '\n')
+    return write_job(folder, **{'data': ['d.libsvm'], 'optimizer': 'downpour',
+                                'checkpoint_seconds': 0, 'shards': 2, **settings})
+
+
+@test
+def units_of_the_columns_change_no_promise(folder):
+    job = job_in_units(folder)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for number, (shards, replicas) in enumerate([(1, 1), (3, 2), (2, 3)]):
+        result = train(job, '--state', folder / f'{number}.state',
+                       *words({'shards': shards, 'replicas': replicas, 'threads': 1}))
+        check_same(result, quiet, (shards, replicas))
+    for moment, point in MOMENTS.items():
+        if moment != 'the holdout':  # there is none
+            check_same(rerun(job, folder / f'{moment}.state', point), quiet, moment)
+    state = folder / 'fewer.state'
+    train(job, '--state', state, *words({'downpour.epochs': 1}))
+    check_same(train(job, '--state', state), quiet, 'more epochs')
+
+
+@test
+def a_model_is_the_start_that_it_was_in_other_units(folder):
+    job = job_in_units(folder)
+    first = train(job)
+    second = train(job, '--fresh', '--start', folder / 'job.state/models/1',
+                   *words({'downpour.rate': 1e-12}))
+    assert abs(second['loss'] - first['loss']) < 1e-6 * first['loss'], (first, second)
+    ones, others = (read_safetensors(folder / f'job.state/models/{run}/model.safetensors')
+                    for run in (1, 2))
+    assert all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-7)
+               for a, b in zip(ones['weight'][1], others['weight'][1]))
+
+
 def events(state):
     with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
         return '\n'.join(text for text, in database.execute('SELECT text FROM events'))
