@@ -219,8 +219,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
     assert(evaluation->fetched == replica->shard_count && replica->parameters);
     replica->computing = evaluation->portions[0];
-    assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count ||
-           mutant(BACKUP_WITH_OTHER_WORK));
+    assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count);
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);

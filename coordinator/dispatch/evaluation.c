@@ -128,7 +128,7 @@ void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
     struct workload *workload = workload_of(d, link);
     uint32_t waiting = d->plan.waiting;
     assert(!d->roster->members[link].ready); /* or its chunks would come back to it */
-    assert(waiting + d->plan.counted_chunks <= d->plan.wanted_chunks || mutant(COUNT_TWICE));
+    assert(waiting + d->plan.counted_chunks <= d->plan.wanted_chunks);
     workload->idle = workload->told = false;
     workload_forget_rate(workload);
     if (d->evaluation.running && !mutant(CHUNKS_LOST)) {
