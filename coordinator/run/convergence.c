@@ -285,8 +285,9 @@ static bool is_separable(const struct not_converged *end, const struct coordinat
     const struct job *job = end->job;
     const struct objective *objective = objective_of(job->objective);
     bool tells_probabilities = objective->labels != LABEL_TARGET && objective->predict;
-    if (!tells_probabilities || !job_family(job)->family->convex || job->l1.value > 0 ||
-        job->l2.value > 0 || !(view->loss < SEPARABLE_LOSS))
+    bool seeks_optimum = job->optimizer == JOB_LBFGS && job_family(job)->family->convex;
+    if (!tells_probabilities || !seeks_optimum || job->l1.value > 0 || job->l2.value > 0 ||
+        !(view->loss < SEPARABLE_LOSS))
         return false;
     bool all_right = !end->data->weighted && view->loss * (double)end->data->rows < log(2);
     return all_right ||

@@ -122,6 +122,9 @@ def classes_that_can_be_separated_are_named_where_nothing_bounds_the_weights(fol
         assert result['converged'] is True and result['l2'] == 1 / 4, result
         result = train(job, '--fresh', '--set', 'l2=0', '--set', 'max_steps=2')
         assert said not in result['shortfall'], result
+    (folder / 'w').write_text('0.5\n' * 4)  # the loss still falls by much with each step
+    weighted = train(write_job(folder, data=['d.libsvm'], weights=['w'], l2=0), '--fresh')
+    assert said in weighted['shortfall'] and weighted['steps'] > 10, weighted
     job = job_of(folder, l2=0, max_steps=1)
     assert said not in train(job, '--fresh')['shortfall']
 
