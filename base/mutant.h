@@ -36,6 +36,9 @@
     X(SCALING_FORGOTTEN, "after a roll-back workers are set up without the scaling")               \
     X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")              \
     X(FACTOR_KEPT, "a shard that goes back restores no preconditioner, but keeps what it has")     \
+    X(DIAGONAL_KEPT, "a refresh leaves beyond the block the diagonal of the former factor")        \
+    X(DIAGONAL_NOT_RESTORED, "a shard that goes back restores a block without its diagonal")       \
+    X(OTHER_BLOCK, "after a roll-back replicas add up the sums of a smaller block")                \
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
     X(ORTHANT_FORGOTTEN, "a run that goes on with l1 does not form its pseudo-gradient anew")      \

@@ -423,6 +423,9 @@ static int load_factor(const struct checkpoint_reader *reader, struct registers 
     if (code) {
         factor_drop(factor);
         factor = NULL;
+    } else if (mutant(DIAGONAL_NOT_RESTORED) && factor) {
+        factor->elements[0] = 1;
+        factor->elements[1] = 0;
     }
     registers_set_factor(registers, factor);
     return code;

@@ -52,6 +52,8 @@ static int make_factor(const struct course *course, const struct operation *oper
                                        .serial = operation->serial};
     struct factor *factor =
         factor_make(registers, course->bounds->exponent[0], &terms, &yield->max);
+    if (mutant(DIAGONAL_KEPT) && factor && registers->factor)
+        memcpy(factor->elements, registers->factor->elements, 2 * sizeof(double));
     registers_set_factor(registers, factor);
     failpoint(FAILPOINT_factor_done);
     return 0;

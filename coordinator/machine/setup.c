@@ -198,6 +198,14 @@ static void send_shard_addresses(const struct coordinator *c, uint32_t link, str
     assert(parameters == c->parameters);
 }
 
+/* That of the shards, which take no other sums. */
+static uint32_t block_of_replicas(const struct coordinator *c) {
+    const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
+    bool heavy = settings->form == PRECONDITION_HEAVY;
+    bool other = heavy && c->roster.attempt > 1 && mutant(OTHER_BLOCK);
+    return settings->block_columns - other;
+}
+
 static void set_up_replica(const struct coordinator *c, uint32_t link, struct output *out) {
     assert(link >= c->settings.shards && link < coordinator_links(c));
     assert(c->roster.members[link].welcomed && !c->roster.members[link].introduced);
@@ -229,7 +237,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .on_host = on_host(c, link),
         .device = device_for(c, link),
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
-        .block_columns = c->settings.optimizer.preconditioner.block_columns,
+        .block_columns = block_of_replicas(c),
         .coordinates = has_scaling(c),
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };

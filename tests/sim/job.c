@@ -290,16 +290,25 @@ static void choose_start(struct job *job) {
         job->origin[i] = ldexp(random_unit(&random) - 0.5, -3);
 }
 
-/* A third have a preconditioner, if the model is linear and small enough for one. Prices are so low
- * that it is refreshed often, with samples that need not grow far to have all rows. Drawn from a
- * generator of its own. */
+/* A block of some of the first columns, where most values are, and the diagonal of the rest. */
+static void choose_block(struct job *job, struct random *random) {
+    struct preconditioner_settings *settings = &job->optimizer.preconditioner;
+    uint32_t features = job->shape.features;
+    settings->form = PRECONDITION_HEAVY;
+    settings->block_columns = between(random, 1, features < 40 ? features : 40);
+    settings->ridge = random_below(random, 2) ? job->optimizer.l2 : 0;
+}
+
+/* A third have a preconditioner, if the model is linear: half of them a heavy block, and also those
+ * that are too large for a block of all parameters, if they have one. Prices are so low that it is
+ * refreshed often, with samples that need not grow far to have all rows. Drawn from a generator of
+ * its own. */
 static void choose_preconditioner(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc0dd));
-    if (random_below(&random, 3) || job->parameters > PRECONDITION_PARAMETERS_MAX ||
-        job->shape.network.layers)
+    if (random_below(&random, 3) || job->shape.network.layers)
         return;
-    job->optimizer.preconditioner = (struct preconditioner_settings){
+    struct preconditioner_settings settings = {
         .form = PRECONDITION_FULL,
         .rows = job->data.rows,
         .sample = random_below(&random, 2) ? 20 : 20 * job->parameters,
@@ -311,6 +320,12 @@ static void choose_preconditioner(struct job *job) {
         .price_all = random_unit(&random),
         .price_term = random_unit(&random) / 1e5,
     };
+    bool heavy = random_below(&random, 2);
+    if (!heavy && job->parameters > PRECONDITION_PARAMETERS_MAX)
+        return;
+    job->optimizer.preconditioner = settings;
+    if (heavy)
+        choose_block(job, &random);
     job->pair_count = 0;
 }
 
@@ -325,11 +340,12 @@ static void choose_l1(struct job *job) {
     job->optimizer.bounds_gap = !job->shape.intercept;
 }
 
-/* A third are trained scaled. Drawn from a generator of its own. */
+/* A third are trained scaled, and all with a heavy block. Drawn from a generator of its own. */
 static void choose_scaling(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc00d));
-    if (random_below(&random, 3))
+    bool heavy = job->optimizer.preconditioner.form == PRECONDITION_HEAVY;
+    if (random_below(&random, 3) && !heavy)
         return;
     job->columns = memory_new(job->shape.features, sizeof *job->columns);
     for (uint32_t j = 0; j < job->shape.features; j++)

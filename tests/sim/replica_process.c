@@ -25,8 +25,9 @@ struct replica_process {
     struct replica *replica;
     struct objective_scratch *scratch;
     int64_t *sum;
-    bool sum_is_dirty;
-    uint64_t work; /* counts what was started: an alarm for anything else is void */
+    size_t sums_bytes;      /* room for those of any evaluation */
+    uint32_t block_columns; /* of the preconditioner, as the set-up says */
+    uint64_t work;          /* counts what was started: an alarm for anything else is void */
     bool working, gathering, computed_already;
     bool has_device;
     struct action action; /* the work in hand */
@@ -77,15 +78,6 @@ static void end(struct process *process) {
 
 /* ---- arithmetic ---- */
 
-/* Of any evaluation of the job. */
-static size_t sums_bytes(const struct job *job) {
-    const struct layout layout = objective_layout(&job->shape);
-    struct sums_sizes sizes = evaluation_sums_sizes(&layout, job->optimizer.preconditioner.form,
-                                                    job->optimizer.preconditioner.block_columns);
-    uint64_t sums = evaluation_sums_most(&sizes);
-    return (sums * sizeof(int64_t) + 63) / 64 * 64;
-}
-
 static void open_set(struct process *process, const struct replica_setup *setup) {
     struct replica_process *self = process->state;
     const struct job *job = cluster_of(process)->job;
@@ -94,9 +86,12 @@ static void open_set(struct process *process, const struct replica_setup *setup)
         replica_computes_on(self->replica, "simulated");
     drop_set(self);
     self->scratch = objective_scratch_new(&job->shape);
-    size_t bytes = sums_bytes(job);
-    self->sum = aligned_alloc(64, bytes);
-    memset(self->sum, 0, bytes);
+    struct sums_sizes sizes =
+        evaluation_sums_sizes(&setup->layout, setup->precondition, setup->block_columns);
+    self->block_columns = setup->block_columns;
+    self->sums_bytes = (evaluation_sums_most(&sizes) * sizeof(int64_t) + 63) / 64 * 64;
+    self->sum = aligned_alloc(64, self->sums_bytes);
+    memset(self->sum, 0, self->sums_bytes);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
 }
 
@@ -109,7 +104,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                           .bounds = computation->bounds};
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
-                                            .columns = job->optimizer.preconditioner.block_columns,
+                                            .columns = self->block_columns,
                                             .derivative_exponent = computation->bounds.exponent[0],
                                             .sampling = computation->sampling};
     const struct kernel_place place = {.shape = &job->shape,
@@ -126,7 +121,7 @@ static void compute(const struct process *process, struct replica_process *self,
     const struct job *job = cluster_of(process)->job;
     const struct computation *computation = &self->action.computation;
     if (computation->clear)
-        memset(self->sum, 0, sums_bytes(job));
+        memset(self->sum, 0, self->sums_bytes);
     computed_init(&self->computed, &computation->parts);
     self->computed.stopped = chunks < computation->count;
     for (uint32_t i = 0; i < chunks && !self->computed.error; i++)
