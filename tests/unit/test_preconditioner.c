@@ -71,6 +71,29 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
     assert_true(preconditioner_due(&p, &rule, 0.01));
 }
 
+/* Twice the price, then four times, eight times: what pairs learned of the rest is lost each time.
+ */
+static void refreshes_of_a_heavy_block_become_rarer(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings heavy = rule;
+    heavy.form = PRECONDITION_HEAVY;
+    double loss = 1, price = 1; /* of a refresh that found this */
+    for (uint64_t refreshes = 1; refreshes <= 12; refreshes++) {
+        preconditioner_refreshed(&p, &heavy, loss, &found);
+        assert_true(preconditioner_price(&p, &heavy) == price && p.refreshes == refreshes);
+        loss /= 2;
+        preconditioner_stepped(&p, 1);
+        preconditioner_stepped(&p, (UINT64_C(1) << refreshes) - 1);
+        assert_false(preconditioner_due(&p, &heavy, loss)); /* 2^refreshes passes */
+        preconditioner_stepped(&p, 1);
+        assert_true(preconditioner_due(&p, &heavy, loss));
+    }
+    p.refreshes = p.evaluations = 1000; /* without a bound, no number of passes would do */
+    p.passes = UINT64_C(1) << 31;
+    assert_true(preconditioner_due(&p, &heavy, loss / 2));
+}
+
 static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state) {
     (void)state;
     struct preconditioner p = {0};
@@ -248,6 +271,7 @@ SUITE(preconditioner) {
             the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say),
         cmocka_unit_test(there_is_no_refresh_without_a_form),
         cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
+        cmocka_unit_test(refreshes_of_a_heavy_block_become_rarer),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
         cmocka_unit_test(a_constant_curvature_is_taken_once_on_all_rows),
         cmocka_unit_test(after_three_failures_there_is_none),

@@ -8,6 +8,8 @@
 
 #include "tests/unit/suites.h"
 #include "base/layout.h"
+#include "tests/unit/layout_fixture.h"
+#include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
 
@@ -272,6 +274,55 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(REPLICA_SETUP, replica_setup.set = "", "name");
 }
 
+/* What a shard or a replica says of a block of a model's first columns; NULL: it takes it. */
+static const char *fault_of_block(bool shard, const struct layout *layout,
+                                  enum precondition precondition, uint32_t columns, bool scaled) {
+    struct message message = sound(shard ? MESSAGE_SHARD_SETUP : MESSAGE_REPLICA_SETUP);
+    struct blob blob = blob_of_layout(layout);
+    if (shard) {
+        message.shard_setup.layout = blob;
+        message.shard_setup.first = 0;
+        message.shard_setup.count = layout_parameters(layout);
+        message.shard_setup.precondition = (uint8_t)precondition;
+        message.shard_setup.block_columns = columns;
+        message.shard_setup.coordinates = scaled;
+    } else {
+        message.replica_setup.layout = blob;
+        message.replica_setup.precondition = (uint8_t)precondition;
+        message.replica_setup.block_columns = columns;
+        message.replica_setup.coordinates = scaled;
+    }
+    return message_fault(&message);
+}
+
+static void assert_says(const char *fault, const char *reason) {
+    if (!fault || !strstr(fault, reason))
+        fail_msg("%s, not %s", fault ? fault : "taken", reason);
+}
+
+static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
+    (void)state;
+    const struct layout wide = layout_linear(3 * BLOCK_ELEMENTS, 2, true);
+    const struct layout small = layout_linear(20, 3, true);
+    const uint32_t most = (PRECONDITION_PARAMETERS_MAX - 2) / 2; /* beside two biases */
+    for (int shard = 0; shard < 2; shard++) {
+        assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, 1, true));
+        assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, most, true));
+        assert_null(fault_of_block(shard, &small, PRECONDITION_HEAVY, 20, true));
+        assert_null(fault_of_block(shard, &small, PRECONDITION_FULL, 20, false));
+        assert_null(fault_of_block(shard, &small, PRECONDITION_FULL, 20, true));
+        assert_says(fault_of_block(shard, &wide, PRECONDITION_HEAVY, most + 1, true), "more");
+        assert_says(fault_of_block(shard, &wide, PRECONDITION_FULL, 3 * BLOCK_ELEMENTS, true),
+                    "more");
+        assert_says(fault_of_block(shard, &wide, PRECONDITION_HEAVY, 1, false), "not scaled");
+        assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, 21, true), "none");
+        assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, UINT32_MAX, true), "none");
+        assert_says(fault_of_block(shard, &small, PRECONDITION_FULL, 19, true), "leaves");
+    }
+    REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MAX + 1, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MIN - 1, "exponent");
+}
+
 static void elements_of_another_number_than_a_message_says_are_refused(void **state) {
     (void)state;
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
@@ -466,6 +517,7 @@ SUITE(validity) {
         cmocka_unit_test(what_senders_say_is_taken),
         cmocka_unit_test(numbers_that_nobody_is_given_are_refused),
         cmocka_unit_test(a_set_up_that_makes_no_sense_is_refused),
+        cmocka_unit_test(a_block_is_of_columns_that_are_there_scaled_and_few),
         cmocka_unit_test(elements_of_another_number_than_a_message_says_are_refused),
         cmocka_unit_test(malformed_flushes_are_refused),
         cmocka_unit_test(a_sparse_slice_is_as_long_as_its_entries),
