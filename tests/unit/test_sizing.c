@@ -194,6 +194,159 @@ static void the_scale_of_biases_stays_within_its_bounds(void **state) {
     assert_true(bias_scale_of(0, 1) == 0x1p-20);
 }
 
+/* ---- the block preconditioner ---- */
+
+/* A model that is too wide for a block of all parameters. */
+#define BROAD 50000
+static const struct objective_shape broad = {
+    .kind = OBJECTIVE_LOGISTIC, .features = BROAD, .outputs = 1, .intercept = true};
+
+static struct set_info rows_of(uint64_t rows, uint64_t values_each) {
+    return (struct set_info){.rows = rows, .values = rows * values_each, .features = BROAD};
+}
+
+#define LEFT_BY_HALF 0.9
+
+/* Rows with `shorter` or `longer` values, half of the rows each: all in the first columns, and nine
+ * in ten of them in the first half of these, and so on. */
+static struct prefix_counts counts_of(uint32_t columns, double shorter, double longer) {
+    struct prefix_counts counts = {.rows = 1000};
+    double part = 1;
+    for (uint32_t i = 0; i < PREFIXES; i++, part *= LEFT_BY_HALF) {
+        counts.columns[i] = columns >> i;
+        counts.sum[i] = 500 * part * (shorter + longer);
+        counts.square[i] = 500 * part * part * (shorter * shorter + longer * longer);
+    }
+    counts.all_sum = 500 * (shorter + longer);
+    counts.all_square = 500 * (shorter * shorter + longer * longer);
+    return counts;
+}
+
+static struct preconditioner_settings heavy_of(const struct job *job, const struct set_info *info,
+                                               double shorter, double longer) {
+    struct preconditioner_settings settings;
+    assert_int_equal(sizing_precondition(job, info, &broad, &settings), 0);
+    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    struct prefix_counts counts = counts_of(settings.block_columns, shorter, longer);
+    sizing_heavy(job, info, &broad, &counts, &settings);
+    return settings;
+}
+
+static void a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits(void **state) {
+    (void)state;
+    const struct set_info info = rows_of(100000, 20);
+    struct preconditioner_settings settings;
+    struct objective_shape shape = broad;
+    struct job job = {.file = "a.conf", .precondition_block = 1000};
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.block_columns, 999);
+    assert_int_equal(sizing_block(&shape, &settings), 1000);
+    shape.kind = OBJECTIVE_SOFTMAX;
+    shape.outputs = 3;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    assert_int_equal(settings.block_columns, 332); /* of three weights, beside three biases */
+    shape.features = 332;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.form, PRECONDITION_FULL);
+    assert_int_equal(settings.block_columns, 332);
+    job.l1.value = 1;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.form, PRECONDITION_NONE);
+    assert_int_equal(sizing_block(&shape, &settings), 0);
+}
+
+static void refuses_block(const struct job *job, const struct objective_shape *shape,
+                          const char *why) {
+    const struct set_info info = rows_of(100000, 20);
+    struct preconditioner_settings settings;
+    error_clear();
+    assert_int_equal(sizing_precondition(job, &info, shape, &settings), ERROR_CONFIG);
+    assert_non_null(strstr(error_text(), why));
+    error_clear();
+}
+
+static void a_block_that_is_asked_for_and_cannot_be_is_an_error(void **state) {
+    (void)state;
+    const struct set_info info = rows_of(100000, 20);
+    struct preconditioner_settings settings;
+    struct objective_shape shape = broad;
+    struct job job = {.file = "a.conf", .precondition = PRECONDITION_BLOCK};
+    job.precondition_block = 1; /* the bias */
+    refuses_block(&job, &shape, "not one column fits");
+    job.precondition_block = 2;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.block_columns, 1);
+    job.l1.value = 1;
+    refuses_block(&job, &shape, "l1 do not go together");
+    job.l1.value = 0;
+    shape.network = (struct network){.layers = 1, .units = {4}};
+    refuses_block(&job, &shape, "no second derivatives");
+}
+
+/* The passes of a refresh with a block of these columns alone, whose rows have that many values. */
+static double passes_with(const struct set_info *info, uint32_t columns, double values) {
+    const struct job wanted = {.precondition = PRECONDITION_BLOCK,
+                               .precondition_block = columns + 1};
+    struct preconditioner_settings settings = heavy_of(&wanted, info, values, values);
+    double terms = (values + 1) * (values + 2) / 2;
+    assert_int_equal(settings.block_columns, columns);
+    return settings.price_all + (double)settings.sample * terms * settings.price_term;
+}
+
+/* The largest of the halves whose refresh costs two passes at most: all columns where there are
+ * rows for it, and none where there are next to none. */
+static void a_heavy_block_is_halved_until_a_refresh_is_cheap(void **state) {
+    (void)state;
+    const struct job job = {.precondition_block = 4096};
+    uint32_t chosen = 0, sizes = 0;
+    for (uint64_t rows = 100; rows <= 100000000; rows *= 10) {
+        const struct set_info info = rows_of(rows, 20);
+        uint32_t columns = 4095, halves = 0;
+        for (double values = 20; passes_with(&info, columns, values) > 2; values *= LEFT_BY_HALF) {
+            columns /= 2;
+            if (++halves == PREFIXES)
+                break;
+        }
+        struct preconditioner_settings settings = heavy_of(&job, &info, 20, 20);
+        assert_int_equal(settings.form,
+                         halves == PREFIXES ? PRECONDITION_NONE : PRECONDITION_HEAVY);
+        sizes += settings.form == PRECONDITION_HEAVY && chosen != columns;
+        chosen = columns;
+        if (settings.form == PRECONDITION_HEAVY)
+            assert_int_equal(settings.block_columns, columns);
+        assert_true(halves == PREFIXES || rows > 100);
+    }
+    assert_true(chosen == 4095 && sizes >= 4);
+}
+
+/* Rows of a table have about as many values each, whatever the format says. */
+static void tables_have_a_heavy_block_and_texts_have_none(void **state) {
+    (void)state;
+    const struct job job = {.precondition_block = 4096};
+    struct set_info info = rows_of(1000000, 20);
+    assert_int_equal(heavy_of(&job, &info, 20, 20).form, PRECONDITION_HEAVY);
+    assert_int_equal(heavy_of(&job, &info, 14, 26).form, PRECONDITION_HEAVY); /* 0.3 of the mean */
+    assert_int_equal(heavy_of(&job, &info, 13, 27).form, PRECONDITION_NONE);  /* 0.35 */
+    assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_NONE);
+    static const struct table *columns = (const struct table *)&data; /* that there is one */
+    info.table = columns;
+    assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_HEAVY);
+}
+
+/* Whatever it costs, and whatever the rows are. */
+static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
+    (void)state;
+    struct job job = {.precondition = PRECONDITION_BLOCK, .precondition_block = 4096};
+    struct set_info info = rows_of(100, 20);
+    job.l2.value = 0.5;
+    struct preconditioner_settings settings = heavy_of(&job, &info, 2, 38);
+    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    assert_int_equal(settings.block_columns, 4095);
+    assert_true(settings.price_all > 2);
+    assert_true(settings.ridge == 0.5 / 0.25); /* σ′ at 0 */
+}
+
 SUITE(sizing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
@@ -207,6 +360,11 @@ SUITE(sizing) {
         cmocka_unit_test(a_history_stays_within_its_bounds),
         cmocka_unit_test(the_scale_of_biases_is_the_square_of_the_mean_row),
         cmocka_unit_test(the_scale_of_biases_stays_within_its_bounds),
+        cmocka_unit_test(a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits),
+        cmocka_unit_test(a_block_that_is_asked_for_and_cannot_be_is_an_error),
+        cmocka_unit_test(a_heavy_block_is_halved_until_a_refresh_is_cheap),
+        cmocka_unit_test(tables_have_a_heavy_block_and_texts_have_none),
+        cmocka_unit_test(a_job_that_asks_for_a_block_has_the_largest),
         cmocka_unit_test(numbers_in_the_job_are_kept),
         cmocka_unit_test(workers_started_by_hand_are_counted_and_choose_their_threads),
     };
