@@ -4,12 +4,19 @@
 
 #include <stdint.h>
 
+#include "base/layout.h"
 #include "base/memory.h"
 #include "tests/unit/canned.h"
 
-static inline size_t triangle_elements(const struct objective_shape *shape) {
-    size_t n = objective_parameters(shape);
+/* Of the block of the first columns. */
+static inline size_t block_elements(const struct objective_shape *shape, uint32_t columns) {
+    const struct layout layout = objective_layout(shape);
+    size_t n = layout_block(&layout, columns);
     return n * (n + 1) / 2;
+}
+
+static inline size_t triangle_elements(const struct objective_shape *shape) {
+    return block_elements(shape, shape->features);
 }
 
 static inline int64_t *new_triangle(const struct objective_shape *shape) {
@@ -38,7 +45,5 @@ static inline struct objective_hessian curve(const struct canned *canned,
     objective_scratch_free(scratch);
     return hessian;
 }
-
-/* ---- from the definitions ---- */
 
 #endif

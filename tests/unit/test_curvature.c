@@ -340,6 +340,59 @@ static void blocks_add_up_to_the_same_integers_in_any_order(void **state) {
         }
 }
 
+/* ---- a block of the first columns ---- */
+
+/* Where an element of the block is among all parameters. */
+static size_t place_of(const struct objective_shape *shape, uint32_t columns, size_t r) {
+    const struct layout layout = objective_layout(shape);
+    size_t weights = layout_block_weights(&layout, columns);
+    return r < weights ? r : r - weights + layout_block_weights(&layout, shape->features);
+}
+
+/* The triangle over these columns and the biases is a part of the triangle over all, to the bit,
+ * and the rows are drawn as for that. */
+static void assert_block(const struct canned *canned, struct objective_sample sample,
+                         uint32_t columns) {
+    const struct objective_shape *shape = &canned->shape;
+    const struct layout layout = objective_layout(shape);
+    int64_t *all = new_triangle(shape), *block = new_triangle(shape);
+    struct objective_hessian of_all = curve(canned, &sample, 2, all);
+    sample.columns = columns;
+    struct objective_hessian of_block = curve(canned, &sample, 2, block);
+    size_t order = layout_block(&layout, columns), elements = triangle_elements(shape);
+    for (size_t r = 0, at = 0; r < order; r++)
+        for (size_t c = 0, row = place_of(shape, columns, r); c <= r; c++)
+            assert_true(block[at++] == all[row * (row + 1) / 2 + place_of(shape, columns, c)]);
+    for (size_t at = block_elements(shape, columns); at < elements; at++)
+        assert_true(block[at] == 0);
+    assert_true(of_block.trace == of_all.trace && of_block.sampled == of_all.sampled);
+    assert_true(of_block.trace_leverage == of_all.trace_leverage);
+    assert_true(columns == shape->features ? of_block.terms == of_all.terms
+                                           : of_block.terms < of_all.terms);
+    free(all);
+    free(block);
+}
+
+static void a_block_of_the_first_columns_has_their_part_of_the_triangle(void **state) {
+    (void)state;
+    const uint32_t blocks[] = {0, 1, 8, 17, CANNED_FEATURES - 1, CANNED_FEATURES};
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+            bool dense = (s + (size_t)type) % 2;
+            struct canned *canned =
+                canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+            if (s % 3 == 0)
+                canned_weigh(canned, 2, s + 1);
+            struct objective_sample sample = sample_of(canned);
+            sample.derivative_exponent += 3;
+            if (s % 2)
+                sample.sampling = (struct row_sampling){.rate = 0.002, .floor = 0.25, .dice = 4};
+            for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
+                assert_block(canned, sample, blocks[b]);
+            free(canned);
+        }
+}
+
 /* ---- the edges ---- */
 
 static void a_bound_that_does_not_hold_is_told(void **state) {
@@ -403,6 +456,7 @@ SUITE(curvature) {
         cmocka_unit_test(columns_of_any_scale_keep_their_precision),
         cmocka_unit_test(all_ways_to_add_a_row_give_the_same_integers),
         cmocka_unit_test(blocks_add_up_to_the_same_integers_in_any_order),
+        cmocka_unit_test(a_block_of_the_first_columns_has_their_part_of_the_triangle),
         cmocka_unit_test(a_bound_that_does_not_hold_is_told),
         cmocka_unit_test(one_row_and_no_row_are_blocks),
         cmocka_unit_test(without_a_triangle_only_the_totals_are_found),

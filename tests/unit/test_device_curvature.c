@@ -45,18 +45,20 @@ static int chunk_of(void *context, uint32_t number, struct rows *rows) {
     return 0;
 }
 
-static void begin_within(struct bench *bench, const struct objective_shape *shape, bool dense,
-                         enum value_type type, uint64_t memory) {
+/* With a block of the first columns. */
+static void begin_block(struct bench *bench, const struct objective_shape *shape, bool dense,
+                        enum value_type type, uint64_t memory, uint32_t columns) {
     *bench = (struct bench){.canned = canned_new(*shape, dense, type, NULL, 3)};
     if (type % 2)
         canned_weigh(bench->canned, 3, 11);
     bench->sample = sample_of(bench->canned);
+    bench->sample.columns = columns;
     bench->sample.derivative_exponent += 12; /* also where rows are drawn: floor·2^b */
     bench->expected = new_triangle(shape);
     bench->found = new_triangle(shape);
     const struct objective_device_settings settings = {.shape = bench->canned->shape,
                                                        .curvature = true,
-                                                       .block_columns = shape->features,
+                                                       .block_columns = columns,
                                                        .exponents = bench->canned->exponent,
                                                        .examples = CANNED_ROWS,
                                                        .exponent = bench->canned->exponent,
@@ -67,6 +69,11 @@ static void begin_within(struct bench *bench, const struct objective_shape *shap
     assert_null(objective_device_cannot(shape, true));
     assert_int_equal(objective_device_new(bench->device, &settings, &bench->on), 0);
     assert_int_equal(objective_device_point(bench->on, bench->canned->parameters), 0);
+}
+
+static void begin_within(struct bench *bench, const struct objective_shape *shape, bool dense,
+                         enum value_type type, uint64_t memory) {
+    begin_block(bench, shape, dense, type, memory, shape->features);
 }
 
 static void begin(struct bench *bench, const struct objective_shape *shape, bool dense,
@@ -83,6 +90,10 @@ static void end(struct bench *bench) {
     error_clear();
 }
 
+static size_t elements_of(const struct bench *bench) {
+    return block_elements(&bench->canned->shape, bench->sample.columns);
+}
+
 static int compute(struct bench *bench, bool sums) {
     const struct objective_device_work work = {
         .kind = OBJECTIVE_DEVICE_CURVATURE,
@@ -94,13 +105,11 @@ static int compute(struct bench *bench, bool sums) {
     };
     bool stopped;
     int code = objective_device_compute(bench->on, &work, bench->results, &stopped);
-    return code ? code
-                : objective_device_gather(bench->on, bench->found,
-                                          triangle_elements(&bench->canned->shape));
+    return code ? code : objective_device_gather(bench->on, bench->found, elements_of(bench));
 }
 
 static void expect(struct bench *bench, bool sums) {
-    memset(bench->expected, 0, triangle_elements(&bench->canned->shape) * sizeof(int64_t));
+    memset(bench->expected, 0, elements_of(bench) * sizeof(int64_t));
     for (uint32_t c = 0; c < CHUNKS; c++)
         bench->hessian[c] =
             curve(bench->canned, &bench->sample, FIRST + c, sums ? bench->expected : NULL);
@@ -120,8 +129,7 @@ static void assert_computes(struct bench *bench, bool sums) {
     assert_int_equal(compute(bench, sums), 0);
     for (uint32_t c = 0; c < CHUNKS; c++)
         assert_same_hessian(&bench->results[c].hessian, &bench->hessian[c]);
-    assert_memory_equal(bench->found, bench->expected,
-                        triangle_elements(&bench->canned->shape) * sizeof(int64_t));
+    assert_memory_equal(bench->found, bench->expected, elements_of(bench) * sizeof(int64_t));
 }
 
 /* A rate that draws about half of the rows, by what the rows have to say. */
@@ -156,6 +164,20 @@ static void the_same_rows_are_drawn_as_on_the_processor(void **state) {
         assert_true(bench.hessian[0].sampled < CANNED_ROWS);
         end(&bench);
     }
+}
+
+static void a_block_of_the_first_columns_is_as_on_the_processor(void **state) {
+    (void)state;
+    const uint32_t blocks[] = {1, 17, CANNED_FEATURES - 1};
+    for (size_t s = 0; s < SHAPES; s++)
+        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+            struct bench bench;
+            begin_block(&bench, &shapes[s], (s + b) % 2, (enum value_type)((s + b) % 4),
+                        s % 3 ? 0 : 100000, blocks[b]);
+            assert_computes(&bench, true);
+            assert_computes(&bench, false);
+            end(&bench);
+        }
 }
 
 static void rows_that_do_not_fit_at_once_are_added_one_part_after_the_other(void **state) {
@@ -200,6 +222,7 @@ SUITE(device_curvature) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_objective_on_any_rows_is_as_on_the_processor),
         cmocka_unit_test(the_same_rows_are_drawn_as_on_the_processor),
+        cmocka_unit_test(a_block_of_the_first_columns_is_as_on_the_processor),
         cmocka_unit_test(rows_that_do_not_fit_at_once_are_added_one_part_after_the_other),
         cmocka_unit_test(a_bound_that_is_too_small_is_found_as_on_the_processor),
         cmocka_unit_test(a_device_that_fails_at_any_call_is_an_error),
