@@ -5,8 +5,8 @@ import os
 import subprocess
 
 TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_scaling', 'shard_bounds',
-         'precondition', 'checkpoint', 'checkpoint_damage', 'checkpoint_factor', 'saving',
-         'adagrad_programs')
+         'precondition', 'precondition_heavy', 'checkpoint', 'checkpoint_damage',
+         'checkpoint_factor', 'saving', 'adagrad_programs')
 
 print(f'1..{len(TESTS)}')
 failed = 0
