@@ -17,6 +17,7 @@ struct backend {
     double *hessian; /* n×n, at the point of the last evaluation of the curvature */
     double *factor;  /* n×n: what PRECONDITION solves with */
     uint64_t serial; /* of the factor */
+    uint32_t block;  /* elements of a heavy block; 0: it has all */
 };
 
 static double *vector_new(uint32_t n) {
@@ -36,6 +37,7 @@ static void backend_init(struct backend *backend, uint32_t n) {
     backend->hessian = vector_new(n * n);
     backend->factor = vector_new(n * n);
     backend->serial = 0;
+    backend->block = 0;
 }
 
 static void backend_release(struct backend *backend) {
@@ -105,12 +107,18 @@ static void run_pair(struct backend *backend, const struct operation *o) {
     }
 }
 
-/* Keeps Hessian + λ. Answers what FACTOR yields. */
+/* Keeps Hessian + λ; beyond a block the diagonal, with penalties of 1. Answers what FACTOR yields.
+ */
 static double run_factor(struct backend *backend, const struct operation *o) {
-    uint32_t n = backend->n;
-    memcpy(backend->factor, backend->hessian, (size_t)n * n * sizeof(double));
+    uint32_t n = backend->n, block = backend->block ? backend->block : n;
     for (uint32_t i = 0; i < n; i++)
-        backend->factor[(size_t)i * n + i] += o->alpha;
+        for (uint32_t j = 0; j < n; j++) {
+            double *element = &backend->factor[(size_t)i * n + j];
+            double beyond = i == n - 1 ? o->beta : o->beta + o->gamma;
+            *element = i < block && j < block ? backend->hessian[(size_t)i * n + j] : 0;
+            if (i == j)
+                *element = i < block ? *element + o->alpha : beyond;
+        }
     backend->serial = o->serial;
     return 0;
 }
@@ -325,6 +333,7 @@ static void evaluate(const struct problem *problem, struct backend *backend,
         totals[0] = problem->score;
         totals[1] = (double)optimizer->settings.preconditioner.rows;
         totals[2] = n * n;
+        totals[3] = backend->hessian[(size_t)n * n - 1]; /* by the bias: of a row by its margin */
     } else {
         totals[0] = problem->function(n, t, backend->sum);
         totals[1] = problem->holdout ? problem->holdout(n, t) : NAN;
@@ -344,6 +353,8 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
     double before = INFINITY;
 
     backend_init(&backend, n);
+    if (settings->preconditioner.form == PRECONDITION_HEAVY)
+        backend.block = settings->preconditioner.block_columns;
     bytes_init(&program);
     memcpy(backend.vector[REGISTER_X], start, n * sizeof *start);
     lbfgs_init(optimizer, settings, &data);

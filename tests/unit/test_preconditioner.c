@@ -265,6 +265,93 @@ static void a_misleading_preconditioner_keeps_no_one_from_the_minimum(void **sta
     free(result.x);
 }
 
+/* ---- with a heavy block ---- */
+
+enum { BLOCK = 4 };
+#define RIDGE 0.25     /* of l2 in the scale of columns: their variance is 1 − this */
+#define SECOND 0x1p-10 /* of a row by its margin */
+
+/* The first columns are of one kind, badly scaled; all others were scaled alike. */
+static double curvature_beyond(uint32_t i, uint32_t n) {
+    return SECOND * (i == n - 1 ? 1 : 1 - RIDGE);
+}
+
+static double margin_of_block(uint32_t i, const double *x) {
+    double a = 0;
+    for (uint32_t j = 0; j < BLOCK; j++)
+        a += coefficient(i, j) * (x[j] - 0.1);
+    return a;
+}
+
+static double table_loss(uint32_t n, const double *x, double *g) {
+    double f = 0;
+    memset(g, 0, n * sizeof *g);
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        double a = margin_of_block(i, x), scale = pow(10, i);
+        f += scale * 2 * cosh(a);
+        for (uint32_t j = 0; j < BLOCK; j++)
+            g[j] += scale * 2 * sinh(a) * coefficient(i, j);
+    }
+    for (uint32_t i = BLOCK; i < n; i++) {
+        g[i] = curvature_beyond(i, n) * (x[i] - 0.1);
+        f += g[i] * (x[i] - 0.1) / 2;
+    }
+    return f;
+}
+
+static void hessian_of_table(uint32_t n, const double *x, double *h) {
+    memset(h, 0, (size_t)n * n * sizeof *h);
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        double second = pow(10, i) * 2 * cosh(margin_of_block(i, x));
+        for (uint32_t j = 0; j < BLOCK; j++)
+            for (uint32_t k = 0; k < BLOCK; k++)
+                h[j * n + k] += second * coefficient(i, j) * coefficient(i, k);
+    }
+    for (uint32_t i = BLOCK; i < n; i++)
+        h[i * n + i] = curvature_beyond(i, n);
+}
+
+static struct minimization minimized_table(enum precondition form, bool resumes) {
+    const double start[N] = {1, -1, 0.5, 0.3, -9, 7, 15, -4, 20, 9, -11, 6};
+    struct optimizer_settings settings = settings_with(form);
+    struct minimization result;
+    settings.gradient_tolerance = 1e-9;
+    settings.l2 = SECOND / 4;
+    settings.preconditioner.block_columns = BLOCK;
+    settings.preconditioner.ridge = RIDGE;
+    minimize_conditioned(table_loss, hessian_of_table, 1000, resumes, N, start, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    print_message("form %d: %llu steps, %llu evaluations, %llu refreshes\n", (int)form,
+                  (unsigned long long)result.optimizer.step,
+                  (unsigned long long)result.optimizer.evaluations,
+                  (unsigned long long)result.optimizer.preconditioner.refreshes);
+    return result;
+}
+
+/* The diagonal of what is beyond the block follows from the mean second derivative of a margin. */
+static void a_heavy_block_is_as_good_as_all_where_the_rest_is_diagonal(void **state) {
+    (void)state;
+    struct minimization full = minimized_table(PRECONDITION_FULL, false);
+    struct minimization heavy = minimized_table(PRECONDITION_HEAVY, false);
+    struct minimization none = minimized_table(PRECONDITION_NONE, false);
+    assert_true(heavy.optimizer.preconditioner.refreshes > 0);
+    assert_true(heavy.optimizer.evaluations <= full.optimizer.evaluations + 1);
+    assert_true(4 * heavy.optimizer.evaluations < none.optimizer.evaluations);
+    free(full.x);
+    free(heavy.x);
+    free(none.x);
+}
+
+static void going_on_with_a_heavy_block_changes_no_bit(void **state) {
+    (void)state;
+    struct minimization quiet = minimized_table(PRECONDITION_HEAVY, false);
+    struct minimization resumed = minimized_table(PRECONDITION_HEAVY, true);
+    assert_memory_equal(quiet.x, resumed.x, N * sizeof(double));
+    assert_int_equal(quiet.optimizer.step, resumed.optimizer.step);
+    free(quiet.x);
+    free(resumed.x);
+}
+
 SUITE(preconditioner) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
@@ -279,6 +366,8 @@ SUITE(preconditioner) {
         cmocka_unit_test(a_badly_scaled_function_needs_far_fewer_evaluations),
         cmocka_unit_test(going_on_after_each_step_changes_no_bit),
         cmocka_unit_test(a_misleading_preconditioner_keeps_no_one_from_the_minimum),
+        cmocka_unit_test(a_heavy_block_is_as_good_as_all_where_the_rest_is_diagonal),
+        cmocka_unit_test(going_on_with_a_heavy_block_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
