@@ -18,6 +18,7 @@ static struct operation sample(enum operation_code code) {
                                   .f = REGISTER_PH,
                                   .alpha = 0.125,
                                   .beta = 0.5,
+                                  .gamma = -0.25,
                                   .l1 = 0.75,
                                   .scaled = true,
                                   .slot = SLOTS_MAX - 1,
@@ -104,7 +105,8 @@ static void fields_come_back_as_given(void **state) {
     assert_int_equal(back.e, REGISTER_PG);
     assert_int_equal(back.f, REGISTER_PH);
     assert_true(program_next(&cursor, &back));
-    assert_true(back.alpha == 0.125 && back.serial == UINT64_MAX - 3);
+    assert_true(back.alpha == 0.125 && back.beta == 0.5 && back.gamma == -0.25);
+    assert_true(back.serial == UINT64_MAX - 3);
     assert_true(program_next(&cursor, &back));
     assert_int_equal(back.b, REGISTER_G);
     assert_true(back.serial == UINT64_MAX - 3);
