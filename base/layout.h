@@ -132,13 +132,15 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
  * are those of the layout; a row of its first tensor is a column of the data. In a network w and b
  * are the first layer, and no other element is scaled. */
 
-/* Of one column. It travels as it lies here, in 24 bytes. */
+/* Of one column. It travels as it lies here, in 32 bytes. */
 struct column_scaling {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
     double penalty; /* finite, above 0 */
+    double square;  /* Σ w·(s_j·(x_j − m_j))²/Σ w over the rows; finite, not below 0. Only to
+                       estimate how far the optimum is */
 };
-_Static_assert(sizeof(struct column_scaling) == 24, "no padding");
+_Static_assert(sizeof(struct column_scaling) == 32, "no padding");
 
 bool column_scaling_is_valid(const struct column_scaling *column);
 

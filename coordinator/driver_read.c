@@ -1,7 +1,7 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
- * bounded; then the curvature pairs that are kept, and the gradient if the run claims to be at an
- * optimum, each vector formed in t first. All of it is of L-BFGS, in which every run ends: an
- * optimizer that came last would have to say what is read of it. */
+ * bounded; then the curvature pairs that are kept, each vector formed in t first. All of it is of
+ * L-BFGS, in which every run ends: an optimizer that came last would have to say what is read of
+ * it. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -16,25 +16,9 @@ uint32_t coordinator_pairs_kept(const struct coordinator *c) {
     return pairs < most ? pairs : most;
 }
 
+/* After the model. */
 static uint32_t pair_vectors(const struct coordinator *c) {
     return 2 * coordinator_pairs_kept(c);
-}
-
-static enum slice_vector vector_read(const struct coordinator *c) {
-    uint32_t vector = c->driver->read_vector, pairs = pair_vectors(c);
-    assert(vector <= pairs + 2);
-    return vector == 0           ? SLICE_MODEL
-           : vector <= pairs     ? SLICE_PAIR
-           : vector == pairs + 1 ? SLICE_GRADIENT
-                                 : SLICE_NEWTON;
-}
-
-static uint32_t last_vector(const struct coordinator *c) {
-    const struct lbfgs *o = &c->driver->optimizer.lbfgs;
-    assert(o->reason != REASON_NONE);
-    if (!c->settings.reads_gradient || !reason_claims_optimum(o->reason))
-        return pair_vectors(c);
-    return pair_vectors(c) + 1 + o->history.preconditioned;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
@@ -70,10 +54,10 @@ void driver_read(struct coordinator *c, struct output *out) {
 }
 
 /* t = 1·s + 0·y or 0·s + 1·y, as a direction from a gradient of zero. */
-static void form_pair(struct coordinator *c) {
+static void form_pair(struct coordinator *c, struct output *out) {
     const struct pairs *history = &c->driver->optimizer.lbfgs.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
-    assert(vector_read(c) == SLICE_PAIR);
+    assert(c->driver->read_vector <= pair_vectors(c));
     bool is_s = c->driver->read_vector % 2;
     struct operation operation = {
         .code = OPERATION_DIRECTION,
@@ -84,20 +68,9 @@ static void form_pair(struct coordinator *c) {
         .slots = {history->slot[oldest + (c->driver->read_vector - 1) / 2]},
         .u = {is_s ? -1 : 0},
         .w = {is_s ? 0 : 1}};
+    bytes_clear(&c->driver->program);
     programs_zero(&c->driver->program, REGISTER_D);
     program_add(&c->driver->program, &operation);
-}
-
-static void form_vector(struct coordinator *c, struct output *out) {
-    struct driver *d = c->driver;
-    assert(d->read_vector > 0 && d->read_vector <= last_vector(c) && d->read == 0);
-    bytes_clear(&d->program);
-    if (vector_read(c) == SLICE_PAIR)
-        form_pair(c);
-    else if (vector_read(c) == SLICE_GRADIENT)
-        programs_gradient(&d->optimizer.lbfgs, &d->program);
-    else
-        programs_newton(&d->optimizer.lbfgs, &d->program);
     driver_send_program(c, out);
 }
 
@@ -115,7 +88,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
-    record->slice.of = vector_read(c);
+    record->slice.of = c->driver->read_vector ? SLICE_PAIR : SLICE_MODEL;
     record->slice.pair_vector = c->driver->read_vector;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
@@ -126,8 +99,8 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         driver_ask_slice(c, out);
     else {
         c->driver->read = 0;
-        if (c->driver->read_vector++ < last_vector(c))
-            form_vector(c, out);
+        if (c->driver->read_vector++ < pair_vectors(c))
+            form_pair(c, out);
         else
             c->phase = PHASE_READ;
     }

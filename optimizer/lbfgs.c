@@ -15,6 +15,7 @@
 
 /* Differences of F up to this, relative to F, count as rounding in the line search. */
 #define LOSS_NOISE 1e-11
+#define FALLS_AHEAD 10.0 /* steps like the last ones that are still to come */
 #define LOSS_NOISE_SINGLE 1e-7
 
 static void fire(struct lbfgs *o, enum safeguard safeguard) {
@@ -154,20 +155,37 @@ static void take_factor(struct lbfgs *o, double added) {
 
 /* ---- decisions ---- */
 
-static bool loss_has_settled(const struct lbfgs *o) {
+bool lbfgs_has_converged(const struct lbfgs *o) {
+    const struct gap_settings *gap = &o->settings.gap;
+    return !gap->known || isnan(o->gap_estimate) ||
+           o->gap_estimate <= gap->tolerance * fmax(o->loss, gap->least);
+}
+
+static bool loss_has_settled(const struct lbfgs *o, double tolerance) {
     assert(o->started);
-    if (o->settings.loss_tolerance <= 0 || o->step < LOSSES_KEPT)
+    if (tolerance <= 0 || o->step < LOSSES_KEPT)
         return false;
     double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
-    return before - o->loss < o->settings.loss_tolerance * fabs(before);
+    return before - o->loss < tolerance * fabs(before);
+}
+
+/* A run that waits until it has converged does not wait for ever: F may be as low as rounding
+ * allows, while the estimate is too high. */
+#define SETTLED_FOR_GOOD 1e-3 /* of the tolerance */
+
+static enum reason tolerance_reached(const struct lbfgs *o) {
+    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
+    double settled = o->settings.loss_tolerance * (ends ? 1 : SETTLED_FOR_GOOD);
+    if (ends && o->gradient_max <= o->settings.gradient_tolerance)
+        return REASON_GRADIENT_TOLERANCE;
+    return loss_has_settled(o, settled) ? REASON_LOSS_TOLERANCE : REASON_NONE;
 }
 
 static enum reason reason_to_end(const struct lbfgs *o) {
     assert(o->started && o->best.step <= o->step);
-    if (o->gradient_max <= o->settings.gradient_tolerance)
-        return REASON_GRADIENT_TOLERANCE;
-    if (loss_has_settled(o))
-        return REASON_LOSS_TOLERANCE;
+    enum reason tolerance = tolerance_reached(o);
+    if (tolerance)
+        return tolerance;
     if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
         return REASON_EARLY_STOPPING;
     if (o->closes)
@@ -248,10 +266,22 @@ static void judge_on_holdout(struct lbfgs *o) {
                                            .holdout = o->holdout,
                                            .nonzero = o->nonzero,
                                            .gap_bound = o->gap_bound,
+                                           .gap_estimate = o->gap_estimate,
                                            .norms = o->norms};
     else
         o->leaves_best = o->best.step + 1 == o->step;
     assert(o->best.step <= o->step && (o->best.step == o->step || !first));
+}
+
+/* No loss is below 0, and what duality bounds is certain. */
+static double gap_estimate(const struct lbfgs *o, const struct measured *m) {
+    double gap = m->gap;
+    if (isnan(gap))
+        return NAN;
+    if (!o->history.preconditioned)
+        gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
+    gap = fmin(gap, m->loss);
+    return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
 }
 
 static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
@@ -280,6 +310,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     o->gradient_max = m->max;
     o->nonzero = m->nonzero;
     o->gap_bound = m->gap_bound;
+    o->gap_estimate = gap_estimate(o, m);
     o->norms = m->norms;
     o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     if (o->settings.patience)

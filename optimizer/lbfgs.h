@@ -77,7 +77,7 @@ struct lbfgs {
     double gradient_square;  /* g·g at x */
     double slope;            /* g·d */
     uint64_t nonzero;        /* at x, as in struct optimizer_point */
-    double gap_bound;
+    double gap_bound, gap_estimate; /* as in struct optimizer_point */
     double last_step_length;
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
@@ -109,6 +109,10 @@ struct optimizer_point lbfgs_answer(const struct lbfgs *lbfgs);
 /* The register that holds it (enum vector_register), once the last program has run. */
 uint8_t lbfgs_answer_register(const struct lbfgs *lbfgs);
 
+/* Whether the gap at x, by estimate, is as small as a run that has converged must have it. True if
+ * it is not known. */
+bool lbfgs_has_converged(const struct lbfgs *lbfgs);
+
 /* The least fall of F in a step, over the last LOSSES_KEPT / 2; 0 before there were LOSSES_KEPT. */
 double lbfgs_fall(const struct lbfgs *lbfgs);
 
@@ -133,10 +137,6 @@ void programs_acceptance(struct lbfgs *o, struct bytes *program);
 /* t = x + search.step·d, before an evaluation; with l1 within the orthant of x. */
 void programs_trial(const struct lbfgs *o, struct bytes *program);
 
-/* t = the gradient at x, with l1 the pseudo-gradient; and t = P times the gradient. */
-void programs_gradient(const struct lbfgs *optimizer, struct bytes *program);
-void programs_newton(const struct lbfgs *optimizer, struct bytes *program);
-
 /* d, and pg = P·g if that is not there yet. Yields nothing. */
 void programs_direction(struct lbfgs *o, struct bytes *program);
 
@@ -158,6 +158,7 @@ struct measured {
     const struct pairs_products *products; /* of the pairs and the candidate; NULL if none were
                                               asked for */
     struct tensor_norms norms;             /* of the tensors, at t */
+    double gap; /* the sums of struct gap_settings at t, times their factors */
     /* the rest with l1 only; s = t − x */
     double falls, ends; /* the slopes of F along s, at x and at t; NaN as above */
     double step_square; /* s·s */

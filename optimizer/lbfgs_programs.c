@@ -65,21 +65,6 @@ void programs_trial(const struct lbfgs *o, struct bytes *program) {
         add_of_x(program, OPERATION_PROJECT, REGISTER_T);
 }
 
-void programs_gradient(const struct lbfgs *o, struct bytes *program) {
-    assert(!o->accepted);
-    if (o->settings.l1 > 0)
-        add_pseudo_gradient(o, program, REGISTER_T, REGISTER_X, REGISTER_G);
-    else
-        program_add(program,
-                    &(struct operation){
-                        .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_G, .c = REGISTER_G});
-}
-
-void programs_newton(const struct lbfgs *o, struct bytes *program) {
-    assert(o->history.preconditioned);
-    add_preconditioned(o, program, REGISTER_T, REGISTER_G);
-}
-
 /* ---- directions ---- */
 
 /* Whether B is the diagonal in register A. P takes its place while it is in force. */
@@ -181,6 +166,29 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
+/* Sums that tell the gap: one if P does, else one for each second derivative to divide by. */
+static bool newton_tells(const struct lbfgs *o) {
+    return o->settings.gap.newton && o->history.preconditioned && o->settings.l1 <= 0;
+}
+
+static double second_rather(const struct lbfgs *o) {
+    const struct gap_settings *gap = &o->settings.gap;
+    return gap->rather > 0 ? gap->rather : o->mean_loss;
+}
+
+static unsigned gap_sums(const struct lbfgs *o) {
+    if (!o->settings.gap.known)
+        return 0;
+    if (newton_tells(o))
+        return 1;
+    double rather = second_rather(o);
+    return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
+}
+
+static unsigned gap_at(const struct lbfgs *o) {
+    return tensors_at(o) + 2 * o->settings.tensors;
+}
+
 /* At the start, pairs that were given need their products with the gradient. */
 static bool wants_products(const struct lbfgs *o) {
     return o->started || o->history.pairs;
@@ -213,6 +221,20 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
                                                  .tensors = o->settings.tensors});
 }
 
+static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradient) {
+    const double seconds[] = {o->settings.gap.second, second_rather(o)};
+    unsigned sums = gap_sums(o);
+    if (sums && newton_tells(o)) {
+        add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
+        return;
+    }
+    for (unsigned i = 0; i < sums; i++)
+        program_add(program, &(struct operation){.code = OPERATION_GAP,
+                                                 .a = gradient,
+                                                 .alpha = seconds[i],
+                                                 .beta = o->settings.l2});
+}
+
 void programs_measures(const struct lbfgs *o, struct bytes *program) {
     bool orthants = o->settings.l1 > 0;
     assert(o->data.weight_sum > 0 && !o->accepted);
@@ -237,8 +259,22 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
         add_orthant_measures(o, program);
     add_tensors(o, program, REGISTER_T);
     add_tensors(o, program, gradient);
+    add_gap(o, program, gradient);
     if (wants_products(o))
         programs_pair(o, program, REGISTER_X, REGISTER_G);
+}
+
+#define COLUMNS_FACTOR 10.0
+#define NEWTON_FACTOR 2.0
+
+static double gap_measured(const struct lbfgs *o, const double *sums) {
+    unsigned count = gap_sums(o);
+    if (!count)
+        return NAN;
+    double gap = 0.5 * sums[0] * (newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    if (count > 1)
+        gap = fmax(gap, 0.5 * sums[1]);
+    return isnan(gap) ? INFINITY : gap;
 }
 
 static double gap_bound(const struct lbfgs *o, const double *scalars) {
@@ -278,6 +314,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),
+                                .gap = gap_measured(o, scalars + gap_at(o)),
                                 .gap_bound = NAN};
     if (o->settings.l1 > 0) {
         measured.loss += o->settings.l1 * scalars[MEASURED_NORM_1];
@@ -290,6 +327,6 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
     if (!isfinite(measured.max) || !isfinite(measured.square))
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
-        measured.products = (const void *)(squares + 2 * o->settings.tensors);
+        measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o));
     return measured;
 }

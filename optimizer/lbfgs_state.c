@@ -38,6 +38,7 @@ struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
                                     .holdout = {INFINITY, NAN},
                                     .nonzero = o->nonzero,
                                     .gap_bound = o->gap_bound,
+                                    .gap_estimate = o->gap_estimate,
                                     .norms = o->norms};
 }
 
@@ -127,6 +128,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_f64(codec, &o->slope);
     serialize_u64(codec, &o->nonzero);
     serialize_f64(codec, &o->gap_bound);
+    serialize_f64(codec, &o->gap_estimate);
     serialize_f64(codec, &o->last_step_length);
     serialize_u32(codec, &o->last_trials);
     serialize_f64(codec, &o->trial_loss);
@@ -141,6 +143,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_held(codec, &o->best.holdout);
     serialize_u64(codec, &o->best.nonzero);
     serialize_f64(codec, &o->best.gap_bound);
+    serialize_f64(codec, &o->best.gap_estimate);
     serialize_norms(codec, &o->best.norms, o->settings.tensors);
     preconditioner_serialize(codec, &o->preconditioner);
     serialize_curvature_found(codec, &o->found);

@@ -63,6 +63,8 @@ static size_t lay_out_all(struct registers *registers, void *memory) {
         resident->root = lay_out(&arrangement, count, size);
         resident->bias_gradient = lay_out(&arrangement, registers->scaling.outputs, size);
     }
+    if (registers->scaling.square)
+        resident->square = lay_out(&arrangement, registers->count, sizeof(double));
     return memory ? zeroed : arrangement.used;
 }
 
@@ -145,6 +147,8 @@ static int load(struct registers *registers) {
     if (!code && registers->exponents)
         code = put(registers, resident->exponents, registers->exponents,
                    registers->count * sizeof *registers->exponents);
+    if (!code && scaling->square)
+        code = put(registers, resident->square, scaling->square, bytes);
     if (code || !scaling->used)
         return code;
     code = put(registers, resident->mean, scaling->mean, bytes);

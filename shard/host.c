@@ -202,6 +202,16 @@ static void run_descent(const struct pass_step *step, const struct pass_block *b
         add_to(block, step, k, sums[k]);
 }
 
+/* As pass_curved() has it. */
+static void divide_by_curvature(const struct pass_step *step, struct block_part part, double *out) {
+    for (size_t i = 0; i < part.count; i++) {
+        size_t at = part.first + i;
+        double curvature = step->alpha * (step->square ? step->square[at] : 1) +
+                           step->beta * (step->weight ? step->weight[at] : 1);
+        out[i] = curvature > 0 ? step->a[at] / curvature : 0;
+    }
+}
+
 static void run_sum(const struct pass_step *step, const struct pass_block *block,
                     struct block_part part) {
     const double *a = step->a + part.first, *b = step->b + part.first;
@@ -209,6 +219,10 @@ static void run_sum(const struct pass_step *step, const struct pass_block *block
     switch (step->code) {
     case PASS_DOT:
         add_to(block, step, 0, vector_dot(n, a, weighed_b(step, block, part)));
+        break;
+    case PASS_GAP:
+        divide_by_curvature(step, part, block->room[0]);
+        add_to(block, step, 0, vector_dot(n, a, block->room[0]));
         break;
     case PASS_SQUARE_OF_STEP:
         vector_add(n, block->room[0], a, -1, b);

@@ -228,7 +228,16 @@ PORTABLE double pass_factor(const struct pass_step *step, uint64_t i) {
     return step->weight ? step->weight[i] * step->b[i] : step->b[i];
 }
 
+/* An element that has no curvature counts nothing. */
+PORTABLE double pass_curved(const struct pass_step *step, uint64_t i) {
+    double curvature = step->alpha * (step->square ? step->square[i] : 1) +
+                       step->beta * (step->weight ? step->weight[i] : 1);
+    return curvature > 0 ? step->a[i] / curvature : 0;
+}
+
 PORTABLE double pass_product(const struct pass_step *step, uint64_t i) {
+    if (step->code == PASS_GAP)
+        return step->a[i] * pass_curved(step, i);
     if (step->code == PASS_DOT)
         return step->a[i] * pass_factor(step, i);
     double of_step = step->a[i] - step->b[i];
@@ -344,6 +353,7 @@ PORTABLE void pass_lane(const struct pass_range *range, const struct pass_step *
                         const struct pass_part *part, uint32_t lane, double *out) {
     switch (step->code) {
     case PASS_DOT:
+    case PASS_GAP:
     case PASS_SQUARE_OF_STEP:
         pass_product_lane(step, part, lane, out);
         break;

@@ -251,6 +251,18 @@ static void plan_tensor_squares(const struct planner *planner) {
     }
 }
 
+/* The curvature of what is not regularised is alpha alone. */
+static void plan_gap(const struct planner *planner) {
+    const struct registers *registers = planner->registers;
+    struct pass_step step = sums_of(planner, PASS_GAP, 1);
+    step.square = registers->resident ? registers->resident->square : registers->scaling.square;
+    step.weight = registers->scaling.used ? penalty_of(planner) : NULL;
+    for_regularized(planner, step);
+    step.square = step.weight = NULL;
+    step.beta = 0;
+    for_others(planner, step);
+}
+
 /* Scalars of a slot are s·a, q·a, s·y and q·y. */
 static void plan_history_dots(const struct planner *planner) {
     const struct operation *operation = planner->operation;
@@ -317,6 +329,7 @@ static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_TENSOR_SQUARES] = {.plan = plan_tensor_squares},
     [OPERATION_ADAGRAD] = {.plan = plan_adagrad},
     [OPERATION_DIAGONAL] = {NULL, PASS_DIAGONAL, WHOLE, false, 0},
+    [OPERATION_GAP] = {.plan = plan_gap},
 };
 
 static void plan_step(const struct planner *planner, const struct plan_rule *rule) {

@@ -52,6 +52,7 @@ enum pass_code {
 
     PASS_DOT = PASS_EACH_END, /* a·b, b times `weight` unless that is NULL */
     PASS_SQUARE_OF_STEP,      /* |a − b|² */
+    PASS_GAP,                 /* a·a, divided by the curvature of each element */
     PASS_HISTORY,             /* s·a and s·y */
     PASS_MAX,                 /* max |a_j|, as bits */
     PASS_NORM,                /* Σ|a_j|, and how many are not 0 */
@@ -76,6 +77,7 @@ struct pass_step {
     double *sums;
     double alpha, beta, l1;
     const double *weight;
+    const double *square; /* GAP: b is a, divided by alpha·square + beta·weight */
 };
 
 /* p·s + r·q of a pair. */

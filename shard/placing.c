@@ -40,12 +40,17 @@ static int fill(struct registers *registers) {
     struct random random;
     int16_t exponents[ELEMENTS];
     int64_t sums[ELEMENTS];
+    struct column_scaling columns[ELEMENTS - BIASES];
     random_init(&random, 1);
     for (size_t i = 0; i < ELEMENTS; i++) {
         exponents[i] = (int16_t)(random_below(&random, 90) - 20);
         sums[i] = fixed_round(canned(&random) * 0x1p30);
     }
+    for (size_t i = 0; i < ELEMENTS - BIASES; i++)
+        columns[i] = (struct column_scaling){.square = i % 5 ? random_unit(&random) : 0};
     int code = registers_set_exponents(registers, 0, exponents, ELEMENTS);
+    if (!code)
+        code = scaling_set_columns(&registers->scaling, 0, columns, ELEMENTS - BIASES);
     if (!code)
         code = registers_load(registers);
     const struct slice slice = {.encoding = STAGE_DENSE, .data = sums};
@@ -74,6 +79,7 @@ static int begin(struct proof_side *side, struct device *device) {
                                               .history_type = HISTORY_FLOAT,
                                               .weight_sum = 7,
                                               .orthants = 1,
+                                              .measured = 1,
                                               .adagrad = 1};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     int code = registers_set_up(&side->registers, &setup);
@@ -131,6 +137,7 @@ static const struct operation operations[] = {
     {.code = OPERATION_DOT, .a = REGISTER_H, .b = REGISTER_D},
     {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T},
     {.code = OPERATION_MAX_ABS, .a = REGISTER_QH},
+    {.code = OPERATION_GAP, .a = REGISTER_H, .alpha = 0.25},
     {.code = OPERATION_TENSOR_SQUARES, .a = REGISTER_H, .tensors = 2},
     {.code = OPERATION_NORM_1, .a = REGISTER_T},
     {.code = OPERATION_DESCENT,

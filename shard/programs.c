@@ -235,6 +235,11 @@ static int check_operation(const struct shard *shard, const struct operation *op
                              "a program applies preconditioner %llu, but this shard has %llu",
                              (unsigned long long)operation->serial, (unsigned long long)serial);
         return 0;
+    case OPERATION_GAP:
+        if (!registers->scaling.square)
+            return error_set(ERROR_INTERNAL, "a program divides by the curvature of columns, which "
+                                             "this shard was not told");
+        return 0;
     case OPERATION_TENSOR_SQUARES:
         if (operation->tensors != registers->layout.count)
             return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",

@@ -53,6 +53,7 @@ struct resident {
     int64_t *sum;
     int16_t *exponents;                    /* or NULL */
     double *mean, *scale, *penalty, *root; /* of the scaling: see shard/scaling.h, or NULL */
+    double *square;                        /* likewise */
     double *bias_gradient;
     struct pass_yield *yields; /* of a program: SCALARS_MAX */
     uint8_t *slice;            /* room for a part of a slice */

@@ -17,6 +17,7 @@ void scaling_release(struct scaling *scaling) {
     free(scaling->scale);
     free(scaling->penalty);
     free(scaling->root);
+    free(scaling->square);
     free(scaling->bias_sum);
     free(scaling->bias_gradient);
     *scaling = (struct scaling){0};
@@ -31,23 +32,17 @@ static void note_set(struct scaling *scaling) {
 /* What is no weight of the first tensor is not scaled: nobody sends a scale for it. */
 static void set_others(struct scaling *scaling) {
     while (scaling->set < scaling->count && scaling->first + scaling->set >= scaling->weights) {
-        scaling->scale[scaling->set] = scaling->penalty[scaling->set] =
-            scaling->root[scaling->set] = 1;
+        if (scaling->used)
+            scaling->scale[scaling->set] = scaling->penalty[scaling->set] =
+                scaling->root[scaling->set] = 1;
         note_set(scaling);
     }
 }
 
-void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *setup,
-                    const struct layout *layout) {
-    scaling_release(scaling);
-    scaling->used = setup->coordinates;
+static void set_up_used(struct scaling *scaling, const struct message_shard_setup *setup,
+                        const struct layout *layout) {
     if (!scaling->used)
         return;
-    const struct layout_tensor *weights = &layout->tensor[0];
-    scaling->first = setup->first;
-    scaling->count = setup->count;
-    scaling->weights = weights->rows * weights->columns;
-    scaling->outputs = weights->columns;
     const struct layout_tensor *bias = layout_input_bias(layout);
     scaling->biases = bias ? bias->columns : 0;
     scaling->bias_tensor = bias ? (uint32_t)(bias - layout->tensor) : 0;
@@ -59,12 +54,39 @@ void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *s
     scaling->root = memory_new(scaling->count, sizeof *scaling->root);
     scaling->bias_sum = memory_new(scaling->biases, sizeof *scaling->bias_sum);
     scaling->bias_gradient = memory_new(scaling->outputs, sizeof *scaling->bias_gradient);
+}
+
+void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *setup,
+                    const struct layout *layout) {
+    scaling_release(scaling);
+    scaling->used = setup->coordinates;
+    if (!scaling->used && !setup->measured)
+        return;
+    const struct layout_tensor *weights = &layout->tensor[0];
+    scaling->first = setup->first;
+    scaling->count = setup->count;
+    scaling->weights = weights->rows * weights->columns;
+    scaling->outputs = weights->columns;
+    if (setup->measured)
+        scaling->square = memory_new(scaling->count, sizeof *scaling->square);
+    set_up_used(scaling, setup, layout);
     set_others(scaling);
+}
+
+static void set_element(struct scaling *scaling, const struct column_scaling *column) {
+    if (scaling->square)
+        scaling->square[scaling->set] = column->square;
+    if (!scaling->used)
+        return;
+    scaling->mean[scaling->set] = column->mean;
+    scaling->scale[scaling->set] = column->scale;
+    scaling->penalty[scaling->set] = column->penalty;
+    scaling->root[scaling->set] = sqrt(column->penalty);
 }
 
 int scaling_set_columns(struct scaling *scaling, uint64_t first,
                         const struct column_scaling *columns, uint64_t count) {
-    if (!scaling->used)
+    if (!scaling->used && !scaling->square)
         return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
     /* Pieces come in order, so the elements that are lacking are the last ones. */
     while (scaling->set < scaling->count && scaling->first + scaling->set < scaling->weights) {
@@ -74,10 +96,7 @@ int scaling_set_columns(struct scaling *scaling, uint64_t first,
                              (unsigned long long)column);
         if (column - first >= count)
             break;
-        scaling->mean[scaling->set] = columns[column - first].mean;
-        scaling->scale[scaling->set] = columns[column - first].scale;
-        scaling->penalty[scaling->set] = columns[column - first].penalty;
-        scaling->root[scaling->set] = sqrt(columns[column - first].penalty);
+        set_element(scaling, &columns[column - first]);
         note_set(scaling);
     }
     set_others(scaling);

@@ -19,6 +19,8 @@ struct scaling {
     size_t biases;    /* added to them: `outputs` or 0; or some that share one weight */
     double *mean, *scale, *penalty; /* of each element; others than weights: 0, 1 and 1; owned */
     double *root;                   /* √penalty; owned */
+    double *square;                 /* of each weight, as base/layout.h has it; owned. NULL if the
+                                       run did not announce it */
     size_t set;                     /* elements that have theirs, from the first */
     int bias_exponent;              /* base exponent of the biases, in sums of a gradient, */
     int block_bias_exponent;        /* and in sums of second derivatives */

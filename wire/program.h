@@ -47,6 +47,11 @@
  *                                  a = −gamma·B·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
+ *   →      GAP a second lambda     Σ a_j²/(second·square_j + lambda·penalty_j) over regularised j,
+ *                                  square and penalty of the column (base/layout.h; the penalty is
+ *                                  1 where nothing is scaled), and Σ a_j²/second over others. What
+ *                                  has no curvature does not count. For shards that were told the
+ *                                  squares
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
@@ -120,6 +125,7 @@ enum operation_code {
     OPERATION_TENSOR_SQUARES,
     OPERATION_ADAGRAD,
     OPERATION_DIAGONAL,
+    OPERATION_GAP,
     OPERATIONS, /* one more than the last */
 };
 

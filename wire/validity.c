@@ -198,6 +198,7 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
                     fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
+                    fault_of_flag(body->measured),
                     fault_of_precondition(body->precondition, body->block_columns,
                                           body->coordinates, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),

@@ -30,9 +30,7 @@ enum record_kind {
 /* The vectors that are read at the end, in this order. */
 enum slice_vector {
     SLICE_MODEL,
-    SLICE_PAIR,     /* of the curvature pairs that are kept */
-    SLICE_GRADIENT, /* at x; with l1 the pseudo-gradient */
-    SLICE_NEWTON,   /* P times the gradient, with a preconditioner in force */
+    SLICE_PAIR, /* of the curvature pairs that are kept */
 };
 
 struct record {

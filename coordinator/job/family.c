@@ -42,10 +42,6 @@ static const struct job_family linear = {
 
 /* ---- networks ---- */
 
-static bool is_given(const struct job *job, const char *name) {
-    return job->given[key_find(name) - keys];
-}
-
 static void set_network_default(struct job *job, const char *name) {
     const struct key *key = key_find(name);
     key_clear(key, job);
@@ -60,9 +56,9 @@ static int complete_network(struct job *job) {
     job->objective = job->network_loss;
     if (job->l2.automatic)
         set_network_default(job, "l2");
-    if (!is_given(job, "early_stopping") && (job->holdout[0] || !is_given(job, "holdout")))
+    if (!job_gives(job, "early_stopping") && (job->holdout[0] || !job_gives(job, "holdout")))
         set_network_default(job, "early_stopping");
-    if (!is_given(job, "holdout") && job->early_stopping)
+    if (!job_gives(job, "holdout") && job->early_stopping)
         set_network_default(job, "holdout");
     return 0;
 }

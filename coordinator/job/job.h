@@ -113,6 +113,7 @@ struct job {
     struct job_downpour downpour;
     double gradient_tolerance;
     double loss_tolerance;
+    double gap_tolerance; /* a share of the loss */
     uint64_t max_steps;
     double max_seconds; /* infinity: unlimited */
     uint32_t replicas, shards, threads;
@@ -201,6 +202,9 @@ void job_complete_l2(struct job *job, double weight_total);
 /* The settings in effect: every key with its value, and `auto` as it is, whatever it became: so
  * they, and the identity, are those of the job on any data. A new reference. */
 json_t *job_settings(const struct job *job);
+
+/* Whether the job sets a key itself. */
+bool job_gives(const struct job *job, const char *key);
 
 /* Prints the settings, aligned, as a job file that gives the same job. For `check`. */
 void job_print(const struct job *job);

@@ -257,3 +257,7 @@ void job_warn_of_csv(const struct job *job, const char *format) {
                         format);
     }
 }
+
+bool job_gives(const struct job *job, const char *key) {
+    return job->given[key_find(key) - keys];
+}

@@ -271,6 +271,8 @@ const struct key keys[] = {
      .initial = "1e-5", .help = "stop when no component of the gradient is larger than this"},
     {"loss_tolerance", KEY_NUMBER, AT(loss_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-9",
      .help = "stop when the relative fall of the loss over 10 steps is smaller; 0: never"},
+    {"gap_tolerance", KEY_NUMBER, AT(gap_tolerance), RANGE(0, 1), CHANGES, .initial = "1e-6",
+     .help = "converged: the loss is at most this share of itself above its minimum, by estimate"},
     {"max_steps", KEY_COUNT64, AT(max_steps), RANGE(0, COUNT_MAX), CHANGES, .initial = "1000",
      .help = "stop after this many steps, those before an interruption included"},
     {"max_seconds", KEY_NUMBER, AT(max_seconds), RANGE(0, NUMBER_MAX),

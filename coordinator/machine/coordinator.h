@@ -82,8 +82,9 @@ struct coordinator_settings {
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
     uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */
-    bool reads_gradient; /* hands out what the gap is estimated by, if it ends by a tolerance */
-    const struct store_saved *saved; /* of a run that is resumed, or NULL; for _new() alone */
+    const struct column_scaling *measured; /* of each column; outlives the coordinator. NULL: shards
+                                              are not told what the gap is estimated by */
+    const struct store_saved *saved;       /* of a run that is resumed, or NULL; for _new() alone */
 };
 
 /* Whether the run can be taken up by this program: ERROR_UNAVAILABLE, with what to do, if its state
@@ -182,8 +183,9 @@ struct coordinator_view {
     struct tensor_norms norms;
     double l1, l2;
     uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
-    double gap_bound;              /* with l1: of F above its minimum; NaN: not known */
     double fall;                   /* of the loss towards x, a step: lbfgs_fall() */
+    double gap_bound;              /* with l1: of F above its minimum; NaN: not known */
+    double gap_estimate;           /* about; likewise */
     struct optimizer_point answer; /* the model, if the run ended now */
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */

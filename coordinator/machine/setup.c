@@ -42,17 +42,19 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
 /* The scaling of columns [first, end), in pieces of bounded size. */
 static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
                          struct output *out) {
-    assert(c->settings.scaling && end <= c->settings.layout.tensor[0].rows);
+    const struct column_scaling *columns =
+        c->settings.scaling ? c->settings.scaling : c->settings.measured;
+    assert(columns && end <= c->settings.layout.tensor[0].rows);
     const uint64_t piece = 1 << 17;
     while (first < end) {
-        uint64_t columns = end - first < piece ? end - first : piece;
+        uint64_t count = end - first < piece ? end - first : piece;
         struct message message = {.type = MESSAGE_COORDINATES};
         message.coordinates = (struct message_coordinates){
-            .attempt = c->roster.attempt, .first = first, .count = columns};
-        message.bulk = (struct bulk){.data = c->settings.scaling + first,
-                                     .length = columns * sizeof(struct column_scaling)};
+            .attempt = c->roster.attempt, .first = first, .count = count};
+        message.bulk =
+            (struct bulk){.data = columns + first, .length = count * sizeof(struct column_scaling)};
         roster_send(&c->roster, link, message, out);
-        first += columns;
+        first += count;
     }
 }
 
@@ -119,7 +121,7 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
     assert(setup->first + setup->count <= c->parameters);
     if (!setup->uniform || setup->precondition)
         send_exponents(c, link, setup->first, setup->count, out);
-    if (setup->coordinates)
+    if (setup->coordinates || setup->measured)
         send_shard_scaling(c, link, setup->first, setup->count, out);
     if (setup->start)
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
@@ -157,6 +159,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .orthants = c->settings.optimizer.l1 > 0,
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
+        .measured = c->settings.measured != NULL,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,

@@ -69,6 +69,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .l2 = c->settings.l2_shown,
         .nonzero = o->nonzero,
         .gap_bound = o->gap_bound,
+        .gap_estimate = o->gap_estimate,
         .fall = lbfgs_fall(o),
         .answer = lbfgs_answer(o),
         .gradient_tolerance = o->settings.gradient_tolerance,

@@ -24,45 +24,17 @@
 
 /* ---- the gap ---- */
 
-static bool has_newton(const struct training *run) {
-    return gap_trusts_newton(&run->shape) && gap_vector_is_whole(&run->recorder.gap.newton);
-}
-
-/* What l1's duality says holds for certain. */
-static double estimate_gap(const struct training *run, const struct coordinator_view *view) {
-    const struct gap_vectors *vectors = &run->recorder.gap;
-    const struct gap_problem problem = {.shape = &run->shape,
-                                        .layout = &run->parameters,
-                                        .data = set_info(run->set),
-                                        .moments = &run->moments,
-                                        .columns = run->scaling.columns,
-                                        .l1 = run->job->l1.value,
-                                        .l2 = run->job->l2.value,
-                                        .loss = view->loss,
-                                        .fall = view->fall};
-    double estimate = has_newton(run) ? gap_by_newton(vectors)
-                                      : gap_by_columns(&problem, vectors->gradient.element);
-    return isnan(view->gap_bound) ? estimate : fmin(estimate, view->gap_bound);
-}
-
 static int need_moments(struct training *run) {
     return run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
 }
 
-/* Finds the gap, and of a run that has not converged what may stand in the way. */
+/* Takes the gap; of a run that has not converged, finds what may stand in the way. */
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
-    bool known = gap_vector_is_whole(&run->recorder.gap.gradient);
-    int code = 0;
-    if (known && !has_newton(run))
-        code = need_moments(run);
-    if (known && !code)
-        run->gap = gap_of(&run->shape, set_info(run->set), view.loss, estimate_gap(run, &view));
-    if (!code && (!reason_has_converged(view.reason) || !gap_is_small(&run->gap)))
-        code = need_moments(run);
-    gap_vectors_release(&run->recorder.gap);
-    return code;
+    const struct gap_settings settings = gap_settings_of(run->job, &run->shape, set_info(run->set));
+    run->gap = gap_of(&settings, &view.answer);
+    return reason_has_converged(view.reason) && gap_is_small(&run->gap) ? 0 : need_moments(run);
 }
 
 /* ---- the result ---- */

@@ -13,92 +13,16 @@
 #include "coordinator/job/sizing.h"
 #include "coordinator/status/figures.h"
 
-/* See the head of convergence.h. */
-#define COLUMNS_FACTOR 10.0
-#define NEWTON_FACTOR 2.0
-#define FALLS_AHEAD 10.0
-
 /* A loss whose minimum is 0 falls for ever: below this nobody asks how far it is. Of labels that
  * have a unit, times the loss of a residual of that unit. */
 #define LOSS_LEAST 1e-3
 
-void gap_vector_take(struct gap_vector *vector, uint64_t parameters, uint64_t first, uint64_t count,
-                     const double *values) {
-    if (first == 0) {
-        free(vector->element);
-        *vector = (struct gap_vector){.element = memory_new(parameters, sizeof(double)),
-                                      .parameters = parameters};
-    }
-    memcpy(vector->element + first, values, count * sizeof(double));
-    vector->taken = first + count;
-}
-
-bool gap_vector_is_whole(const struct gap_vector *vector) {
-    return vector->element && vector->taken == vector->parameters;
-}
-
-void gap_vectors_release(struct gap_vectors *vectors) {
-    free(vectors->gradient.element);
-    free(vectors->newton.element);
-    *vectors = (struct gap_vectors){0};
-}
-
-bool gap_is_known(const struct objective_shape *shape) {
-    return objective_of(shape->kind)->convex && family_of(shape)->convex;
-}
-
-bool gap_trusts_newton(const struct objective_shape *shape) {
-    const struct objective *objective = objective_of(shape->kind);
-    return objective->unit_power == 0 || objective->second_constant;
-}
-
 /* Second derivatives that have no bound of their own are taken where the run starts. */
-static double second_of(const struct gap_problem *problem) {
-    const struct objective *objective = objective_of(problem->shape->kind);
+static double second_of(const struct objective_shape *shape, const struct set_info *data) {
+    const struct objective *objective = objective_of(shape->kind);
     if (objective->adapts && objective->second_bound)
-        return sizing_second_first(problem->data, problem->shape);
-    return objective_second_bound(problem->shape, 0, problem->data->label_max_abs);
-}
-
-/* ½·g²/h. A parameter without curvature, as of a column that is constant, moves nothing. */
-static double fall_of(double gradient, double curvature) {
-    return curvature > 0 && gradient != 0 ? 0.5 * gradient * (gradient / curvature) : 0;
-}
-
-/* Of a column's weights: the curvature in the scaling that the gradient has, or of its
- * centred column. */
-static double curvature_of(const struct gap_problem *problem, double second, uint32_t j) {
-    double variance = problem->moments->variance[j], mean = problem->moments->mean[j];
-    if (!problem->columns)
-        return second * (problem->shape->intercept ? variance : variance + mean * mean) +
-               problem->l2;
-    const struct column_scaling *column = &problem->columns[j];
-    double shift = mean - column->mean;
-    return second * column->scale * column->scale * (variance + shift * shift) +
-           problem->l2 * column->penalty;
-}
-
-static double columns_sum(const struct gap_problem *problem, double second,
-                          const double *gradient) {
-    const struct layout_tensor *weight = &problem->layout->tensor[0];
-    const struct layout_tensor *bias = layout_input_bias(problem->layout);
-    double sum = 0, all = 0;
-    for (uint64_t k = 0; bias && k < bias->columns; k++) {
-        sum += fall_of(gradient[bias->first + k], second);
-        all += gradient[bias->first + k];
-    }
-    for (uint32_t j = 0; j < weight->rows; j++) {
-        double curvature = curvature_of(problem, second, j);
-        for (uint64_t k = 0; k < weight->columns; k++) {
-            double own = gradient[weight->first + j * weight->columns + k];
-            /* What l1 holds at 0 stays there. */
-            if (bias && !problem->columns && !(problem->l1 > 0 && own == 0))
-                own -= problem->moments->mean[j] *
-                       (weight->columns == bias->columns ? gradient[bias->first + k] : all);
-            sum += fall_of(own, curvature);
-        }
-    }
-    return isnan(sum) ? INFINITY : sum;
+        return sizing_second_first(data, shape);
+    return objective_second_bound(shape, 0, data->label_max_abs);
 }
 
 /* A loss of labels that have a unit, for a residual of one unit: how large it is, and how its
@@ -117,41 +41,68 @@ static struct typical typical_of(const struct objective_shape *shape, const stru
                             .second = (derivative[0] - derivative[1]) / (2 * unit)};
 }
 
-/* What second derivatives may be rather than their bound. */
-static double second_rather(const struct gap_problem *problem) {
-    const struct objective *objective = objective_of(problem->shape->kind);
+/* What second derivatives may be rather than their bound; 0: the loss says so. */
+static double second_rather(const struct objective_shape *shape, const struct set_info *data) {
+    const struct objective *objective = objective_of(shape->kind);
     if (objective->figures & FIGURE_LOG_LOSS)
-        return problem->loss;
-    return objective->unit_power ? typical_of(problem->shape, problem->data).second : INFINITY;
+        return 0;
+    return objective->unit_power ? typical_of(shape, data).second : INFINITY;
 }
 
-double gap_by_columns(const struct gap_problem *problem, const double *gradient) {
-    double second = second_of(problem), rather = second_rather(problem);
-    double estimate = COLUMNS_FACTOR * columns_sum(problem, second, gradient);
-    if (rather > 0 && rather < second)
-        estimate = fmax(estimate, columns_sum(problem, rather, gradient));
-    return fmax(estimate, FALLS_AHEAD * problem->fall);
+/* With corners as sharp as those of huber most rows have no curvature in P, though all resist a
+ * longer step. */
+static bool trusts_newton(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    return objective->unit_power == 0 || objective->second_constant;
 }
 
-double gap_by_newton(const struct gap_vectors *vectors) {
-    double sum = 0;
-    for (uint64_t i = 0; i < vectors->gradient.parameters; i++)
-        sum += vectors->gradient.element[i] * vectors->newton.element[i];
-    return isnan(sum) ? INFINITY : NEWTON_FACTOR * 0.5 * sum;
+struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
+                                    const struct set_info *data) {
+    const struct objective *objective = objective_of(shape->kind);
+    if (!objective->convex || !family_of(shape)->convex)
+        return (struct gap_settings){.known = false};
+    struct gap_settings settings = {.known = true,
+                                    .second = second_of(shape, data),
+                                    .rather = second_rather(shape, data),
+                                    .newton = trusts_newton(shape),
+                                    .least = LOSS_LEAST,
+                                    .tolerance = job->gap_tolerance,
+                                    .waited_for = !job_gives(job, "gradient_tolerance") &&
+                                                  !job_gives(job, "loss_tolerance")};
+    if (objective->unit_power)
+        settings.least *= typical_of(shape, data).loss;
+    settings.known = settings.second > 0 && isfinite(settings.second);
+    return settings;
 }
 
-struct gap gap_of(const struct objective_shape *shape, const struct set_info *data, double loss,
-                  double estimate) {
-    double least = LOSS_LEAST;
-    if (objective_of(shape->kind)->unit_power)
-        least *= typical_of(shape, data).loss;
-    estimate = fmin(estimate, loss); /* no loss is below 0 */
-    double share = estimate > 0 ? estimate / fmax(loss, least) : 0;
-    return (struct gap){.known = true, .estimate = estimate, .share = share};
+void gap_measure(const struct set_info *data, const struct moments *moments,
+                 struct column_scaling *columns) {
+    for (uint32_t j = 0; j < data->features; j++) {
+        double shift = moments->mean[j] - columns[j].mean, scale = columns[j].scale;
+        double square = scale * scale * (moments->variance[j] + shift * shift);
+        columns[j].square = isfinite(square) ? square : 0;
+    }
+}
+
+struct column_scaling *gap_unscaled(const struct set_info *data, const struct moments *moments) {
+    struct column_scaling *columns = memory_new(data->features, sizeof *columns);
+    for (uint32_t j = 0; j < data->features; j++)
+        columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
+    gap_measure(data, moments, columns);
+    return columns;
+}
+
+struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer) {
+    struct gap gap = {.known = settings->known && !isnan(answer->gap_estimate),
+                      .estimate = answer->gap_estimate,
+                      .tolerance = settings->tolerance};
+    if (gap.known && gap.estimate > 0)
+        gap.share = gap.estimate / fmax(answer->loss, settings->least);
+    return gap;
 }
 
 bool gap_is_small(const struct gap *gap) {
-    return !gap->known || gap->share <= GAP_SHARE_MOST;
+    return !gap->known || gap->share <= gap->tolerance;
 }
 
 /* Scales of columns that differ by less are not mentioned. */
@@ -238,7 +189,7 @@ static void tell_tolerance(json_t *list, const struct not_converged *end,
                                    job->loss_tolerance, (unsigned long long)job->max_steps));
     else
         add_sentence(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
-                                         gradient * sqrt(GAP_SHARE_MOST / end->gap->share) / 2,
+                                         gradient * sqrt(end->gap->tolerance / end->gap->share) / 2,
                                          job->gradient_tolerance));
 }
 
@@ -309,7 +260,7 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                             "gradient with each column in its own scale; within %.2g it would "
                             "count as converged",
                             view->loss, end->gap->estimate,
-                            end->gap->estimate * GAP_SHARE_MOST / end->gap->share));
+                            end->gap->estimate * end->gap->tolerance / end->gap->share));
     if (is_separable(end, view)) {
         tell_separable(list);
         return;

@@ -197,7 +197,6 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
 static int take_vector(struct recorder *recorder, const struct coordinator_settings *settings,
                        const struct record *record) {
     uint64_t first = record->slice.first, count = record->slice.count;
-    uint64_t parameters = layout_parameters(&settings->layout);
     const double *values = record->slice.values;
     switch (record->slice.of) {
     case SLICE_MODEL:
@@ -205,12 +204,6 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
     case SLICE_PAIR:
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,
                                values);
-        break;
-    case SLICE_GRADIENT:
-        gap_vector_take(&recorder->gap.gradient, parameters, first, count, values);
-        break;
-    case SLICE_NEWTON:
-        gap_vector_take(&recorder->gap.newton, parameters, first, count, values);
         break;
     }
     return 0;

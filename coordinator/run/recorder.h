@@ -17,7 +17,6 @@ struct recorder {
     struct model_writer *writer;         /* set before the model is read */
     struct readback *readback;           /* takes what the writer takes; likewise */
     struct curvature_writer *curvature;  /* set before pairs are read */
-    struct gap_vectors gap;              /* what the gap is estimated by; owned */
     struct kronecker_scaling *kronecker; /* how the model comes scaled; or NULL */
     struct scaling_walk walk;            /* begun before the model is read, if it is scaled */
     const char **addresses;              /* of the workers, by link; NULL: it has none yet */

@@ -114,6 +114,20 @@ static int choose_block(struct training *run) {
     return code;
 }
 
+/* For the estimate of the gap. */
+static int measure_columns(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    const struct gap_settings gap = gap_settings_of(run->job, &run->shape, info);
+    if (!gap.known || !info->features)
+        return 0;
+    int code = run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+    if (!code && run->scaling.columns)
+        gap_measure(info, &run->moments, run->scaling.columns);
+    else if (!code)
+        run->measured = gap_unscaled(info, &run->moments);
+    return code;
+}
+
 /* Finds the scaling to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
@@ -127,6 +141,8 @@ static int work_on_scaling(void *context) {
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->scaling);
     }
+    if (!code)
+        code = measure_columns(run);
     /* Centred columns share nothing with the biases, and have their scale. */
     run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
     if (!code)
@@ -201,6 +217,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .patience = job->early_stopping,
         .preconditioner = run->preconditioner,
         .single = run->shape.network.precision == PRECISION_FLOAT,
+        .gap = gap_settings_of(job, &run->shape, set_info(run->set)),
     };
 }
 
@@ -229,6 +246,13 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->replica_threads = run->hosts.threads;
 }
 
+static const struct column_scaling *measured_columns(const struct training *run) {
+    if (run->measured)
+        return run->measured;
+    struct gap_settings gap = gap_settings_of(run->job, &run->shape, set_info(run->set));
+    return gap.known ? run->scaling.columns : NULL;
+}
+
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     double unit = objective_loss_unit(&run->shape);
@@ -255,7 +279,7 @@ static int make_coordinator(struct training *run) {
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
-        .reads_gradient = gap_is_known(&run->shape),
+        .measured = measured_columns(run),
         .saved = run->resumed ? &run->saved : NULL,
     };
     add_workers(run, &settings);
@@ -271,7 +295,6 @@ static int prepare_model(struct training *run) {
     run->recorder.curvature = NULL;
     model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
     run->recorder.writer = NULL;
-    gap_vectors_release(&run->recorder.gap);
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
@@ -464,8 +487,8 @@ void training_release(struct training *run, int code) {
     start_close(&run->start);
     kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);
+    free(run->measured);
     moments_release(&run->moments);
-    gap_vectors_release(&run->recorder.gap);
     free(run->exponents);
     training_release_plugin(run);
     scaling_walk_end(&run->recorder.walk);

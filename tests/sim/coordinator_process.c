@@ -389,7 +389,6 @@ static struct coordinator *new_machine(struct process *process) {
         .start_pairs = job->pairs,
         .start_pair_count = job->pair_count,
         .pairs_kept = 2,
-        .reads_gradient = true,
         .saved = resumed ? &saved : NULL,
     });
     free(journal);

@@ -224,6 +224,14 @@ static void run_add(struct backend *backend, const struct operation *o, const do
         backend->vector[o->a][i] = to[i] + o->alpha * backend->vector[o->c][i];
 }
 
+/* Columns have a square of 1, and no penalty of their own. */
+static double one_sum(const struct backend *backend, const struct operation *o) {
+    const double *a = backend->vector[o->a], *b = backend->vector[o->b];
+    if (o->code == OPERATION_GAP)
+        return dot(backend, a, a) / (o->alpha + o->beta);
+    return o->code == OPERATION_MAX_ABS ? max_abs(backend, a) : dot(backend, a, b);
+}
+
 /* Runs one operation; answers how many scalars it wrote. */
 static uint32_t run_operation(struct backend *backend, const struct operation *o, double *scalars) {
     double **v = backend->vector, *held;
@@ -254,10 +262,9 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
         return 0;
     case OPERATION_DOT:
     case OPERATION_DOT_REGULARIZED:
-        *scalars = dot(backend, v[o->a], v[o->b]);
-        return 1;
+    case OPERATION_GAP:
     case OPERATION_MAX_ABS:
-        *scalars = max_abs(backend, v[o->a]);
+        *scalars = one_sum(backend, o);
         return 1;
     case OPERATION_HISTORY_DOTS:
         return run_history_dots(backend, o, scalars);

@@ -6,8 +6,10 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "tests/unit/suites.h"
+#include "coordinator/job/key.h"
 #include "coordinator/run/convergence.h"
 
 enum { COLUMNS = 2 };
@@ -26,107 +28,86 @@ static int two_units_wide(void **state) {
     return 0;
 }
 
-static double estimate(struct objective_shape shape, double l2,
-                       const struct column_scaling *columns, const double *gradient) {
-    shape.features = COLUMNS;
-    shape.outputs = 1;
-    struct layout layout = objective_layout(&shape);
-    return gap_by_columns(&(struct gap_problem){.shape = &shape,
-                                                .layout = &layout,
-                                                .data = &data,
-                                                .moments = &moments,
-                                                .columns = columns,
-                                                .l2 = l2,
-                                                .loss = 1},
-                          gradient);
-}
-
 static void assert_near(double found, double expected) {
     assert_true(fabs(found - expected) <= 1e-12 * fabs(expected));
 }
 
-static const struct objective_shape squared = {.kind = OBJECTIVE_SQUARED};
+static const struct objective_shape squared = {.kind = OBJECTIVE_SQUARED, .outputs = 1};
 
-static void each_column_counts_in_its_own_scale(void **state) {
-    (void)state;
-    const double gradient[] = {3, 1e6};
-    assert_near(estimate(squared, 0.5, NULL, gradient), 5 * (9 / 4.5 + 1e12 / (1e12 + 1e18 + 0.5)));
+static struct gap_settings settings_for(const struct objective_shape *shape) {
+    bool given[512] = {false};
+    const struct job job = {.gap_tolerance = 1e-3, .given = given};
+    return gap_settings_of(&job, shape, &data);
 }
 
-static void an_intercept_takes_out_what_columns_share_with_it(void **state) {
+/* Gradients of columns that are not scaled are not centred. */
+static void columns_count_in_their_own_scale(void **state) {
     (void)state;
-    struct objective_shape shape = squared;
-    shape.intercept = true;
-    /* All of the gradient by the second weight is its mean times that by the intercept. */
-    assert_near(estimate(shape, 0.5, NULL, (double[]){3, 2e6, 2e-3}), 5 * (9 / 4.5 + 4e-6));
-}
-
-static void scaling_scales_the_curvature(void **state) {
-    (void)state;
-    const struct column_scaling columns[COLUMNS] = {{0, 0.5, 1}, {1e9, 1e-6, 3}};
-    struct objective_shape shape = squared;
-    shape.intercept = true;
-    assert_near(estimate(shape, 0.5, columns, (double[]){3, 2, 0}), 5 * (9 / 1.5 + 4 / 2.5));
+    struct column_scaling *columns = gap_unscaled(&data, &moments);
+    assert_near(columns[0].square, 4);
+    assert_near(columns[1].square, 1e18 + 1e12);
+    columns[0] = (struct column_scaling){.mean = 0, .scale = 0.5, .penalty = 1};
+    columns[1] = (struct column_scaling){.mean = 1e9, .scale = 1e-6, .penalty = 3};
+    gap_measure(&data, &moments, columns);
+    assert_near(columns[0].square, 1);
+    assert_near(columns[1].square, 1);
+    free(columns);
 }
 
 static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state) {
     (void)state;
-    const struct objective_shape sharp = {.kind = OBJECTIVE_HUBER, .loss = {.value = {1e-6}}};
-    double found = estimate(sharp, 0, NULL, (double[]){1e-6, 0});
-    assert_near(found, 0.5 * 1e-12 / (1e-6 * 4)); /* not the tenfold of 0.5 * 1e-12 / 4 */
+    const struct objective_shape sharp = {
+        .kind = OBJECTIVE_HUBER, .outputs = 1, .loss = {.value = {1e-6}}};
+    struct gap_settings settings = settings_for(&sharp);
+    assert_near(settings.second, 1);
+    assert_near(settings.rather, 1e-6);
+    assert_false(settings.newton); /* most rows have no curvature in P */
 }
 
-static void a_newton_step_tells_the_fall_that_is_left(void **state) {
+static void a_tolerance_that_the_job_gives_is_not_waited_for(void **state) {
     (void)state;
-    struct gap_vectors vectors = {0};
-    gap_vector_take(&vectors.gradient, 2, 0, 1, (double[]){3});
-    assert_false(gap_vector_is_whole(&vectors.gradient));
-    gap_vector_take(&vectors.gradient, 2, 1, 1, (double[]){-2});
-    assert_true(gap_vector_is_whole(&vectors.gradient));
-    gap_vector_take(&vectors.newton, 2, 0, 2, (double[]){1, -4});
-    assert_near(gap_by_newton(&vectors), 11);
-    gap_vectors_release(&vectors);
-    assert_false(gap_vector_is_whole(&vectors.gradient));
+    bool given[512] = {false};
+    const struct job job = {.given = given};
+    assert_true(gap_settings_of(&job, &squared, &data).waited_for);
+    given[key_find("loss_tolerance") - keys] = true;
+    assert_false(gap_settings_of(&job, &squared, &data).waited_for);
 }
 
 static void a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one(void **state) {
     (void)state;
-    const struct objective_shape logistic = {.kind = OBJECTIVE_LOGISTIC};
-    struct gap gap = gap_of(&logistic, &data, 0.5, 4e-4);
-    assert_true(gap_is_small(&gap));
-    gap = gap_of(&logistic, &data, 0.5, 6e-4);
+    const struct objective_shape logistic = {.kind = OBJECTIVE_LOGISTIC, .outputs = 1};
+    struct gap_settings settings = settings_for(&logistic);
+    struct gap gap = gap_of(&settings, &(struct optimizer_point){.loss = .5, .gap_estimate = 4e-4});
+    assert_true(gap.known && gap_is_small(&gap));
+    gap = gap_of(&settings, &(struct optimizer_point){.loss = .5, .gap_estimate = 6e-4});
     assert_false(gap_is_small(&gap));
-    gap = gap_of(&logistic, &data, 1e-9, 1); /* the loss is all that is left */
-    assert_true(gap.estimate == 1e-9 && gap_is_small(&gap));
-    gap = gap_of(&squared, &data, 1e-9, 1);
+    gap = gap_of(&settings, &(struct optimizer_point){.loss = 1e-9, .gap_estimate = 1e-9});
     assert_true(gap_is_small(&gap));
+    gap = gap_of(&settings, &(struct optimizer_point){.loss = 1, .gap_estimate = NAN});
+    assert_true(!gap.known && gap_is_small(&gap));
+    double least = settings_for(&squared).least;
     for (size_t i = 0; i < LABEL_QUANTILES; i++)
         targets.quantile[i] *= 1e-4;
-    gap = gap_of(&squared, &data, 1e-9, 1);
-    assert_false(gap_is_small(&gap));
+    assert_true(settings_for(&squared).least < 1e-7 * least);
 }
 
 static void networks_and_plug_ins_have_none(void **state) {
     (void)state;
     struct objective_shape shape = squared;
     const struct objective_plugin plugin = {0};
-    assert_true(gap_is_known(&shape) && gap_trusts_newton(&shape));
-    shape.kind = OBJECTIVE_HUBER;
-    assert_true(gap_is_known(&shape) && !gap_trusts_newton(&shape));
+    assert_true(settings_for(&shape).known);
     shape.plugin = &plugin;
-    assert_false(gap_is_known(&shape));
+    assert_false(settings_for(&shape).known);
     shape = squared;
     shape.network.layers = 1;
-    assert_false(gap_is_known(&shape));
+    assert_false(settings_for(&shape).known);
 }
 
 SUITE(gap) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_column_counts_in_its_own_scale),
-        cmocka_unit_test(an_intercept_takes_out_what_columns_share_with_it),
-        cmocka_unit_test(scaling_scales_the_curvature),
+        cmocka_unit_test(columns_count_in_their_own_scale),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
-        cmocka_unit_test(a_newton_step_tells_the_fall_that_is_left),
+        cmocka_unit_test(a_tolerance_that_the_job_gives_is_not_waited_for),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),
         cmocka_unit_test(networks_and_plug_ins_have_none),
     };

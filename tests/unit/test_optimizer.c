@@ -363,6 +363,34 @@ static void a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end(void *
     assert_false(reason_text_can_resume("step"));
 }
 
+/* Weights that curve little: where its gradient is small, F may still be far. */
+static void a_tolerance_waits_until_the_gap_is_small(void **state) {
+    (void)state;
+    struct optimizer_settings settings = settings_for(1e-3);
+    double start[40] = {0};
+    struct minimization early, late;
+    minimize(steep_bias, 40, start, &settings, &early);
+    settings.gap = (struct gap_settings){.known = true,
+                                         .second = 1e-4,
+                                         .rather = INFINITY,
+                                         .least = 1e-3,
+                                         .tolerance = 1e-6};
+    struct minimization told;
+    minimize(steep_bias, 40, start, &settings, &told);
+    assert_int_equal(told.optimizer.step, early.optimizer.step);
+    assert_true(told.optimizer.gap_estimate > 1e-6);
+    assert_false(lbfgs_has_converged(&told.optimizer));
+    settings.gap.waited_for = true;
+    minimize(steep_bias, 40, start, &settings, &late);
+    assert_int_equal(late.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    assert_true(late.optimizer.step > early.optimizer.step);
+    assert_true(lbfgs_has_converged(&late.optimizer));
+    assert_true(isnan(early.optimizer.gap_estimate));
+    free(early.x);
+    free(told.x);
+    free(late.x);
+}
+
 SUITE(optimizer) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_can_go_on_from_a_limit_and_a_stop_and_from_no_other_end),
@@ -381,6 +409,7 @@ SUITE(optimizer) {
         cmocka_unit_test(a_hopeless_line_search_ends_stalled_at_the_best_point),
         cmocka_unit_test(the_step_limit_ends_a_run_at_its_last_accepted_point),
         cmocka_unit_test(the_loss_tolerance_looks_ten_steps_back),
+        cmocka_unit_test(a_tolerance_waits_until_the_gap_is_small),
         cmocka_unit_test(a_step_takes_two_rounds_whatever_the_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

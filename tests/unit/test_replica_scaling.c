@@ -36,7 +36,7 @@ static void ready(struct bench *bench, uint32_t shards) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
     bench_new(bench, shards);
     for (unsigned j = 0; j < COLUMNS; j++) {
-        columns[j] = (struct column_scaling){j % 3 - 1.0, 1.0 + j % 4, 1};
+        columns[j] = (struct column_scaling){j % 3 - 1.0, 1.0 + j % 4, 1, 0};
         bench->point[j] = j % 5;
     }
     bench->point[COLUMNS] = 100;

@@ -127,7 +127,8 @@ static struct operation random_operation(struct random *random, const struct lay
                                                 OPERATION_EXCESS,
                                                 OPERATION_TENSOR_SQUARES,
                                                 OPERATION_ADAGRAD,
-                                                OPERATION_DIAGONAL};
+                                                OPERATION_DIAGONAL,
+                                                OPERATION_GAP};
     struct operation operation = {.code = codes[random_below(random, sizeof codes / sizeof *codes)],
                                   .a = a_register(random),
                                   .b = a_register(random),
@@ -140,6 +141,8 @@ static struct operation random_operation(struct random *random, const struct lay
                                   .tensors = layout->count};
     if (operation.code == OPERATION_GRADIENT)
         operation.alpha = 13;
+    if (operation.code == OPERATION_GAP)
+        operation.alpha = fabs(operation.alpha) + 1e-9;
     if (operation.code == OPERATION_ADAGRAD || operation.code == OPERATION_DIAGONAL)
         take_sums(&operation);
     operation.scaled = random_below(random, 2) && can_be_scaled(&operation);
@@ -182,7 +185,8 @@ static void take_columns(struct registers *registers, struct random *random) {
         columns[i] = (struct column_scaling){
             .mean = random_unit(random) - 0.5,
             .scale = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
-            .penalty = ldexp(random_unit(random) + 0.5, between(random, -9, 9))};
+            .penalty = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
+            .square = random_below(random, 5) ? random_unit(random) : 0};
     assert_int_equal(scaling_set_columns(&registers->scaling, 0, columns, weights->rows), 0);
     for (size_t k = 0; k < registers->scaling.biases; k++)
         registers->scaling.bias_sum[k] = (int64_t)random_next(random) >> between(random, 2, 40);
@@ -267,6 +271,7 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .orthants = 1,
                                               .adagrad = 1,
                                               .coordinates = shape->scaled,
+                                              .measured = 1,
                                               .bias_exponent = 7};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     assert_int_equal(registers_set_up(&side->registers, &setup), 0);
@@ -280,8 +285,7 @@ static void begin_side(struct side *side, const struct shape *shape, struct devi
     begin_side_bare(side, shape, device);
     if (side->registers.exponents)
         take_exponents(&side->registers, &random, shape->special == TAME ? 8 : 300);
-    if (shape->scaled)
-        take_columns(&side->registers, &random);
+    take_columns(&side->registers, &random);
     assert_true(registers_complete(&side->registers));
     assert_int_equal(registers_load(&side->registers), 0);
     fill_vectors(&side->registers, &random, shape->special);
@@ -395,6 +399,7 @@ static void slices_of_several_parts_are_added_whole(void **state) {
     for (int side = 0; side < 2; side++) {
         random_init(&random, 9);
         begin_side_bare(&sides[side], &shape, side ? device : NULL);
+        take_columns(&sides[side].registers, &random);
         for (int i = 0; i < 3; i++)
             fold_slice(&sides[side].registers, &random, i < 2 ? STAGE_DENSE : STAGE_SPARSE, i == 0);
         struct operation gradient = {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 13};

@@ -83,7 +83,7 @@ static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
     { .attempt = 1, .evaluation = 2, .incarnation = 70, .sequence = 1 }
 #define RANGE .first = 4, .count = 4
 
-static const struct column_scaling column = {-3, 0.5, 2};
+static const struct column_scaling column = {-3, 0.5, 2, 1};
 
 /* A message of each type as its sender would make it. */
 static const struct message samples[] = {
@@ -327,8 +327,9 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     (void)state;
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
     REFUSES(COORDINATES, coordinates.count = 2, "another number");
-    static const struct column_scaling odd[] = {{NAN, 1, 1}, {0, 0, 1},        {0, -1, 1},
-                                                {0, 1, 0},   {0, INFINITY, 1}, {0, 1, NAN}};
+    static const struct column_scaling odd[] = {{NAN, 1, 1, 0}, {0, 0, 1, 0},  {0, -1, 1, 0},
+                                                {0, 1, 1, -1},  {0, 1, 0, 0},  {0, INFINITY, 1, 0},
+                                                {0, 1, NAN, 0}, {0, 1, 1, NAN}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
     REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
