@@ -34,7 +34,7 @@ static int work_on_gap(void *context) {
     struct coordinator_view view = coordinator_view(run->coordinator);
     const struct gap_settings settings = gap_settings_of(run->job, &run->shape, set_info(run->set));
     run->gap = gap_of(&settings, &view.answer);
-    return reason_has_converged(view.reason) && gap_is_small(&run->gap) ? 0 : need_moments(run);
+    return run->gap.known && gap_is_small(&run->gap) ? 0 : need_moments(run);
 }
 
 /* ---- the result ---- */
@@ -68,10 +68,11 @@ static int make_result(struct training *run) {
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
-    if (run->gap.known)
-        json_object_set_new(run->result, "gap_estimate", number_json(run->gap.estimate));
-    if (!gap_is_small(&run->gap))
-        json_object_set_new(run->result, "converged", json_false());
+    if (run->gap.known && view.reason != REASON_EARLY_STOPPING) {
+        bool separable = convergence_is_separable(run->job, set_info(run->set), &view);
+        json_object_set_new(run->result, "converged",
+                            json_boolean(gap_is_small(&run->gap) && !separable));
+    }
     if (reason_has_model(view.reason) && json_is_false(json_object_get(run->result, "converged")))
         add_not_converged(run);
     if (*run->start_model)

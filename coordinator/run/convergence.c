@@ -232,15 +232,15 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
 /* A wrong answer costs log 2 or more in each of the losses of probabilities. So where all rows
  * together cost less, all answers are right, and the weights can grow for ever. Where the rows are
  * more, or have weights, the loss falls at a tolerance only if they grow. */
-static bool is_separable(const struct not_converged *end, const struct coordinator_view *view) {
-    const struct job *job = end->job;
+bool convergence_is_separable(const struct job *job, const struct set_info *data,
+                              const struct coordinator_view *view) {
     const struct objective *objective = objective_of(job->objective);
     bool tells_probabilities = objective->labels != LABEL_TARGET && objective->predict;
     bool seeks_optimum = job->optimizer == JOB_LBFGS && job_family(job)->family->convex;
     if (!tells_probabilities || !seeks_optimum || job->l1.value > 0 || job->l2.value > 0 ||
         !(view->loss < SEPARABLE_LOSS))
         return false;
-    bool all_right = !end->data->weighted && view->loss * (double)end->data->rows < log(2);
+    bool all_right = !data->weighted && view->loss * (double)data->rows < log(2);
     return all_right ||
            (reason_claims_optimum(view->reason) && view->fall > SEPARABLE_FALL * view->loss);
 }
@@ -254,6 +254,10 @@ static void tell_separable(json_t *list) {
 /* Of a run that reached a tolerance. */
 static void tell_early_end(json_t *list, const struct not_converged *end,
                            const struct coordinator_view *view) {
+    if (convergence_is_separable(end->job, end->data, view)) {
+        tell_separable(list);
+        return;
+    }
     /* Of a run that says that it is at the optimum, and is not. */
     add_sentence(
         list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
@@ -261,10 +265,6 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                             "count as converged",
                             view->loss, end->gap->estimate,
                             end->gap->estimate * end->gap->tolerance / end->gap->share));
-    if (is_separable(end, view)) {
-        tell_separable(list);
-        return;
-    }
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || scaling_is_of_one_unit(end->data, end->moments);
@@ -286,7 +286,7 @@ json_t *not_converged_json(const struct not_converged *end) {
     }
     tell_gradient(list, &view);
     tell_scales(list, end);
-    if (is_separable(end, &view))
+    if (convergence_is_separable(end->job, end->data, &view))
         tell_separable(list);
     tell_remedy(list, &view, end->job, end->command);
     return list;

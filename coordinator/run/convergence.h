@@ -37,6 +37,10 @@ struct gap {
 struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer);
 bool gap_is_small(const struct gap *gap);
 
+/* Whether weights can grow for ever, as nothing bounds them: there is no optimum to converge to. */
+bool convergence_is_separable(const struct job *job, const struct set_info *data,
+                              const struct coordinator_view *view);
+
 /* ---- a run that has not converged ---- */
 
 /* What is known of it at its end. */

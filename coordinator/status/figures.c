@@ -259,6 +259,7 @@ struct figure_source figures_of_live(const struct live *live) {
                                             .gradient_max = source.view.gradient_max,
                                             .nonzero = source.view.nonzero,
                                             .gap_bound = source.view.gap_bound,
+                                            .gap_estimate = source.view.gap_estimate,
                                             .norms = source.view.norms};
     return source;
 }

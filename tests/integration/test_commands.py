@@ -16,7 +16,7 @@ RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
     'shard_rounds', 'history', 'examples', 'features', 'values', 'parameters', 'replicas', 'shards',
     'backup_copies', 'restarts', 'seconds', 'safeguards', 'model', 'model_sha256', 'l1', 'l2',
-    'nonzero', 'gap_bound'}
+    'nonzero', 'gap_bound', 'gap_estimate'}
 
 # ---- run ----
 

@@ -195,8 +195,8 @@ def a_delta_beyond_all_labels_is_the_squared_loss(folder):
 
 @test
 def columns_of_one_scale_and_sparse_ones_are_not_blamed(folder):
-    for job in (small_job(folder, max_steps=1), labels_job(folder, SMALL, max_steps=1,
-                                                           gradient_tolerance=0)):
+    for job in (small_job(folder, max_steps=1),
+                labels_job(folder, SMALL, max_steps=0, precondition='none')):
         result = train(job, '--fresh')
         assert result['converged'] is False, result
         assert 'scale' not in ' '.join(result['shortfall']), result
@@ -213,6 +213,13 @@ def pixels(folder, **settings):
     (folder / 'pixels.csv').write_text(''.join(lines))
     return write_job(folder, data=['pixels.csv'], csv={'label': 1, 'header': 'no'}, max_steps=1,
                      **settings)
+
+
+@test
+def a_limit_at_the_optimum_is_where_the_run_has_converged(folder):
+    result = train(labels_job(folder, SMALL, max_steps=1, gradient_tolerance=0), '--fresh')
+    assert result['reason'] == 'step limit' and result['converged'] is True, result
+    assert 'shortfall' not in result, result
 
 
 @test

@@ -293,6 +293,7 @@ static const char *const status_members[] = {
     "l2",
     "nonzero",
     "gap_bound",
+    "gap_estimate",
     "tensors",
     "holdout",
     "test",

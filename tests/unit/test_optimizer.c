@@ -370,11 +370,8 @@ static void a_tolerance_waits_until_the_gap_is_small(void **state) {
     double start[40] = {0};
     struct minimization early, late;
     minimize(steep_bias, 40, start, &settings, &early);
-    settings.gap = (struct gap_settings){.known = true,
-                                         .second = 1e-4,
-                                         .rather = INFINITY,
-                                         .least = 1e-3,
-                                         .tolerance = 1e-6};
+    settings.gap = (struct gap_settings){
+        .known = true, .second = 1e-4, .rather = INFINITY, .least = 1e-3, .tolerance = 1e-6};
     struct minimization told;
     minimize(steep_bias, 40, start, &settings, &told);
     assert_int_equal(told.optimizer.step, early.optimizer.step);
