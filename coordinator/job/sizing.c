@@ -275,6 +275,18 @@ static bool is_table(const struct set_info *data, const struct prefix_counts *co
     return data->table || variance <= DEVIATION_OF_A_TABLE * DEVIATION_OF_A_TABLE * mean * mean;
 }
 
+/* Columns beyond a block have a diagonal, which does not know what they have in common. Values of
+ * categories seldom meet in a row, but pixels always do: there a diagonal costs more evaluations
+ * than it saves. So of those columns a row has at most this share on average. */
+#define SHARE_OF_RARE_COLUMNS 0.1
+
+static bool is_rest_rare(const struct set_info *data, const struct prefix_counts *counts,
+                         uint32_t prefix) {
+    double columns = (double)data->features - counts->columns[prefix];
+    double values = (counts->all_sum - counts->sum[prefix]) / (double)counts->rows;
+    return values <= SHARE_OF_RARE_COLUMNS * columns;
+}
+
 /* Whether a block of the prefix is cheap enough; sets its prices. */
 static bool is_cheap(const struct set_info *data, const struct objective_shape *shape,
                      const struct prefix_counts *counts, uint32_t prefix,
@@ -295,9 +307,11 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
     assert(settings->form == PRECONDITION_HEAVY && counts->columns[0] == settings->block_columns);
     settings->ridge = job->l2.value / sizing_second_first(data, shape);
     if (wanted || is_table(data, counts))
-        for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++)
-            if (is_cheap(data, shape, counts, i, settings) || wanted)
+        for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++) {
+            bool cheap = is_cheap(data, shape, counts, i, settings);
+            if (wanted || (cheap && is_rest_rare(data, counts, i)))
                 return;
+        }
     settings->form = PRECONDITION_NONE;
 }
 

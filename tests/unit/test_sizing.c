@@ -334,6 +334,29 @@ static void tables_have_a_heavy_block_and_texts_have_none(void **state) {
     assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_HEAVY);
 }
 
+/* With columns beyond the block of which a row has this share, as images have them. */
+static enum precondition form_beyond(const struct job *job, double share) {
+    const struct set_info info = rows_of(10000000, 20);
+    struct preconditioner_settings settings;
+    assert_int_equal(sizing_precondition(job, &info, &broad, &settings), 0);
+    struct prefix_counts counts = counts_of(settings.block_columns, 20, 20);
+    double rows = (double)counts.rows;
+    counts.all_sum += share * (BROAD - settings.block_columns) * rows;
+    counts.all_square = counts.all_sum * counts.all_sum / rows;
+    sizing_heavy(job, &info, &broad, &counts, &settings);
+    return settings.form;
+}
+
+static void columns_that_many_rows_have_are_all_in_the_block_or_there_is_none(void **state) {
+    (void)state;
+    struct job job = {.precondition_block = 4096};
+    assert_int_equal(form_beyond(&job, 0.09), PRECONDITION_HEAVY);
+    assert_int_equal(form_beyond(&job, 0.11), PRECONDITION_NONE);
+    assert_int_equal(form_beyond(&job, 1), PRECONDITION_NONE);
+    job.precondition = PRECONDITION_BLOCK;
+    assert_int_equal(form_beyond(&job, 1), PRECONDITION_HEAVY);
+}
+
 /* Whatever it costs, and whatever the rows are. */
 static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
     (void)state;
@@ -364,6 +387,7 @@ SUITE(sizing) {
         cmocka_unit_test(a_block_that_is_asked_for_and_cannot_be_is_an_error),
         cmocka_unit_test(a_heavy_block_is_halved_until_a_refresh_is_cheap),
         cmocka_unit_test(tables_have_a_heavy_block_and_texts_have_none),
+        cmocka_unit_test(columns_that_many_rows_have_are_all_in_the_block_or_there_is_none),
         cmocka_unit_test(a_job_that_asks_for_a_block_has_the_largest),
         cmocka_unit_test(numbers_in_the_job_are_kept),
         cmocka_unit_test(workers_started_by_hand_are_counted_and_choose_their_threads),
