@@ -300,7 +300,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->step++;
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
-        preconditioner_stepped(&o->preconditioner, o->search.trials);
+        preconditioner_stepped(&o->preconditioner, o->search.step, o->search.trials);
     }
     o->started = true;
     o->accepted = true;

@@ -22,7 +22,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     memset(o, 0, sizeof *o);
     o->settings = *settings;
     o->data = *data;
-    pairs_init(&o->history, settings->memory);
+    pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
     assert(!o->started && o->reason == REASON_NONE);
 }
 

@@ -11,10 +11,11 @@
 /* Least reciprocal condition number of the scaled R: half the digits of the direction are good. */
 #define CONDITION_LEAST 1e-8
 
-void pairs_init(struct pairs *history, uint32_t memory) {
+void pairs_init(struct pairs *history, uint32_t memory, bool rough) {
     assert(memory >= 1 && memory <= HISTORY_MAX);
     memset(history, 0, sizeof *history);
     history->memory = memory;
+    history->rough = rough;
     history->gamma = 1;
 }
 
@@ -69,7 +70,7 @@ void pairs_accept(struct pairs *history, const struct pairs_products *products, 
     }
     if (!keep)
         return;
-    if (!history->preconditioned)
+    if (!history->preconditioned || history->rough)
         history->gamma = products[pairs].sy / products[pairs].yy;
     if (history->pairs == history->memory)
         drop_oldest(history);

@@ -9,8 +9,9 @@
  * (Byrd, Nocedal and Schnabel, "Representations of quasi-Newton matrices and their use in limited
  * memory methods", 1994, theorem 2.2.) With a preconditioner P in place of γ the shards keep
  * q_i = P y_i in place of y_i. Then Q takes the place of γY, and YᵀP Y and YᵀP g are products of Q
- * with y and with g: only the products with the newest pair need its y, which is at hand then. So γ
- * is 1, `yy` holds q_i·y_j and `yg` q_i·g, and g in the first term becomes P g.
+ * with y and with g: only the products with the newest pair need its y, which is at hand then. So
+ * `yy` holds q_i·y_j and `yg` q_i·g, and g in the first term becomes P g. Where P is the inverse of
+ * a Hessian γ is 1; where it is only a scale for each direction the newest pair tells γ = s·y/q·y.
  *
  * Without P, H₀ = γB, where B is a power of two for biases (optimizer_settings.bias_scale) and 1
  * for all others. So it is as with P = B, but for γ = s·y/y·B y.
@@ -34,9 +35,10 @@ struct pairs {
     uint16_t slot[HISTORY_MAX];      /* their slots, oldest first */
     uint16_t candidate;              /* the slot that the next pair is formed in */
     uint64_t serial[SLOTS_MAX];      /* of the pair in each slot: the step that formed it */
-    bool preconditioned;             /* by P, else by γ */
+    bool rough;                      /* P, if any, is no inverse of all of a Hessian */
+    bool preconditioned;             /* by P, else by γ alone */
     double gamma;                    /* scale of the initial inverse Hessian; 1 without pairs, and
-                                        with P */
+                                        with a P that is not rough */
     double sy[SLOTS_MAX][SLOTS_MAX]; /* s_i·y_j by slot; meaningful where i is not newer than j */
     double yy[SLOTS_MAX][SLOTS_MAX]; /* y_i·y_j, symmetric */
     double sg[SLOTS_MAX], yg[SLOTS_MAX]; /* s_i·g, y_i·g at the current point */
@@ -48,7 +50,8 @@ struct pairs_products {
     double sh, yh, sy, yy; /* s_i·h, y_i·h, s_i·y, y_i·y */
 };
 
-void pairs_init(struct pairs *history, uint32_t memory);
+/* `rough` says of what kind P is. */
+void pairs_init(struct pairs *history, uint32_t memory, bool rough);
 
 /* Forgets all pairs; those to come are preconditioned or not. */
 void pairs_reset(struct pairs *history, bool preconditioned);

@@ -10,6 +10,7 @@
 #define UNIFORM_SHARE 0.1
 #define FAILURES_MAX 3
 #define DOUBLINGS_MAX 30
+#define FIRST_STEP_LEAST 0.1
 
 static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) {
     assert(rows > 0 && s->rows > 0);
@@ -31,9 +32,9 @@ static bool must_grow(const struct preconditioner *p, const struct preconditione
  * columns beyond a heavy block is lost with each refresh, so these become rarer. */
 static double prices_between(const struct preconditioner *p,
                              const struct preconditioner_settings *s) {
-    if (s->form == PRECONDITION_HEAVY)
-        return ldexp(1, p->refreshes < DOUBLINGS_MAX ? (int)p->refreshes : DOUBLINGS_MAX);
-    return p->refreshes > 1 ? 2 : 1;
+    uint64_t refreshes = s->form == PRECONDITION_HEAVY ? p->refreshes : p->refreshes > 1;
+    uint64_t doublings = refreshes + p->overshoots;
+    return ldexp(1, doublings < DOUBLINGS_MAX ? (int)doublings : DOUBLINGS_MAX);
 }
 
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
@@ -77,8 +78,12 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                  .dice = p->refreshes + 1};
 }
 
-void preconditioner_stepped(struct preconditioner *p, uint64_t passes) {
-    assert(passes > 0);
+/* Where most rows are fitted, as they are towards the end of classes that can nearly be separated,
+ * they hardly curve, and P takes steps that bring other rows back to where they curve. */
+void preconditioner_stepped(struct preconditioner *p, double length, uint64_t passes) {
+    assert(passes > 0 && length > 0);
+    if (p->in_force && !p->steps && length < FIRST_STEP_LEAST)
+        p->overshoots++;
     p->steps++;
     p->passes += passes;
 }
@@ -139,4 +144,5 @@ void preconditioner_serialize(struct codec *codec, struct preconditioner *p) {
     serialize_u64(codec, &p->passes);
     serialize_f64(codec, &p->price_total);
     serialize_u32(codec, &p->failures);
+    serialize_u32(codec, &p->overshoots);
 }

@@ -8,8 +8,9 @@
  *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little
  *   then                after two steps, once the passes over the data since the last refresh
  *                       exceed its price (twice that from the second one on; of a heavy block
- *                       twice, four times, eight times and so on), if the loss has changed by
- *                       more than 5 %
+ *                       twice, four times, eight times and so on; all of it doubled by every
+ *                       refresh that was followed by a step shorter than 0.1), if the loss has
+ *                       changed by more than 5 %
  *   a larger sample     four times as many rows, once those passes exceed four times the price
  *
  * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
@@ -63,6 +64,7 @@ struct preconditioner {
     uint64_t passes;              /* since then */
     double price_total;           /* of all refreshes */
     uint32_t failures;            /* of P: no descent, or no factor */
+    uint32_t overshoots;          /* refreshes whose first step was too long */
 };
 
 /* Whether a refresh is due at an accepted point with loss F. */
@@ -79,8 +81,8 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s);
 
-/* A step was accepted after so many passes. */
-void preconditioner_stepped(struct preconditioner *p, uint64_t passes);
+/* A step of this length was accepted after so many passes. */
+void preconditioner_stepped(struct preconditioner *p, double length, uint64_t passes);
 
 /* A refresh at a point with loss F found this, and its factor is in force. */
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,

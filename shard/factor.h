@@ -32,6 +32,10 @@ struct factor {
                          the triangle of C (numeric/dense.h): factor_bytes() */
 };
 
+/* Added to the diagonal of a heavy block by scaled weights, relative to beta. Drawn rows may say
+ * next to nothing of a class that is rare, and P would be as long as l2 allows. */
+#define FACTOR_CURVATURE_LEAST 0.01
+
 /* What a factor is made with: the operands of FACTOR. */
 struct factor_terms {
     double lambda;      /* l2 */
@@ -50,7 +54,8 @@ double *factor_triangle(const struct factor *factor);
 
 /* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or none. A row of zeros counts
- * as one of the unit matrix, or has the curvature of what is beyond the block. 1e-10 is added to
+ * as one of the unit matrix if lambda is 0; in a heavy block, where FACTOR_CURVATURE_LEAST is added
+ * to all others, it has the curvature of what is beyond the block. 1e-10 is added to
  * the diagonal of S, or as much more as a factor needs: `*added` says how much more. NULL, with
  * `*added` infinite, if no addition helps: something in H is not finite, or below 0 on the
  * diagonal, or beta is not positive where it is needed. */

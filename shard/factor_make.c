@@ -137,19 +137,25 @@ static void centre_rows(struct making *m) {
     }
 }
 
-/* What l2 is for row r, by weights. */
+static bool is_heavy(const struct making *m) {
+    return m->registers->precondition == PRECONDITION_HEAVY;
+}
+
+/* What is added to the curvature of row r, by weights: l2, and of a heavy block what is the least
+ * for a column of its scale. */
 static double ridge_of(const struct making *m, size_t r, bool regularized) {
     const struct scaling *scaling = &m->registers->scaling;
-    return regularized ? m->terms->lambda * (scaling->used ? scaling_weight_penalty(scaling, r) : 1)
-                       : 0;
+    double penalty = scaling->used ? scaling_weight_penalty(scaling, r) : 1;
+    double ridge = regularized ? m->terms->lambda * penalty : 0;
+    if (is_heavy(m))
+        ridge += FACTOR_CURVATURE_LEAST * m->terms->beta / (scaling->scale[r] * scaling->scale[r]);
+    return ridge;
 }
 
 /* The root of a row without curvature. */
 static double root_of_nothing(const struct making *m, size_t r) {
     const struct scaling *scaling = &m->registers->scaling;
-    if (m->registers->precondition != PRECONDITION_HEAVY)
-        return 1;
-    return sqrt(factor_curvature(m->terms, scaling, r)) / scaling->scale[r];
+    return is_heavy(m) ? sqrt(factor_curvature(m->terms, scaling, r)) / scaling->scale[r] : 1;
 }
 
 /* Roots are by weights; those of a heavy block are then scaled, as its vectors are. */
@@ -158,9 +164,10 @@ static bool scale_row(struct making *m, size_t r, bool regularized) {
     double own =
         scale->left > 0 ? root_of(m, scale->sum, m->registers->exponents[r]) / scale->left : 0;
     double root = hypotenuse(own, sqrt(ridge_of(m, r, regularized)));
-    root = root > 0 ? root : root_of_nothing(m, r);
+    if (!(root > 0) || (is_heavy(m) && !(own > 0)))
+        root = root_of_nothing(m, r);
     scale->share = own / root;
-    if (m->registers->precondition == PRECONDITION_HEAVY)
+    if (is_heavy(m))
         root *= m->registers->scaling.scale[r];
     factor_roots(m->factor)[r] = root;
     return isfinite(root) && root > 0;
@@ -221,7 +228,7 @@ static bool find_factor(const struct making *m, double *added) {
 /* Of a heavy block, whose rows are centred if there are biases. */
 static bool take_terms(struct making *m) {
     const struct factor_terms *terms = m->terms;
-    if (m->registers->precondition != PRECONDITION_HEAVY)
+    if (!is_heavy(m))
         return true;
     m->factor->elements[0] = terms->beta;
     m->factor->elements[1] = terms->gamma;

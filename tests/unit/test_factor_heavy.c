@@ -144,7 +144,8 @@ static double penalty_of(const struct table *table, size_t element) {
     return table->columns[element / table->shape.weights].penalty;
 }
 
-/* The second derivatives of the mean loss and l2 by scaled weights, [order × order]. */
+/* The second derivatives of the mean loss and l2 by scaled weights, and what is added to them,
+ * [order × order]. */
 static double *dense_block(const struct table *table, double lambda) {
     size_t order = block_weights(table);
     double *h = memory_new(order * order, sizeof *h);
@@ -152,7 +153,7 @@ static double *dense_block(const struct table *table, double lambda) {
         for (size_t c = 0; c < order; c++)
             for (size_t i = 0; i < ROWS; i++)
                 h[r * order + c] += second_by(table, i, r, c, true) / ROWS;
-        h[r * order + r] += lambda * penalty_of(table, r);
+        h[r * order + r] += lambda * penalty_of(table, r) + FACTOR_CURVATURE_LEAST * terms.beta;
     }
     return h;
 }
@@ -219,8 +220,7 @@ static void a_large_mean_costs_no_precision_that_matters(void **state) {
     }
 }
 
-/* It has the curvature of l2; or, without l2, that of a column beyond the block. */
-static void a_constant_column_has_no_curvature_of_its_own(void **state) {
+static void a_constant_column_has_the_curvature_of_one_beyond_the_block(void **state) {
     (void)state;
     const double lambdas[] = {0, 1e-2};
     for (size_t s = 0; s < SHAPES; s++)
@@ -232,7 +232,7 @@ static void a_constant_column_has_no_curvature_of_its_own(void **state) {
             table->columns[0].mean = table->x[0][0];
             add_up(table);
             double *h = dense_block(table, lambdas[i]);
-            for (size_t r = 0; r < weights && lambdas[i] == 0; r++)
+            for (size_t r = 0; r < weights; r++)
                 h[r * order + r] = terms.beta + terms.gamma * penalty_of(table, r);
             assert_applies(table, h, lambdas[i], 1e-6);
             table_free(table);
@@ -286,7 +286,7 @@ SUITE(factor_heavy) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_block_is_centred_and_the_rest_a_diagonal),
         cmocka_unit_test(a_large_mean_costs_no_precision_that_matters),
-        cmocka_unit_test(a_constant_column_has_no_curvature_of_its_own),
+        cmocka_unit_test(a_constant_column_has_the_curvature_of_one_beyond_the_block),
         cmocka_unit_test(a_range_that_does_not_begin_the_vector_is_a_diagonal),
         cmocka_unit_test(a_diagonal_that_is_not_positive_makes_none),
     };

@@ -53,21 +53,21 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
     struct preconditioner p = {0};
     preconditioner_refreshed(&p, &rule, 0.7, &found);
     assert_false(preconditioner_due(&p, &rule, 0.1));
-    preconditioner_stepped(&p, 5);
+    preconditioner_stepped(&p, 1, 5);
     assert_false(preconditioner_due(&p, &rule, 0.1)); /* one step */
-    preconditioner_stepped(&p, 1);
+    preconditioner_stepped(&p, 1, 1);
     assert_true(preconditioner_due(&p, &rule, 0.1));
     assert_true(preconditioner_due(&p, &rule, 0.69)); /* of no use for more than four prices */
     preconditioner_refreshed(&p, &rule, 0.7, &found);
-    preconditioner_stepped(&p, 2);
-    preconditioner_stepped(&p, 1);
+    preconditioner_stepped(&p, 1, 2);
+    preconditioner_stepped(&p, 1, 1);
     assert_true(preconditioner_due(&p, &rule, 0.6));
     assert_false(preconditioner_due(&p, &rule, 0.69)); /* the same loss, nearly */
     preconditioner_refreshed(&p, &rule, 0.1, &found);
-    preconditioner_stepped(&p, 1);
-    preconditioner_stepped(&p, 1);
+    preconditioner_stepped(&p, 1, 1);
+    preconditioner_stepped(&p, 1, 1);
     assert_false(preconditioner_due(&p, &rule, 0.01)); /* twice the price from the second on */
-    preconditioner_stepped(&p, 1);
+    preconditioner_stepped(&p, 1, 1);
     assert_true(preconditioner_due(&p, &rule, 0.01));
 }
 
@@ -83,10 +83,10 @@ static void refreshes_of_a_heavy_block_become_rarer(void **state) {
         preconditioner_refreshed(&p, &heavy, loss, &found);
         assert_true(preconditioner_price(&p, &heavy) == price && p.refreshes == refreshes);
         loss /= 2;
-        preconditioner_stepped(&p, 1);
-        preconditioner_stepped(&p, (UINT64_C(1) << refreshes) - 1);
+        preconditioner_stepped(&p, 1, 1);
+        preconditioner_stepped(&p, 1, (UINT64_C(1) << refreshes) - 1);
         assert_false(preconditioner_due(&p, &heavy, loss)); /* 2^refreshes passes */
-        preconditioner_stepped(&p, 1);
+        preconditioner_stepped(&p, 1, 1);
         assert_true(preconditioner_due(&p, &heavy, loss));
     }
     p.refreshes = p.evaluations = 1000; /* without a bound, no number of passes would do */
@@ -101,15 +101,42 @@ static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state
     uint64_t samples[] = {8000, 32000, 100000};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 200; j++)
-            preconditioner_stepped(&p, 1);
+            preconditioner_stepped(&p, 1, 1);
         assert_true(preconditioner_due(&p, &rule, p.loss));
         assert_int_equal(preconditioner_sample(&p, &rule), samples[i]);
         preconditioner_refreshed(&p, &rule, p.loss, &found);
     }
     assert_true(preconditioner_sampling(&p, &rule).floor == 1);
     for (int j = 0; j < 1000; j++)
-        preconditioner_stepped(&p, 1);
+        preconditioner_stepped(&p, 1, 1);
     assert_false(preconditioner_due(&p, &rule, p.loss));
+}
+
+/* Later steps may be short. */
+static void each_first_step_that_is_short_doubles_the_wait_for_good(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    const double first[] = {1, 0.09, 0.01, 0.1};
+    const uint64_t wait[] = {1, 4, 8, 8}; /* the first one, and twice that later */
+    for (int i = 0; i < 4; i++) {
+        preconditioner_refreshed(&p, &rule, pow(0.5, i), &found);
+        preconditioner_stepped(&p, first[i], 1);
+        while (p.passes < wait[i])
+            preconditioner_stepped(&p, 0.01, 1);
+        assert_false(preconditioner_due(&p, &rule, 0));
+        preconditioner_stepped(&p, 0.01, 1);
+        assert_true(preconditioner_due(&p, &rule, 0));
+    }
+}
+
+/* It is no fault of a factor that is not in force. */
+static void short_steps_without_a_factor_double_nothing(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    preconditioner_refreshed(&p, &rule, 0.7, &found);
+    preconditioner_failed(&p);
+    preconditioner_stepped(&p, 1e-3, 1);
+    assert_int_equal(p.overshoots, 0);
 }
 
 static void a_constant_curvature_is_taken_once_on_all_rows(void **state) {
@@ -120,7 +147,7 @@ static void a_constant_curvature_is_taken_once_on_all_rows(void **state) {
     assert_int_equal(preconditioner_sample(&p, &constant), 100000);
     preconditioner_refreshed(&p, &constant, 0.7, &found);
     for (int j = 0; j < 1000; j++)
-        preconditioner_stepped(&p, 1);
+        preconditioner_stepped(&p, 1, 1);
     assert_false(preconditioner_due(&p, &constant, 0.01));
 }
 
@@ -129,13 +156,13 @@ static void after_three_failures_there_is_none(void **state) {
     struct preconditioner p = {0};
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < 100; j++)
-            preconditioner_stepped(&p, 1);
+            preconditioner_stepped(&p, 1, 1);
         assert_true(preconditioner_due(&p, &rule, 0.7));
         preconditioner_unfactored(&p, &rule, 0.7);
         assert_false(p.in_force);
     }
     for (int j = 0; j < 100; j++)
-        preconditioner_stepped(&p, 1);
+        preconditioner_stepped(&p, 1, 1);
     assert_false(preconditioner_due(&p, &rule, 0.7));
 }
 
@@ -328,14 +355,15 @@ static struct minimization minimized_table(enum precondition form, bool resumes)
     return result;
 }
 
-/* The diagonal of what is beyond the block follows from the mean second derivative of a margin. */
+/* The diagonal of what is beyond the block follows from the mean second derivative of a margin. One
+ * that has all parameters needs no scale from pairs, which costs a step or two. */
 static void a_heavy_block_is_as_good_as_all_where_the_rest_is_diagonal(void **state) {
     (void)state;
     struct minimization full = minimized_table(PRECONDITION_FULL, false);
     struct minimization heavy = minimized_table(PRECONDITION_HEAVY, false);
     struct minimization none = minimized_table(PRECONDITION_NONE, false);
     assert_true(heavy.optimizer.preconditioner.refreshes > 0);
-    assert_true(heavy.optimizer.evaluations <= full.optimizer.evaluations + 1);
+    assert_true(heavy.optimizer.evaluations <= full.optimizer.evaluations + 2);
     assert_true(4 * heavy.optimizer.evaluations < none.optimizer.evaluations);
     free(full.x);
     free(heavy.x);
@@ -360,6 +388,8 @@ SUITE(preconditioner) {
         cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
         cmocka_unit_test(refreshes_of_a_heavy_block_become_rarer),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
+        cmocka_unit_test(each_first_step_that_is_short_doubles_the_wait_for_good),
+        cmocka_unit_test(short_steps_without_a_factor_double_nothing),
         cmocka_unit_test(a_constant_curvature_is_taken_once_on_all_rows),
         cmocka_unit_test(after_three_failures_there_is_none),
         cmocka_unit_test(without_a_usable_score_all_rows_are_taken),
