@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/sizing.h"
+#include "numeric/fixed.h"
 
 /* With `precondition = auto` there is a diagonal if the columns have at least so many values on
  * average, and if their scales differ at least by this factor. With l1 and without `standardise`
@@ -15,12 +16,24 @@
 #define VALUES_A_COLUMN 100.0
 #define SPREAD_LEAST 100.0
 
+/* A wide set may have one, too, if the mean |value| of a column is so large: no word is so frequent
+ * in each row. It is known without reading the set. */
+#define MEAN_LARGE 100.0
+
+static bool has_large_numbers(const struct set_info *data) {
+    for (uint32_t j = 0; j < data->features; j++)
+        if (fixed_absolute_sum(data->exponent[j]) >= MEAN_LARGE * (double)data->rows)
+            return true;
+    return false;
+}
+
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
     if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_HEAVY)
         return true;
     return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
-           form == PRECONDITION_NONE && (double)data->values >= VALUES_A_COLUMN * data->features;
+           form == PRECONDITION_NONE &&
+           ((double)data->values >= VALUES_A_COLUMN * data->features || has_large_numbers(data));
 }
 
 static bool may_be_sized(const struct job *job, const struct set_info *data) {

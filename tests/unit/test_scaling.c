@@ -15,8 +15,15 @@
 enum { COLUMNS = 3, ROWS = 1000 };
 
 static const uint64_t ids[COLUMNS] = {4, 9, 11};
-static const struct set_info data = {
-    .rows = ROWS, .values = COLUMNS * ROWS, .features = COLUMNS, .feature_id = ids};
+
+/* Of Σ|value| just below and just above a mean of 100. */
+enum { BELOW = 62 - 17, ABOVE = 62 - 18 };
+static const int16_t exponents[COLUMNS + 1] = {BELOW, BELOW, BELOW, BELOW};
+static const struct set_info data = {.rows = ROWS,
+                                     .values = COLUMNS * ROWS,
+                                     .features = COLUMNS,
+                                     .feature_id = ids,
+                                     .exponent = exponents};
 static const struct objective_shape logistic = {
     .kind = OBJECTIVE_LOGISTIC, .features = COLUMNS, .outputs = 1, .intercept = true};
 
@@ -248,6 +255,28 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     }
 }
 
+static void a_diagonal_is_chosen_among_words_where_a_number_is_large(void **state) {
+    (void)state;
+    const struct job job = {.precondition = PRECONDITION_AUTO};
+    const int16_t large[COLUMNS + 1] = {BELOW, ABOVE, BELOW, BELOW};
+    double alike[COLUMNS] = {25, 1, 4}, apart[COLUMNS] = {25, 1e-4, 4};
+    const struct moments level = {means, alike, nonzero, ROWS};
+    const struct moments steep = {means, apart, nonzero, ROWS};
+    struct set_info words = data;
+    words.values = COLUMNS;
+    assert_false(scaling_needs_moments(&job, &words, PRECONDITION_NONE));
+    words.exponent = large;
+    assert_true(scaling_needs_moments(&job, &words, PRECONDITION_NONE));
+    struct scaling scaling;
+    assert_int_equal(scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &level, &scaling),
+                     0);
+    assert_false(scaling.diagonal);
+    assert_int_equal(scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &steep, &scaling),
+                     0);
+    assert_true(scaling.diagonal);
+    scaling_release(&scaling);
+}
+
 SUITE(scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(standardised_columns_have_deviation_1_and_are_regularised_alike),
@@ -261,6 +290,7 @@ SUITE(scaling) {
         cmocka_unit_test(units_are_for_minibatches_alone_of_linear_models),
         cmocka_unit_test(a_column_beyond_all_scales_is_named),
         cmocka_unit_test(a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values),
+        cmocka_unit_test(a_diagonal_is_chosen_among_words_where_a_number_is_large),
     };
     return cmocka_run_group_tests_name("scaling", tests, NULL, NULL);
 }
