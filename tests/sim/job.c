@@ -355,6 +355,30 @@ static void choose_scaling(struct job *job) {
                                     .penalty = random_unit(&random)};
 }
 
+/* Half of the linear ones estimate the gap, with squares that may be 0, and half of these end by
+ * it. Drawn from a generator of its own. */
+static void choose_gap(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0x9a9));
+    if (job->shape.network.layers || random_below(&random, 2))
+        return;
+    job->optimizer.gap = (struct gap_settings){.known = true,
+                                               .second = 0.25 + random_unit(&random),
+                                               .rather = random_below(&random, 2) ? INFINITY : 0,
+                                               .newton = random_below(&random, 2),
+                                               .least = 1e-3,
+                                               .tolerance = 1e-4 * random_unit(&random),
+                                               .waited_for = random_below(&random, 2)};
+    struct column_scaling *columns = job->columns;
+    if (!columns)
+        columns = job->squares = memory_new(job->shape.features, sizeof *job->squares);
+    for (uint32_t j = 0; j < job->shape.features; j++) {
+        if (columns == job->squares)
+            columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
+        columns[j].square = random_below(&random, 5) ? random_unit(&random) : 0;
+    }
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -386,6 +410,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_preconditioner(job);
     choose_l1(job);
     choose_scaling(job);
+    choose_gap(job);
 }
 
 void job_release(struct job *job) {
@@ -398,6 +423,7 @@ void job_release(struct job *job) {
     free(job->exponent);
     free(job->own_exponents);
     free(job->columns);
+    free(job->squares);
     free(job->origin);
     free(job->pairs);
     free(job->expected.model);
