@@ -158,12 +158,23 @@ def classes_that_share_all_columns_end_at_one_optimum(folder):
 
 
 @test
-def a_model_too_large_for_a_preconditioner_that_is_asked_for_is_refused_with_the_way_out(folder):
+def a_block_of_fewer_columns_than_the_model_has_ends_at_the_optimum_as_well(folder):
+    for make in table, more(scales=(1, 1e12, 1e-12, 1)), more(lambda row: 1e6 + row[0] * row[1]):
+        x, signs = make(columns=9) if make is table else make()
+        job = written(folder, x, signs, l2=1e-4, precondition_block=3, **TIGHT)
+        plain, block = (train(job, '--fresh', '--set', f'precondition={form}')
+                        for form in ('diagonal', 'block'))
+        assert block['preconditioner']['refreshes'] and block['converged'], block
+        assert abs(block['loss'] - plain['loss']) <= 1e-9 * plain['loss'], (plain, block)
+
+
+@test
+def a_block_that_not_one_column_fits_into_is_refused_with_the_way_out(folder):
     x, signs = table(columns=9)
-    job = written(folder, x, signs, precondition='block', precondition_block=9)
+    job = written(folder, x, signs, precondition='block', precondition_block=1)
     finished = dml('run', job)
     assert finished.status == CONFIG, finished
-    for text in 'job.conf', '`precondition`', '10 parameters', 'raise', '`auto`':
+    for text in 'job.conf', '`precondition`', 'not one column', '`precondition_block`', '`auto`':
         assert text in finished.stderr, finished
     result = train(job, '--set', 'precondition=auto')
     assert result['preconditioner']['kind'] == 'none', result

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""A heavy block: tables of more parameters than `precondition_block` are preconditioned by their first
+columns. One model to the bit however the run goes, and the optimum of a run without."""
+
+import functools
+import random
+import sqlite3
+import sys
+
+from harness import main, test, train, words, write_job
+from sweeps import killed
+
+ROWS = 3000
+BLOCK = 200  # `precondition_block`, of some 3,000 columns
+
+SHARED = {'precondition_block': BLOCK, 'gradient_tolerance': 1e-13, 'loss_tolerance': 0, 'l2': 1e-4,
+          'max_steps': 25, 'checkpoint_seconds': 0, 'portion_chunks': 1}
+
+LABELS = {
+    'logistic': lambda margin: 'yes' if margin > 0 else 'no',
+    'squared': lambda margin: round(margin, 3),
+    'softmax': lambda margin: f'k{min(2, max(0, int(margin / 2 + 1.5)))}',
+    'ordinal': lambda margin: min(2, max(0, int(margin / 2 + 1.5))),
+}
+
+
+@functools.cache
+def table(objective):
+    """Lines of CSV: categories of 5 to 1,500 texts, the first ones frequent, and a number."""
+    rng = random.Random(11)
+    sizes = [5, 12, 40, 150, 600, 800, 1500]
+    effects = [[rng.gauss(0, 0.6) for _ in range(size)] for size in sizes]
+    lines = ['a,b,c,d,e,f,g,number,label\n']
+    for _ in range(ROWS):
+        texts = [int(size * rng.random() ** 2) for size in sizes]
+        number = rng.gauss(2000, 10)
+        margin = sum(effect[text] for effect, text in zip(effects, texts)) + rng.gauss(0, 1) + (
+            number - 2000) / 20
+        cells = [f't{text}' for text in texts] + [f'{number:.2f}', LABELS[objective](margin)]
+        lines.append(','.join(map(str, cells)) + '\n')
+    return ''.join(lines)
+
+
+def job_of(folder, objective='logistic', **settings):
+    (folder / 'table.csv').write_text(table(objective))
+    own = {'ordinal': {'order': ['0', '1', '2']}} if objective == 'ordinal' else {}
+    return write_job(folder, data=['table.csv'], csv={'label': 'label'}, objective=objective,
+                     **{**SHARED, **own, **settings})
+
+
+def check_heavy(result):
+    found = result['preconditioner']
+    assert found['kind'] == 'block' and found['refreshes'] >= 1, result
+    assert result['parameters'] > 2 * BLOCK, result
+
+
+def one_model(job, *arguments):
+    """However the work is divided; the result of one of them."""
+    models = {}
+    for shards in 1, 2:
+        for replicas in 1, 3:
+            for threads in 1, 2:
+                divided = {'shards': shards, 'replicas': replicas, 'threads': threads}
+                result = train(job, '--fresh', *arguments, *words(divided))
+                check_heavy(result)
+                models.setdefault(result['model_sha256'], []).append(divided)
+    assert len(models) == 1, models
+    return result
+
+
+FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('ordinal', {}),
+         ('logistic', {'standardise': True}), ('logistic', {'intercept': False}),
+         ('softmax', {'intercept': False}), ('logistic', {'weights': ['weights']})]
+for objective, settings in FORMS:
+    def behaviour(folder, objective=objective, settings=settings):
+        rng = random.Random(4)
+        (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
+                                                for _ in range(ROWS)))
+        one_model(job_of(folder, objective, max_steps=8, **settings))
+    behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
+    test(behaviour)
+
+
+# ---- losses of processes ----
+
+def survives(folder, *rules):
+    """With rules for failpoints the model is that of a quiet run."""
+    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
+    expected = train(job, '--state', folder / 'quiet')
+    assert expected['preconditioner']['refreshes'] >= 2, expected
+    for number, rule in enumerate(rules):
+        state, fired = folder / f'{number}.state', folder / f'{number}.fired'
+        result = train(job, '--state', state, DML_FAILPOINT=f'{rule}:kill',
+                       DML_FAILPOINT_ONCE=str(fired))
+        assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
+        assert result['model_sha256'] == expected['model_sha256'], f'{rule}: another model'
+
+
+@test
+def a_shard_that_dies_while_it_makes_a_factor_costs_no_bit(folder):
+    survives(folder, *(f'shard{shard}.factor_{when}:{visit}' for shard in (0, 1)
+                       for when in ('begin', 'done') for visit in (1, 2)))
+
+
+@test
+def a_shard_that_dies_later_goes_on_with_the_factor_of_the_checkpoint(folder):
+    survives(folder, 'shard0.receive_PROGRAM:30', 'shard1.receive_PROGRAM:30')
+
+
+@test
+def a_replica_that_dies_in_a_refresh_costs_no_bit(folder):
+    survives(folder, *(f'replica{replica}.{place}' for replica in (0, 1)
+                       for place in ('receive_EVALUATE:2', 'receive_EVALUATE:5', 'send_FLUSHED:2')))
+
+
+@test
+def a_coordinator_that_dies_in_a_refresh_costs_no_bit(folder):
+    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
+    expected = train(job, '--state', folder / 'quiet')
+    for place in 'send_EVALUATE:3', 'state_accept:6', 'state_accept:14':
+        state = folder / f'{place}.state'
+        killed('run', job, place, '--state', state)
+        result = train(job, '--state', state)
+        assert result['model_sha256'] == expected['model_sha256'], f'{place}: another model'
+
+
+# ---- what it gives ----
+
+def optima(job, form='auto'):
+    """Of runs without a preconditioner, and with it."""
+    exact = words({'max_steps': 3000, 'gradient_tolerance': 1e-8})
+    plain = train(job, '--fresh', '--set', 'precondition=diagonal', *exact)
+    heavy = train(job, '--fresh', '--set', f'precondition={form}', *exact)
+    check_heavy(heavy)
+    return plain, heavy
+
+
+for objective in LABELS:
+    def behaviour(folder, objective=objective):
+        plain, heavy = optima(job_of(folder, objective))
+        assert abs(plain['loss'] - heavy['loss']) <= 1e-8 * plain['loss'], (plain, heavy)
+    behaviour.__name__ = f'{objective} ends at the optimum of the diagonal'
+    test(behaviour)
+
+
+@test
+def a_model_that_a_run_starts_from_is_gone_on_from(folder):
+    job = job_of(folder, max_steps=3000, gradient_tolerance=1e-8)
+    cold = train(job)
+    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
+    assert warm['start'] and warm['steps'] < cold['steps'] / 4, (cold, warm)
+    assert abs(warm['loss'] - cold['loss']) <= 1e-9 * cold['loss'], (cold, warm)
+
+
+@test
+def a_path_with_folds_gives_the_same_models_on_other_workers(folder):
+    job = job_of(folder, l2=[1e-2, 1e-4], folds=2, max_steps=6)
+    found = []
+    for divided in {'shards': 1, 'replicas': 1, 'threads': 2}, {'shards': 2, 'replicas': 3}:
+        state = folder / f'{divided["shards"]}.state'
+        found.append((train(job, '--state', state, *words(divided))['model_sha256'],
+                      hashes(state)))
+    assert found[0] == found[1] and len(found[0][1]) >= 6, found
+
+
+def hashes(state):
+    with sqlite3.connect(state / 'dml.db') as database:
+        return database.execute('SELECT DISTINCT r.member, m.sha256 FROM runs r JOIN models m '
+                                'USING (run) ORDER BY r.member').fetchall()
+
+
+@test
+def a_device_that_is_emulated_gives_the_bits_of_the_cpu(folder):
+    job = job_of(folder, max_steps=8)
+    models = {device: train(job, '--fresh', '--set', f'device={device}')['model_sha256']
+              for device in ('cpu', 'emulated')}
+    assert len(set(models.values())) == 1, models
+
+
+@test
+def a_text_takes_a_block_only_if_it_is_asked_for(folder):
+    rng = random.Random(2)
+    lines = []
+    for _ in range(400):
+        ids = sorted({1 + int(2000 * rng.random() ** 3) for _ in range(rng.randrange(1, 90))})
+        lines.append(f'{int(ids[0] % 2)} ' + ' '.join(f'{j}:1' for j in ids) + '\n')
+    (folder / 'text.libsvm').write_text(''.join(lines))
+    job = write_job(folder, data=['text.libsvm'], **{**SHARED, 'max_steps': 200, 'l2': 1e-2,
+                                                     'gradient_tolerance': 1e-6})
+    auto, block = (train(job, '--fresh', '--set', f'precondition={form}')
+                   for form in ('auto', 'block'))
+    assert auto['preconditioner']['kind'] == 'none', auto
+    check_heavy(block)
+    assert block['converged'] and abs(block['loss'] - auto['loss']) <= 1e-9, (auto, block)
+
+
+sys.exit(main())
