@@ -11,6 +11,7 @@ Each row is a problem of problems.py, chosen by a part of its name; all without 
     measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
+    taken         the preconditioner: a full block, a heavy one, the diagonal, or none
     reason        why it ended
 
 A run that ends before it comes near enough is repeated without tolerances; its evaluations and
@@ -35,7 +36,8 @@ from problems import PROBLEMS, Missing  # noqa: E402
 WITHOUT_TOLERANCES = {'gradient_tolerance': 0, 'loss_tolerance': 0, 'max_steps': 3000,
                       'max_seconds': 120}
 NAME = 28
-COLUMNS = ('evaluations', 'passes', 'measured', 'all', 'gap', 'seconds', 'reason')
+BLOCK = 1024  # the default of precondition_block
+COLUMNS = ('evaluations', 'passes', 'measured', 'all', 'gap', 'seconds', 'taken', 'reason')
 CURVATURE = 'curvature'  # the outcome of such an evaluation
 REFRESH = re.compile(r'refresh \d+, .* in ([\d.]+) s, about ([\d.e+-]+) pass')
 
@@ -79,6 +81,13 @@ def reached(evaluations, problem):
     return None
 
 
+def preconditioner_of(result):
+    kind = result['preconditioner']['kind']
+    if kind != 'block':
+        return kind
+    return 'full' if result['parameters'] <= BLOCK else 'heavy'
+
+
 def measured(problem, data, folder, settings):
     job = write_job(folder, name='job', **{**problem.settings,
                                            'data': [problem.text(data, folder)]})
@@ -89,7 +98,8 @@ def measured(problem, data, folder, settings):
         counts = [f'{count}*' for count in reached(longer, problem) or [f'>{len(longer)}'] * 3]
     return {'evaluations': counts[0], 'passes': counts[1], 'measured': counts[2],
             'all': len(evaluations), 'gap': f'{result["loss"] / problem.optimum - 1:.1e}',
-            'seconds': f'{result["seconds"]["total"]:.2f}', 'reason': result['reason']}
+            'seconds': f'{result["seconds"]["total"]:.2f}', 'taken': preconditioner_of(result),
+            'reason': result['reason']}
 
 
 def read_earlier(path):
@@ -111,12 +121,13 @@ def beside(row, before):
 
 def line_of(name, row, more):
     return (f'{name:{NAME}}{row["evaluations"]:>12}{row["passes"]:>9}{row["measured"]:>10}'
-            f'{row["all"]:>7}{row["gap"]:>9}{row["seconds"]:>9}{more}  {row["reason"]}')
+            f'{row["all"]:>7}{row["gap"]:>9}{row["seconds"]:>9}{row["taken"]:>10}{more}  '
+            f'{row["reason"]}')
 
 
-def main():
+def main(problems, description):
     heed_interrupts()
-    parser = argparse.ArgumentParser(description=__doc__,
+    parser = argparse.ArgumentParser(description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('rows', nargs='*', metavar='ROW')
     parser.add_argument('--data', type=pathlib.Path, default=SHARED)
@@ -127,7 +138,7 @@ def main():
     earlier = read_earlier(options.beside) if options.beside else {}
     header = {name: name for name in COLUMNS}
     print(line_of('', header, '    before  ratio' if earlier else ''), flush=True)
-    for problem in PROBLEMS:
+    for problem in problems:
         if options.rows and not any(row in problem.name for row in options.rows):
             continue
         with tempfile.TemporaryDirectory(prefix='dml-passes-') as folder:
@@ -140,4 +151,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    main(PROBLEMS, __doc__)
