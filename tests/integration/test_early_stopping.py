@@ -30,7 +30,8 @@ def data_to_overfit(folder, rows=700):
 def overfitting_job(folder, **settings):
     return write_job(folder, **{'data': [data_to_overfit(folder)], 'holdout': ['0.2'], 'l2': 0,
                                 'gradient_tolerance': 1e-6, 'loss_tolerance': 0,
-                                'early_stopping': PATIENCE, 'threads': 1, 'replicas': 1,
+                                'early_stopping': PATIENCE, 'precondition': 'none', 'threads': 1,
+                                'replicas': 1,
                                 'shards': 1, **settings})
 
 

@@ -186,7 +186,7 @@ def a_kept_column_of_a_table_keeps_its_name(folder):
 
 @test
 def without_the_curvature_a_run_starts_from_the_parameters_alone(folder):
-    job, earlier = wide_job(folder)
+    job, earlier = wide_job(folder, precondition='none')
     models = [folder / name for name in ('without', 'damaged')]
     for model in models:
         shutil.copytree(earlier['model'], model)
@@ -210,6 +210,7 @@ def the_pairs_of_a_large_model_are_kept_for_retrain_alone(folder):
             ids = [row * 80 + i + 1 for i in range(80)]
             file.write(f'{row % 2} ' + ' '.join(f'{j}:{rng.choice("123")}' for j in ids) + '\n')
     job = write_job(folder, data=['large.libsvm'], l2=1e-3, history=10, max_steps=3, shards=1,
+                    precondition='none',
                     replicas=1, threads=1, checkpoint_seconds=0)
     state = folder / 'job.state'
     ran = train(job)
