@@ -144,7 +144,8 @@ static json_t *preconditioner_json(const struct coordinator_settings *settings,
                        : settings->diagonal ? "diagonal"
                        : kronecker          ? "kronecker"
                                             : "none";
-    return json_pack("{s:s, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "in_force",
+    return json_pack("{s:s, s:I, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "block_columns",
+                     (json_int_t)settings->optimizer.preconditioner.block_columns, "in_force",
                      p->in_force || settings->diagonal || kronecker, "refreshes",
                      (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
                      p->price_total, "rows", p->found.rows);

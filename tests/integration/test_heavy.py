@@ -51,7 +51,7 @@ def job_of(folder, objective='logistic', **settings):
 def check_heavy(result):
     found = result['preconditioner']
     assert found['kind'] == 'block' and found['refreshes'] >= 1, result
-    assert result['parameters'] > 2 * BLOCK, result
+    assert 0 < found['block_columns'] <= BLOCK < result['parameters'] / 2, result
 
 
 def one_model(job, *arguments):
