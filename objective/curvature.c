@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
@@ -26,6 +27,9 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
     workspace->block_columns = block_columns;
     workspace->outputs = outputs;
     workspace->power = memory_new((size_t)shape->features + 1, sizeof(double));
+    workspace->exponent = memory_new((size_t)shape->features + 1, sizeof(int16_t));
+    for (size_t j = 0; j <= shape->features; j++)
+        workspace->power[j] = half_power(0);
     workspace->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
     workspace->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
     workspace->column = memory_new(columns, sizeof(uint32_t));
@@ -43,6 +47,7 @@ void hessian_workspace_free(struct hessian_workspace *workspace) {
     if (!workspace)
         return;
     free(workspace->power);
+    free(workspace->exponent);
     free(workspace->diagonal);
     free(workspace->leverage);
     free(workspace->column);
@@ -54,6 +59,17 @@ void hessian_workspace_free(struct hessian_workspace *workspace) {
     free(workspace->left);
     free(workspace->derivatives);
     free(workspace);
+}
+
+/* All chunks have the same exponents, and to raise two to that of each column of a wide set takes
+ * longer than the sampled rows of a chunk. */
+static void find_powers(struct hessian_workspace *workspace, size_t columns,
+                        const int16_t *exponent) {
+    if (memcmp(workspace->exponent, exponent, columns * sizeof *exponent) == 0)
+        return;
+    memcpy(workspace->exponent, exponent, columns * sizeof *exponent);
+    for (size_t j = 0; j < columns; j++)
+        workspace->power[j] = half_power(exponent[j]);
 }
 
 /* ---- leverage ---- */
@@ -234,8 +250,7 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
         scratch->workspace = hessian_workspace_new(shape, sample->columns);
     struct hessian_workspace *workspace = scratch->workspace;
     assert(workspace->block_columns == sample->columns && sample->columns <= shape->features);
-    for (size_t j = 0; j < (size_t)shape->features + shape->intercept; j++)
-        workspace->power[j] = half_power(sample->exponent[j]);
+    find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {

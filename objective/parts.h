@@ -199,10 +199,11 @@ struct hessian_workspace {
     size_t columns, outputs;
     uint32_t block_columns; /* features of the block: the others count for the leverage alone */
 
-    double *power;    /* 2^(e − 31), of all features and the intercept */
-    double *diagonal; /* of second derivatives, rows of a batch × K */
-    double *leverage; /* a row of a batch each */
-    uint32_t *column; /* of the row being sampled */
+    double *power;     /* 2^(e − 31), of all features and the intercept */
+    int16_t *exponent; /* the e that these were made of */
+    double *diagonal;  /* of second derivatives, rows of a batch × K */
+    double *leverage;  /* a row of a batch each */
+    uint32_t *column;  /* of the row being sampled */
     double *value;
     struct column_run *runs;
     double *second; /* K; a row of the second derivatives */
