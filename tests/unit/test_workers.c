@@ -58,7 +58,7 @@ static int open_workers(struct bench *bench, unsigned threads, uint32_t paramete
         &(struct workers_settings){.threads = threads,
                                    .device = threads == DEVICE ? (struct device *)bench : NULL,
                                    .shape = {.features = parameters},
-                                   .sizes = {parameters, parameters},
+                                   .sizes = {parameters, parameters == SHORT ? SHORT : 0},
                                    .block_columns = parameters,
                                    .chunk = chunk,
                                    .done = done,
