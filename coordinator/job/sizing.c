@@ -306,7 +306,7 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
     bool wanted = job->precondition == PRECONDITION_BLOCK;
     assert(settings->form == PRECONDITION_HEAVY && counts->columns[0] == settings->block_columns);
     settings->ridge = job->l2.value / sizing_second_first(data, shape);
-    if (wanted || is_table(data, counts))
+    if (wanted || (settings->parts <= 1 && is_table(data, counts)))
         for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++) {
             bool cheap = is_cheap(data, shape, counts, i, settings);
             if (wanted || (cheap && is_rest_rare(data, counts, i)))
