@@ -103,7 +103,7 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         struct column column = *wanted;
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
-        if (!wanted->density)
+        if (wanted->density == 0)
             column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = column_scaling_of(&column);
         if (!column_scaling_is_valid(&columns[j])) {
