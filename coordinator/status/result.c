@@ -134,6 +134,13 @@ static void print_devices(const json_t *result) {
     putchar('\n');
 }
 
+static void print_loss(const json_t *result) {
+    printf("%-12s %.12g", "loss", member_number(result, "loss"));
+    if (json_is_number(json_object_get(result, "gap_estimate")))
+        printf(" (by estimate %.2g above its minimum)", member_number(result, "gap_estimate"));
+    putchar('\n');
+}
+
 /* With l1: how many weights are left, and how good the point is. */
 static void print_sparsity(const json_t *result) {
     if (!json_is_integer(json_object_get(result, "nonzero")))
@@ -255,7 +262,7 @@ static void print_end(const json_t *result) {
     printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
            json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
     if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point */
-        printf("%-12s %.12g\n", "loss", member_number(result, "loss"));
+        print_loss(result);
         printf("%-12s %.3g (largest component)\n", "gradient",
                member_number(result, "gradient_max"));
     }
