@@ -48,10 +48,10 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
 
 /* What is known of a column, and how the job wants it scaled. */
 struct column {
-    double mean, variance;
-    double density; /* the root of it divides the variance; 0 in a wish: that of the column */
+    double mean, variance, density;
     bool standardised, bytes, diagonal, sized, centred; /* as in struct scaling */
-    double ridge;                                       /* l2/h */
+    bool rooted;  /* the root of the density divides the variance */
+    double ridge; /* l2/h */
 };
 
 /* A column that so many rows have is centred for minibatches, too. Of a rarer one the weight must
@@ -82,7 +82,7 @@ static struct column_scaling column_scaling_of(const struct column *column) {
     double spread = column->variance;
     if (!column->centred)
         spread += column->mean * column->mean;
-    if (spread > 0)
+    if (spread > 0 && column->rooted)
         spread /= sqrt(column->density);
     double curvature = spread + column->ridge * unit * unit;
     if (curvature > 0)
@@ -103,8 +103,7 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         struct column column = *wanted;
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
-        if (wanted->density == 0)
-            column.density = (double)moments->nonzero[j] / (double)moments->rows;
+        column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = column_scaling_of(&column);
         if (!column_scaling_is_valid(&columns[j])) {
             char *name = name_of_column(data, j);
@@ -179,7 +178,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .bytes = unit_values && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
         .sized = may_be_sized(job, data),
-        .density = form == PRECONDITION_HEAVY ? 1 : 0,
+        .rooted = form != PRECONDITION_HEAVY,
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };

@@ -174,9 +174,14 @@ static double trace_first(const struct set_info *data, const struct objective_sh
     return trace;
 }
 
+/* An output each, or one that all share. */
+static uint32_t weights_of_column(const struct objective_shape *shape) {
+    return objective_of(shape->kind)->shares_weights ? 1 : shape->outputs;
+}
+
 double sizing_second_first(const struct set_info *data, const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    double parts = objective->shares_weights ? 1 : shape->outputs;
+    double parts = weights_of_column(shape);
     double second = objective->second ? trace_first(data, shape) / parts : 1;
     return second > 0 ? second : 1;
 }
@@ -185,8 +190,8 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
  * Outputs that share weights add the terms of a row once each. */
 static void set_prices(const struct set_info *data, const struct objective_shape *shape, double n,
                        double terms, struct preconditioner_settings *settings) {
-    bool shared = objective_of(shape->kind)->shares_weights;
-    double outputs = shared ? 1 : shape->outputs, times = shared ? shape->outputs : 1;
+    double outputs = weights_of_column(shape);
+    double times = shape->outputs / outputs;
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
     settings->price_all =
         0.5 + (data->dense ? FACTOR_PRICE_DENSE : FACTOR_PRICE_SPARSE) * n * n * n / 3 / pass;
@@ -235,7 +240,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .rows = data->rows,
         .columns = (uint64_t)shape->features + shape->intercept,
         .block_columns = full ? shape->features : columns,
-        .parts = objective->shares_weights ? 1 : shape->outputs,
+        .parts = weights_of_column(shape),
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
