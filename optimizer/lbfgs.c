@@ -157,8 +157,7 @@ static void take_factor(struct lbfgs *o, double added) {
 
 bool lbfgs_has_converged(const struct lbfgs *o) {
     const struct gap_settings *gap = &o->settings.gap;
-    return !gap->known || isnan(o->gap_estimate) ||
-           o->gap_estimate <= gap->tolerance * fmax(o->loss, gap->least);
+    return !gap->known || isnan(o->gap_estimate) || o->gap_estimate <= gap_allowed(gap, o->loss);
 }
 
 static bool loss_has_settled(const struct lbfgs *o, double tolerance) {

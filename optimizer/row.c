@@ -93,3 +93,7 @@ void serialize_held(struct codec *codec, struct held *held) {
     serialize_f64(codec, &held->loss);
     serialize_f64(codec, &held->accuracy);
 }
+
+double gap_allowed(const struct gap_settings *settings, double loss) {
+    return settings->tolerance * fmax(loss, settings->least);
+}

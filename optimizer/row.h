@@ -70,7 +70,7 @@ struct optimizer_data {
 
 /* How far F may be above its minimum is estimated at each accepted point, if the loss is convex:
  *
- *     P is in force       newton_factor·½·gᵀPg, if P can be trusted
+ *     P is in force       twice ½·gᵀPg, if P can be trusted
  *     else                ten times ½·Σ g_j²/(second·square_j + l2·penalty_j) (GAP in
  *                         wire/program.h): along runs with columns of all kinds ½·Σ was 0.07 to 2.7
  *                         times the true gap. A logarithmic loss that is nearly 0 curves far less
@@ -87,6 +87,9 @@ struct gap_settings {
     double tolerance; /* converged: the gap is at most this share of F */
     bool waited_for;  /* a tolerance ends the run only where it has converged */
 };
+
+/* The gap up to which a point with this F has converged. */
+double gap_allowed(const struct gap_settings *settings, double loss);
 
 struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */

@@ -159,7 +159,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .orthants = c->settings.optimizer.l1 > 0,
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
-        .measured = c->settings.measured != NULL,
+        .measured = c->settings.optimizer.gap.known,
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,

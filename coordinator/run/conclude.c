@@ -24,17 +24,20 @@
 
 /* ---- the gap ---- */
 
-static int need_moments(struct training *run) {
-    return run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+/* Whatever ended the run, if the gap is known; but the best point on a holdout is not meant to be
+ * the optimum. */
+static bool has_converged(const struct training *run, const struct coordinator_view *view) {
+    if (!run->gap.known || view->reason == REASON_EARLY_STOPPING)
+        return reason_has_converged(view->reason);
+    return gap_is_small(&run->gap) && !convergence_is_separable(run->job, set_info(run->set), view);
 }
 
 /* Takes the gap; of a run that has not converged, finds what may stand in the way. */
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
-    const struct gap_settings settings = gap_settings_of(run->job, &run->shape, set_info(run->set));
-    run->gap = gap_of(&settings, &view.answer);
-    return run->gap.known && gap_is_small(&run->gap) ? 0 : need_moments(run);
+    run->gap = gap_of(&run->estimates, &view.answer);
+    return has_converged(run, &view) ? 0 : training_find_moments(run);
 }
 
 /* ---- the result ---- */
@@ -68,12 +71,9 @@ static int make_result(struct training *run) {
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
     struct coordinator_view view = coordinator_view(run->coordinator);
-    if (run->gap.known && view.reason != REASON_EARLY_STOPPING) {
-        bool separable = convergence_is_separable(run->job, set_info(run->set), &view);
-        json_object_set_new(run->result, "converged",
-                            json_boolean(gap_is_small(&run->gap) && !separable));
-    }
-    if (reason_has_model(view.reason) && json_is_false(json_object_get(run->result, "converged")))
+    bool converged = has_converged(run, &view);
+    json_object_set_new(run->result, "converged", json_boolean(converged));
+    if (reason_has_model(view.reason) && !converged)
         add_not_converged(run);
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);

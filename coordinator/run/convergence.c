@@ -71,7 +71,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                                   !job_gives(job, "loss_tolerance")};
     if (objective->unit_power)
         settings.least *= typical_of(shape, data).loss;
-    settings.known = settings.second > 0 && isfinite(settings.second);
+    settings.known = data->features && settings.second > 0 && isfinite(settings.second);
     return settings;
 }
 
@@ -93,16 +93,13 @@ struct column_scaling *gap_unscaled(const struct set_info *data, const struct mo
 }
 
 struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer) {
-    struct gap gap = {.known = settings->known && !isnan(answer->gap_estimate),
-                      .estimate = answer->gap_estimate,
-                      .tolerance = settings->tolerance};
-    if (gap.known && gap.estimate > 0)
-        gap.share = gap.estimate / fmax(answer->loss, settings->least);
-    return gap;
+    return (struct gap){.known = settings->known && !isnan(answer->gap_estimate),
+                        .estimate = answer->gap_estimate,
+                        .allowed = gap_allowed(settings, answer->loss)};
 }
 
 bool gap_is_small(const struct gap *gap) {
-    return !gap->known || gap->share <= gap->tolerance;
+    return !gap->known || gap->estimate <= gap->allowed;
 }
 
 /* Scales of columns that differ by less are not mentioned. */
@@ -188,9 +185,10 @@ static void tell_tolerance(json_t *list, const struct not_converged *end,
                                    "slowly, for max_steps (%llu) at most",
                                    job->loss_tolerance, (unsigned long long)job->max_steps));
     else
-        add_sentence(list, memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
-                                         gradient * sqrt(end->gap->tolerance / end->gap->share) / 2,
-                                         job->gradient_tolerance));
+        add_sentence(list,
+                     memory_format("gradient_tolerance = %.0e comes nearer (it was %g)",
+                                   gradient * sqrt(end->gap->allowed / end->gap->estimate) / 2,
+                                   job->gradient_tolerance));
 }
 
 static void tell_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
@@ -263,8 +261,7 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
                             "gradient with each column in its own scale; within %.2g it would "
                             "count as converged",
-                            view->loss, end->gap->estimate,
-                            end->gap->estimate * end->gap->tolerance / end->gap->share));
+                            view->loss, end->gap->estimate, end->gap->allowed));
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || scaling_is_of_one_unit(end->data, end->moments);

@@ -29,9 +29,8 @@ struct column_scaling *gap_unscaled(const struct set_info *data, const struct mo
 /* What came of it. */
 struct gap {
     bool known;
-    double estimate;  /* of F less its minimum */
-    double share;     /* of F, or of what stands for it where F is next to 0 */
-    double tolerance; /* a share up to this is that of a run that has converged */
+    double estimate; /* of F less its minimum */
+    double allowed;  /* up to this the run has converged */
 };
 
 struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer);

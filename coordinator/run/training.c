@@ -114,13 +114,17 @@ static int choose_block(struct training *run) {
     return code;
 }
 
+int training_find_moments(struct training *run) {
+    return run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+}
+
 /* For the estimate of the gap. */
 static int measure_columns(struct training *run) {
     const struct set_info *info = set_info(run->set);
-    const struct gap_settings gap = gap_settings_of(run->job, &run->shape, info);
-    if (!gap.known || !info->features)
+    run->estimates = gap_settings_of(run->job, &run->shape, info);
+    if (!run->estimates.known)
         return 0;
-    int code = run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+    int code = training_find_moments(run);
     if (!code && run->scaling.columns)
         gap_measure(info, &run->moments, run->scaling.columns);
     else if (!code)
@@ -134,7 +138,7 @@ static int work_on_scaling(void *context) {
     const struct set_info *info = set_info(run->set);
     int code = 0;
     if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
-        code = moments_find(run->set, cpus_usable(), &run->moments);
+        code = training_find_moments(run);
         if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
             code = choose_block(run);
         if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form))
@@ -217,7 +221,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .patience = job->early_stopping,
         .preconditioner = run->preconditioner,
         .single = run->shape.network.precision == PRECISION_FLOAT,
-        .gap = gap_settings_of(job, &run->shape, set_info(run->set)),
+        .gap = run->estimates,
     };
 }
 
@@ -246,13 +250,6 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->replica_threads = run->hosts.threads;
 }
 
-static const struct column_scaling *measured_columns(const struct training *run) {
-    if (run->measured)
-        return run->measured;
-    struct gap_settings gap = gap_settings_of(run->job, &run->shape, set_info(run->set));
-    return gap.known ? run->scaling.columns : NULL;
-}
-
 static int make_coordinator(struct training *run) {
     const struct job *job = run->job;
     double unit = objective_loss_unit(&run->shape);
@@ -279,7 +276,7 @@ static int make_coordinator(struct training *run) {
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
-        .measured = measured_columns(run),
+        .measured = run->measured,
         .saved = run->resumed ? &run->saved : NULL,
     };
     add_workers(run, &settings);

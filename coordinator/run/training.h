@@ -92,6 +92,7 @@ struct training {
     struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;
     struct score_figures figures;    /* of the model on the holdout, if there is one */
+    struct gap_settings estimates;   /* how the gap is estimated */
     struct gap gap;                  /* at the end */
     struct column_scaling *measured; /* of columns that are not scaled, for the gap; owned, or NULL
                                       */
@@ -168,6 +169,9 @@ void status_end(struct training *training);
  * more parameters than there may be, or early stopping no rows to judge by; else as of
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
 int training_shape(struct training *run);
+
+/* Finds the moments of the columns unless they are known. Errors as of moments_find(). */
+int training_find_moments(struct training *run);
 
 void training_release_plugin(struct training *run);
 

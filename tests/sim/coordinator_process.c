@@ -366,9 +366,7 @@ static struct coordinator *new_machine(struct process *process) {
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
         .scaling = job->columns,
-        .measured = !job->optimizer.gap.known ? NULL
-                    : job->columns            ? job->columns
-                                              : job->squares,
+        .measured = job->squares,
         .history_type = job->history_type,
         .data = &job->data,
         .exponents = job->own_exponents,
