@@ -13,6 +13,7 @@
 
 /* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
 #define BLOCK_ELEMENTS 4096
+#define ROW_BLOCK 256 /* the same for vectors of rows, in rows */
 
 /* Parameters: see base/layout.h. */
 #define TENSORS_MAX 32
@@ -42,8 +43,12 @@
 #define HISTORY_AUTO_MAX 200
 #define HISTORY_AUTO_MIN 10
 #define SLOTS_MAX (HISTORY_MAX + 2)
-#define OPERATIONS_MAX 256                                 /* of a program */
-#define SCALARS_MAX (4 * SLOTS_MAX + 2 * TENSORS_MAX + 16) /* that a program yields */
+#define DIRECTIONS_MAX 100 /* of the window of common directions */
+#define WINDOW_MAX (DIRECTIONS_MAX + 2)
+#define OPERATIONS_MAX 256 /* of a program */
+/* That a program yields: products of a history, or a matrix of the window beside its slopes. */
+#define SCALARS_MAX                                                                                \
+    (4 * SLOTS_MAX + WINDOW_MAX * (WINDOW_MAX + 1) / 2 + WINDOW_MAX + 2 * TENSORS_MAX + 16)
 
 /* Minibatches. */
 #define DOWNPOUR_BLOCK_ROWS 64        /* rows of a chunk of a shuffled set */

@@ -145,7 +145,9 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .parts = request->parts,
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
+    const struct maxima of_rows = maxima_of_one(request->derivative_max);
     evaluation.bounds = curvature        ? curvature_bounds(c, request->sampling.floor)
+                        : request->rows  ? bounds_over(c, &of_rows, 1)
                         : request->again ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
                                          : next_bounds(c);
     assert(evaluation.bounds.count > 0);
@@ -153,7 +155,8 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
     program_add(&c->driver->program, &(struct operation){.code = OPERATION_BEGIN,
                                                          .evaluation = number,
                                                          .sums = evaluation_sums(&evaluation.parts),
-                                                         .bounds = evaluation.bounds});
+                                                         .bounds = evaluation.bounds,
+                                                         .rows = request->rows});
     driver_send_program(c, out);
     dispatch_begin(&c->dispatch, now_ns, out);
 }

@@ -102,6 +102,9 @@ struct optimizer_settings {
     uint32_t patience; /* steps, or epochs, without a better loss on the holdout before the end; 0:
                           no early stopping */
     struct preconditioner_settings preconditioner;
+    uint32_t directions; /* of the window of common directions (lbfgs_span.c); 0: there is none */
+    uint32_t outputs;    /* K, with a window: margins of a row */
+    bool weighted;       /* with a window: rows have weights */
     bool single;      /* losses and gradients are computed in single precision */
     uint32_t tensors; /* of the layout, if their norms are wanted; else 0 */
 };
@@ -192,6 +195,8 @@ struct optimizer_request {
     enum optimizer_want want;
     struct evaluation_parts parts; /* EVALUATE, CURVATURE */
     bool again;                    /* EVALUATE: the last one again, under bounds that hold */
+    bool rows; /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
+    double derivative_max;         /* then this is the largest */
     struct row_sampling sampling;  /* CURVATURE */
     uint32_t pair;                 /* LOAD: its number, from 0 for the oldest */
     bool accepted;                 /* the point of the last evaluation is x now */
@@ -217,6 +222,9 @@ struct optimizer_checkpoint {
     uint64_t factor; /* the serial number of P; 0: none */
     uint32_t pairs;  /* their slots, oldest first, and serial numbers */
     uint64_t slots[HISTORY_MAX], serials[HISTORY_MAX];
+    uint32_t window; /* the same of the directions in the window */
+    uint64_t window_slots[DIRECTIONS_MAX], window_serials[DIRECTIONS_MAX];
+    bool margins; /* Z, the margins of rows at x */
 };
 
 /* ---- the table ---- */

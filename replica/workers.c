@@ -242,6 +242,10 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     case EVALUATION_CURVATURE:
         return OBJECTIVE_DEVICE_CURVATURE;
     case EVALUATION_GRADIENT:
+    case EVALUATION_LABELS:
+    case EVALUATION_WEIGHTS:
+    case EVALUATION_PRODUCT:
+    case EVALUATION_TRANSPOSE:
         break;
     }
     return OBJECTIVE_DEVICE_GRADIENT;

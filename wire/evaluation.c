@@ -106,14 +106,44 @@ struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precon
 }
 
 uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes *sizes) {
-    if (layout == SUMS_TRIANGLE)
+    switch (layout) {
+    case SUMS_PARAMETERS:
+        return sizes->parameters;
+    case SUMS_ROWS:
+        return sizes->rows * sizes->outputs;
+    case SUMS_TRIANGLE:
         return sizes->order * (sizes->order + 1) / 2;
-    return layout == SUMS_PARAMETERS ? sizes->parameters : 0;
+    case SUMS_NONE:
+    case SUMS_LAYOUTS:
+        break;
+    }
+    return 0;
 }
 
 uint64_t evaluation_sums_most(const struct sums_sizes *sizes) {
-    uint64_t triangle = evaluation_sums_total(SUMS_TRIANGLE, sizes);
-    return triangle > sizes->parameters ? triangle : sizes->parameters;
+    uint64_t most = 0;
+    for (int layout = SUMS_NONE; layout < SUMS_LAYOUTS; layout++) {
+        uint64_t total = evaluation_sums_total((enum sums_layout)layout, sizes);
+        most = total > most ? total : most;
+    }
+    return most;
+}
+
+/* The first row of the shard that begins at this parameter, or all rows. */
+static uint64_t row_cut(const struct sums_sizes *sizes, uint64_t parameter) {
+    uint64_t blocks = (sizes->rows + ROW_BLOCK - 1) / ROW_BLOCK;
+    uint64_t n = sizes->parameters;
+    assert(parameter <= n && n > 0);
+    /* blocks·parameter/n, which may be beyond 64 bits, in two parts. */
+    uint64_t block = blocks / n * parameter + (uint64_t)((__uint128_t)(blocks % n) * parameter / n);
+    uint64_t row = parameter == n ? sizes->rows : block * ROW_BLOCK;
+    return row < sizes->rows ? row : sizes->rows;
+}
+
+struct sums_range evaluation_rows(const struct sums_sizes *sizes, uint64_t first, uint64_t count) {
+    uint64_t begin = row_cut(sizes, first), end = row_cut(sizes, first + count);
+    assert(begin <= end && end <= sizes->rows);
+    return (struct sums_range){begin, end - begin};
 }
 
 struct sums_range evaluation_sums_range(enum sums_layout layout, const struct sums_sizes *sizes,
@@ -122,6 +152,10 @@ struct sums_range evaluation_sums_range(enum sums_layout layout, const struct su
     assert(first <= sizes->parameters && count <= sizes->parameters - first);
     if (layout == SUMS_PARAMETERS)
         return (struct sums_range){first, count};
+    if (layout == SUMS_ROWS) {
+        struct sums_range rows = evaluation_rows(sizes, first, count);
+        return (struct sums_range){rows.first * sizes->outputs, rows.count * sizes->outputs};
+    }
     return first == 0 && count ? (struct sums_range){0, total} : (struct sums_range){total, 0};
 }
 

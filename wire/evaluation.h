@@ -20,7 +20,9 @@
 enum sums_layout {
     SUMS_NONE,       /* none: a flush has no elements */
     SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
-    SUMS_TRIANGLE, /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
+    SUMS_ROWS,       /* one int64 a training row and output: the bits of a double, added to 0; a
+                        shard has those of its rows */
+    SUMS_TRIANGLE,   /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
                       all of them on the shard whose range begins the vector */
     SUMS_LAYOUTS,
 };
@@ -69,9 +71,11 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 struct sums_sizes {
     uint64_t parameters;
     uint64_t order; /* rows of the triangle: parameters of the block (base/layout.h); 0: none */
+    uint64_t rows;  /* that vectors of rows have; 0: there are none */
+    uint32_t outputs; /* numbers of each row in those; 0 without them */
 };
 
-/* Without a preconditioner there is no triangle. */
+/* Without a preconditioner there is no triangle. Vectors of rows are for the caller to add. */
 struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precondition precondition,
                                         uint32_t block_columns);
 
@@ -87,6 +91,10 @@ struct sums_range {
 };
 struct sums_range evaluation_sums_range(enum sums_layout layout, const struct sums_sizes *sizes,
                                         uint64_t first, uint64_t count);
+
+/* The rows on the shard that has the parameters [first, first + count): whole blocks of ROW_BLOCK
+ * rows, and the last rows, in proportion. Over all shards each row comes once. */
+struct sums_range evaluation_rows(const struct sums_sizes *sizes, uint64_t first, uint64_t count);
 
 /* The index of the part that the chunk belongs to, or `parts->count`. */
 uint32_t evaluation_part_at(const struct evaluation_parts *parts, uint32_t chunk);

@@ -25,6 +25,9 @@ enum part {
     PART_TENSORS = 1 << 15,
     PART_SCALED = 1 << 16,
     PART_GAMMA = 1 << 17,
+    PART_U = 1 << 18, /* u, one for each slot */
+    PART_ROWS = 1 << 19,
+    PART_NOTHING = 1 << 20, /* an operation without operands */
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -58,6 +61,16 @@ static const unsigned parts[] = {
     [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_L1,
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
     [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA,
+    [OPERATION_KEEP] = PART_A | PART_SLOT,
+    [OPERATION_COMBINE] = PART_A | PART_B | PART_SLOTS | PART_U,
+    [OPERATION_WINDOW_DOTS] = PART_A | PART_SLOTS,
+    [OPERATION_ROWS_TAKE] = PART_ROWS | PART_SLOT,
+    [OPERATION_ROWS_AT] = PART_SLOTS | PART_U,
+    [OPERATION_ROWS_LOSS] = PART_NOTHING,
+    [OPERATION_ROWS_DERIVATIVE] = PART_NOTHING,
+    [OPERATION_ROWS_SLOPES] = PART_SLOTS,
+    [OPERATION_ROWS_SECOND] = PART_SLOTS | PART_ALPHA | PART_SERIAL,
+    [OPERATION_ROWS_ADVANCE] = PART_NOTHING,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -85,6 +98,14 @@ uint32_t operation_scalars(const struct operation *operation) {
         return 2;
     case OPERATION_DESCENT:
         return 3;
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+        return 1;
+    case OPERATION_WINDOW_DOTS:
+    case OPERATION_ROWS_SLOPES:
+        return operation->count;
+    case OPERATION_ROWS_SECOND:
+        return operation->count * (operation->count + 1) / 2;
     case OPERATION_HISTORY_DOTS:
         return 4 * operation->count;
     case OPERATION_TENSOR_SQUARES:
@@ -95,7 +116,8 @@ uint32_t operation_scalars(const struct operation *operation) {
 }
 
 bool operation_yields_max(const struct operation *operation) {
-    return operation->code == OPERATION_MAX_ABS || operation->code == OPERATION_FACTOR;
+    return operation->code == OPERATION_MAX_ABS || operation->code == OPERATION_FACTOR ||
+           operation->code == OPERATION_ROWS_DERIVATIVE;
 }
 
 void program_add(struct bytes *program, const struct operation *operation) {
@@ -122,10 +144,10 @@ void program_add(struct bytes *program, const struct operation *operation) {
         for (uint32_t i = 0; i < operation->count; i++)
             bytes_put_u16(program, operation->slots[i]);
     }
-    if (has & PART_WEIGHTS) {
+    if (has & (PART_WEIGHTS | PART_U))
         bytes_append(program, operation->u, operation->count * sizeof *operation->u);
+    if (has & PART_WEIGHTS)
         bytes_append(program, operation->w, operation->count * sizeof *operation->w);
-    }
     if (has & PART_FOLDS) {
         bytes_put_u64(program, operation->hash);
         bytes_put_u64(program, operation->folds);
@@ -135,6 +157,7 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u32(program, operation->evaluation);
         bytes_put_u8(program, (uint8_t)operation->sums);
         bounds_encode(&operation->bounds, program);
+        bytes_put_u8(program, operation->rows);
     }
     if (has & PART_SERIAL)
         bytes_put_u64(program, operation->serial);
@@ -142,6 +165,8 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u32(program, operation->tensors);
     if (has & PART_SCALED)
         bytes_put_u8(program, operation->scaled);
+    if (has & PART_ROWS)
+        bytes_put_u8(program, (uint8_t)operation->vector);
 }
 
 static void read_slots(struct cursor *program, struct operation *operation) {
@@ -190,7 +215,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
     }
     if (has & PART_SLOTS)
         read_slots(program, operation);
-    for (uint32_t i = 0; has & PART_WEIGHTS && i < operation->count; i++)
+    for (uint32_t i = 0; has & (PART_WEIGHTS | PART_U) && i < operation->count; i++)
         operation->u[i] = cursor_f64(program);
     for (uint32_t i = 0; has & PART_WEIGHTS && i < operation->count; i++)
         operation->w[i] = cursor_f64(program);
@@ -202,6 +227,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
         operation->evaluation = cursor_u32(program);
         uint8_t sums = cursor_u8(program);
         operation->bounds = bounds_decode(program);
+        operation->rows = cursor_u8(program) == 1;
         if (sums >= SUMS_LAYOUTS || bounds_fault(&operation->bounds))
             program->failed = true;
         operation->sums = program->failed ? SUMS_NONE : (enum sums_layout)sums;
@@ -217,6 +243,9 @@ bool program_next(struct cursor *program, struct operation *operation) {
     uint8_t scaled = has & PART_SCALED ? cursor_u8(program) : 0;
     program->failed |= scaled > 1;
     operation->scaled = scaled;
+    uint8_t vector = has & PART_ROWS ? cursor_u8(program) : 0;
+    program->failed |= vector >= ROW_VECTORS;
+    operation->vector = program->failed ? ROWS_LABELS : (enum row_vector)vector;
     assert(operation->count <= SLOTS_MAX && operation->tensors <= TENSORS_MAX);
     return !program->failed;
 }
@@ -229,6 +258,7 @@ struct progress {
     double weight; /* of the gradient; 0: none was taken */
     int64_t pair;  /* slot of the last PAIR of the pass; −1: none */
     bool begun, factored, preconditioned;
+    bool at_rows; /* ROWS_AT has named v */
 };
 
 static const char *fault_of_preconditioner(const struct progress *now,
@@ -280,8 +310,30 @@ static const char *fault_of_adagrad(const struct operation *o) {
     return NULL;
 }
 
+/* Operations over rows at a point v, which ROWS_AT names. */
+static const char *fault_of_rows(const struct progress *now, const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_ROWS_TAKE:
+        if (operation->slot && operation->vector != ROWS_PRODUCT)
+            return "a program that takes a vector of rows which is in no window into a slot of one";
+        return NULL;
+    case OPERATION_ROWS_SECOND:
+        if (!(operation->alpha > 0 && operation->alpha <= 1))
+            return "a program that draws rows at a rate that is none";
+        return now->at_rows ? NULL : "a program that measures rows before it says where";
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+    case OPERATION_ROWS_SLOPES:
+    case OPERATION_ROWS_ADVANCE:
+        return now->at_rows ? NULL : "a program that measures rows before it says where";
+    default:
+        return NULL;
+    }
+}
+
 static const char *fault_of_numbers(const struct progress *now, const struct operation *operation) {
     const char *fault = fault_of_gradient(now, operation);
+    fault = fault ? fault : fault_of_rows(now, operation);
     return fault ? fault : fault_of_adagrad(operation);
 }
 
@@ -313,6 +365,7 @@ static void advance(struct progress *now, const struct operation *operation) {
     }
     if (operation->code == OPERATION_GRADIENT)
         now->weight = operation->alpha;
+    now->at_rows |= operation->code == OPERATION_ROWS_AT;
     now->begun |= operation->code == OPERATION_BEGIN;
     now->factored |= operation->code == OPERATION_FACTOR;
 }

@@ -15,9 +15,9 @@
  *   first  CHECK hash count        refuse unless exactly these flushes were folded
  *   first  SWAP a b                the two registers change names; no other operation may name
  *                                  REGISTER_BEST
- *   last   BEGIN evaluation l b    sum = 0, of layout l and under bounds b; from now on slices of
- *                                  this evaluation are taken, and the trial point is given out once
- *                                  the program is through
+ *   last   BEGIN evaluation l b rows   sum = 0, of layout l and under bounds b; from now on slices
+ *                                  of this evaluation are taken, and the trial point is given out
+ *                                  once the program is through; if rows is 1, D is given out
  *   first  FACTOR lambda beta gamma serial
  *   →max                           P = (sum/weight, exponents undone, plus lambda on the diagonal
  *                                  of regularised parameters)⁻¹; the sum is a triangle. Relative to
@@ -54,6 +54,10 @@
  *                                  squares
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
+ *          KEEP slot a             window[slot] = a, rounded to the history type; then a is that
+ *          COMBINE a b k slots u   a = b + Σ u_i·window[slot_i]
+ *   →k     WINDOW_DOTS a k slots   for each i: Σ a_j·window[slot_i]_j over regularised j, as
+ *                                  DOT_REGULARIZED
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
  *                                  (y is of the last PAIR, which must be of `slot` and in the same
  *                                  pass)
@@ -70,6 +74,25 @@
  *   →3     DESCENT a b c d l1      with s = a − b over all j: c·s, (d + l1·ξ)·s and s·s; ξ is of b,
  *                                  whose q is c, and 0 for others
  *   →      EXCESS a b lambda l1    Σ max(|a_j − lambda·b_j| − l1, 0)²
+ *
+ * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins at
+ * x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions in
+ * the window. Their operations act in program order before the passes over columns, and add up
+ * blocks of ROW_BLOCK rows, each in the order of its rows, exactly:
+ *
+ *          ROWS_TAKE rows slot     a vector of rows = what an evaluation with SUMS_ROWS has added up;
+ *                                  the slot is for ROWS_PRODUCT alone, and else 0
+ *          ROWS_AT k slots u       v = Z + Σ u_i·Q[slot_i], in this order; the operations that follow
+ *                                  are at v
+ *   →      ROWS_LOSS               Σ weight·loss
+ *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
+ *                                  finite
+ *   →k     ROWS_SLOPES k slots     for each i: Σ weight·derivative·Q[slot_i]
+ *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
+ *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate, S the second
+ *                                  derivatives of the row's loss by its margins
+ *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
+ *                                  them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -99,6 +122,15 @@ enum vector_register {
     REGISTERS,
 };
 
+/* What ROWS_TAKE names. */
+enum row_vector {
+    ROWS_LABELS,  /* the label of a row is its first number */
+    ROWS_WEIGHTS, /* likewise; without them all are 1 */
+    ROWS_MARGINS, /* Z */
+    ROWS_PRODUCT, /* Q[slot] */
+    ROW_VECTORS,
+};
+
 enum operation_code {
     OPERATION_CHECK = 1,
     OPERATION_SWAP,
@@ -126,6 +158,16 @@ enum operation_code {
     OPERATION_ADAGRAD,
     OPERATION_DIAGONAL,
     OPERATION_GAP,
+    OPERATION_KEEP,
+    OPERATION_COMBINE,
+    OPERATION_WINDOW_DOTS,
+    OPERATION_ROWS_TAKE,
+    OPERATION_ROWS_AT,
+    OPERATION_ROWS_LOSS,
+    OPERATION_ROWS_DERIVATIVE,
+    OPERATION_ROWS_SLOPES,
+    OPERATION_ROWS_SECOND,
+    OPERATION_ROWS_ADVANCE,
     OPERATIONS, /* one more than the last */
 };
 
@@ -137,7 +179,7 @@ struct operation {
     double gamma;             /* of FACTOR */
     double l1;
     bool scaled;     /* B is of register A */
-    uint64_t serial; /* of P */
+    uint64_t serial; /* of P; or dice */
     uint32_t slot;
     uint32_t count;   /* of slots */
     uint32_t tensors; /* of the layout */
@@ -147,6 +189,8 @@ struct operation {
     uint32_t evaluation;   /* BEGIN */
     enum sums_layout sums; /* BEGIN */
     struct bounds bounds;  /* BEGIN */
+    bool rows;             /* BEGIN: D is given out, not t */
+    enum row_vector vector; /* ROWS_TAKE */
 };
 
 /* Scalars that an operation yields. */
@@ -167,7 +211,8 @@ bool program_next(struct cursor *program, struct operation *operation);
  * too many operations or scalars, masks a pair or takes products with one that was not formed last
  * and in the same pass, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
  * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place; if a
- * gradient has no weight, or two; if ADAGRAD is not of three registers, or one of its numbers is
+ * gradient has no weight, or two; if an operation at v comes before ROWS_AT, or a rate is not above 0
+ * and at most 1; if ADAGRAD is not of three registers, or one of its numbers is
  * out of range, as may be those of DIAGONAL; if a B of register A has a beta other than 1. */
 const char *program_fault(const void *program, size_t length);
 

@@ -191,8 +191,22 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
                   "a range that does not end on blocks");
 }
 
+/* Vectors of rows: a shard without directions has none. */
+static const char *fault_of_rows(const struct message_shard_setup *body) {
+    if (!body->directions)
+        return unless(!body->rows && !body->outputs, "vectors of rows that nobody asks for");
+    return FIRST_OF(
+        unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
+        unless(body->outputs && body->outputs <= CLASSES_MAX, "rows without outputs, or too many"),
+        unless(body->rows && body->rows <= ELEMENTS_MAX / body->outputs, "no rows, or too many"),
+        unless(*body->objective, "an objective without a name"),
+        unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
+               "another number of parameters of the loss"),
+        fault_of_flag(body->weighted));
+}
+
 FAULT_IN_BODY(shard_setup) {
-    return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body),
+    return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(body),
                     unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
                     unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
@@ -402,7 +416,9 @@ static const char *fault_of_pairs(const struct u64_list *slots, const struct u64
 
 FAULT_IN_BODY(checkpoint) {
     return FIRST_OF(fault_of_attempt(body->attempt), fault_of_flag(body->best),
-                    fault_of_flag(body->sums), fault_of_pairs(&body->slots, &body->serials));
+                    fault_of_flag(body->sums), fault_of_pairs(&body->slots, &body->serials),
+                    fault_of_pairs(&body->window, &body->window_serials),
+                    fault_of_flag(body->margins));
 }
 
 FAULT_IN_BODY(checkpointed) {
