@@ -57,7 +57,7 @@ static bool is_curvature(const struct world *world) {
 }
 
 static uint64_t sums(const struct world *world) {
-    const struct sums_sizes sizes = {parameters(world), parameters(world)};
+    const struct sums_sizes sizes = {.parameters = parameters(world), .order = parameters(world)};
     return evaluation_sums_total(is_curvature(world) ? SUMS_TRIANGLE : SUMS_PARAMETERS, &sizes);
 }
 
