@@ -13,7 +13,11 @@
 
 /* Vectors. A block is the unit of the fixed summation order, and the least that a shard owns. */
 #define BLOCK_ELEMENTS 4096
+#ifdef MUTANTS
+#define ROW_BLOCK 8 /* the simulator has few rows */
+#else
 #define ROW_BLOCK 256 /* the same for vectors of rows, in rows */
+#endif
 
 /* Parameters: see base/layout.h. */
 #define TENSORS_MAX 32

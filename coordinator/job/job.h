@@ -68,6 +68,8 @@ struct job_plugin {
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
  */
+#define DIRECTIONS_AUTO UINT32_MAX
+
 struct job {
     char *file;   /* as typed */
     char *folder; /* of the job file */
@@ -100,6 +102,7 @@ struct job {
     bool standardise; /* columns are shifted and scaled, and regularised so */
     uint32_t history;
     enum history_type history_type;
+    uint32_t directions; /* of the window of common directions; or DIRECTIONS_AUTO */
     enum job_precondition {
         PRECONDITION_AUTO,
         PRECONDITION_OFF,

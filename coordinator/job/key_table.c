@@ -245,6 +245,10 @@ const struct key keys[] = {
      .initial = "auto", .help = "curvature pairs kept; auto: depends on the shape of the data"},
     {"history_type", KEY_CHOICE, AT(history_type), .choices = history_types, .initial = "float",
      .help = "how curvature pairs are stored"},
+    {"directions", KEY_COUNT32, AT(directions), RANGE(0, DIRECTIONS_MAX),
+     WORD("auto", DIRECTIONS_AUTO), .initial = "auto",
+     .help = "directions over which a step of a linear model minimises at once; 0: one, by a line "
+             "search; auto: depends on the shape of the data"},
     {"precondition", KEY_CHOICE, AT(precondition), .choices = preconditions, .initial = "auto",
      .help = "what preconditions L-BFGS: the Hessian of a sample, or the scales of the columns"},
     {"precondition_block", KEY_COUNT32, AT(precondition_block),

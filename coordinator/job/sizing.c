@@ -125,6 +125,49 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
     return sizing_workers(job, parameters, cpus, sizing);
 }
 
+/* ---- common directions ---- */
+
+#define DIRECTIONS_AUTO_MAX 40
+#define DIRECTIONS_AUTO_MIN 5
+
+/* Margins of the directions take at most this share of the bytes of the set. */
+#define DIRECTIONS_SHARE 0.5
+
+/* Evaluations shorter than this many products would wait for rounds most of the time. */
+#define PRODUCTS_WORTH_ROUNDS 4e5
+
+/* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
+static double bytes_of_values(const struct set_info *data) {
+    static const double of_type[] = {
+        [VALUE_ONES] = 0, [VALUE_BYTE] = 1, [VALUE_FLOAT] = 4, [VALUE_DOUBLE] = 8};
+    double each = of_type[data->type] + (data->dense ? 0 : sizeof(uint32_t));
+    return each * (double)data->values;
+}
+
+/* Whether margins are what the data's rows and a point make alone, and their losses are known to
+ * shards. */
+static bool can_have_directions(const struct job *job, const struct set_info *data,
+                                const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    return family_of(shape) == &family_linear && objective->second && objective->convex &&
+           data->labels != LABEL_LISTS && job->l1.value <= 0 && !job_has_minibatches(job);
+}
+
+uint32_t sizing_directions(const struct job *job, const struct set_info *data,
+                           const struct objective_shape *shape, enum precondition form) {
+    if (!can_have_directions(job, data, shape))
+        return 0;
+    if (job->directions != DIRECTIONS_AUTO)
+        return job->directions;
+    double outputs = shape->outputs, rows = (double)data->rows;
+    bool short_passes = (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS;
+    if (form == PRECONDITION_FULL || short_passes)
+        return 0;
+    double fit = DIRECTIONS_SHARE * bytes_of_values(data) / (rows * outputs * sizeof(double));
+    double count = fmin(fit, DIRECTIONS_AUTO_MAX);
+    return count < DIRECTIONS_AUTO_MIN ? 0 : (uint32_t)count;
+}
+
 /* ---- the biases ---- */
 
 #define BIAS_SCALE_LEAST 0x1p-20 /* keeps pairs in single precision far from 0 */

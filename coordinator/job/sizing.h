@@ -37,6 +37,12 @@ uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struc
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 
+/* How many directions a step minimises over at once (optimizer/lbfgs_span.c); 0: a line search
+ * along one. From the job and the shape of the data alone. `form` is that of the preconditioner
+ * which was chosen. */
+uint32_t sizing_directions(const struct job *job, const struct set_info *data,
+                           const struct objective_shape *shape, enum precondition form);
+
 /* The scale of biases in H₀ (optimizer/pairs.h): a power of two, at most 1, from the data alone.
  *
  * The mean loss has second derivatives h·E[x xᵀ] by the weights and h by the intercept, where x has

@@ -262,7 +262,11 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
                                     .sums = holds.sums,
                                     .factor = holds.factor,
                                     .slots = {.items = holds.slots, .length = holds.pairs},
-                                    .serials = {.items = holds.serials, .length = holds.pairs}};
+                                    .serials = {.items = holds.serials, .length = holds.pairs},
+                                    .window = {.items = holds.window_slots, .length = holds.window},
+                                    .window_serials = {.items = holds.window_serials,
+                                                       .length = holds.window},
+                                    .margins = holds.margins};
     roster_send_shards(&c->roster, message, out);
 }
 

@@ -127,6 +127,22 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
 
+/* What a shard must know of rows, where it keeps vectors of them. */
+static void add_rows(const struct coordinator *c, struct message_shard_setup *setup) {
+    const struct optimizer_settings *optimizer = &c->settings.optimizer;
+    setup->objective = "";
+    if (!optimizer->directions)
+        return;
+    setup->directions = optimizer->directions;
+    setup->rows = c->settings.data->rows;
+    setup->outputs = optimizer->outputs;
+    setup->weighted = optimizer->weighted;
+    setup->objective = objective_name(c->settings.shape.kind);
+    setup->loss =
+        (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
+    assert(setup->rows > 0 && setup->outputs == c->settings.shape.outputs);
+}
+
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
     assert(link < c->settings.shards && c->roster.members[link].welcomed);
     const struct set_info *data = c->settings.data;
@@ -166,6 +182,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .on_host = on_host(c, link),
         .device = device_for(c, link),
     };
+    add_rows(c, &message.shard_setup);
     roster_send(&c->roster, link, message, out);
     free(folder);
     bytes_release(&layout);
@@ -242,6 +259,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .block_columns = block_of_replicas(c),
         .coordinates = has_scaling(c),
+        .rows = c->settings.optimizer.directions ? c->settings.data->rows : 0,
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };
     roster_send(&c->roster, link, message, out);

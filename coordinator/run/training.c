@@ -220,6 +220,10 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .steps_max = job->max_steps,
         .patience = job->early_stopping,
         .preconditioner = run->preconditioner,
+        .directions = sizing_directions(job, set_info(run->set), &run->shape,
+                                        run->preconditioner.form),
+        .outputs = run->shape.outputs,
+        .weighted = set_info(run->set)->weighted,
         .single = run->shape.network.precision == PRECISION_FLOAT,
         .gap = run->estimates,
     };
