@@ -50,6 +50,7 @@ static size_t lay_out_all(struct registers *registers, void *memory) {
     size_t zeroed = arrangement.used;
     resident->history =
         lay_out(&arrangement, 2 * (size_t)registers->slots, registers->history_stride);
+    resident->window = lay_out(&arrangement, registers->rows.slots, registers->history_stride);
     resident->slice =
         lay_out(&arrangement, part_elements(registers), sizeof(int64_t) + sizeof(uint32_t));
     resident->yields = lay_out(&arrangement, SCALARS_MAX, sizeof *resident->yields);
@@ -139,6 +140,16 @@ static int push_pair(struct registers *registers, uint32_t slot) {
     return code;
 }
 
+static int pull_direction(struct registers *registers, uint32_t slot) {
+    return get(registers, registers_direction(registers, slot),
+               registers_stored_direction(registers, slot), stored_bytes(registers));
+}
+
+static int push_direction(struct registers *registers, uint32_t slot) {
+    return put(registers, registers_stored_direction(registers, slot),
+               registers_direction(registers, slot), stored_bytes(registers));
+}
+
 static int load(struct registers *registers) {
     const struct resident *resident = registers->resident;
     const struct scaling *scaling = &registers->scaling;
@@ -193,6 +204,7 @@ static struct pass_range range_of(const struct registers *registers) {
 static uint32_t lanes_of(uint32_t code) {
     switch (code) {
     case PASS_HISTORY:
+    case PASS_WINDOW:
         return PASS_HISTORY_LANES;
     case PASS_NORM:
     case PASS_DESCENT:
@@ -287,14 +299,16 @@ static int run_pass(struct registers *registers, struct pass_plan *pass, struct 
 _Static_assert(PARAMETERS_MAX / BLOCK_ELEMENTS * 2 * TENSORS_MAX < EXACT_TERMS_BETWEEN_CARRIES,
                "limbs need no carries while blocks add to them");
 
+/* Added to what operations on rows have yielded before. */
 static void take_yield(const struct pass_yield *from, struct yield *yield) {
+    struct exact sum = {.special = (uint8_t)from->special,
+                        .pending = EXACT_TERMS_BETWEEN_CARRIES / 2};
     double max;
     memcpy(&max, &from->max, sizeof max);
     max = isfinite(max) ? max : INFINITY;
     yield->max = max > yield->max ? max : yield->max;
-    memcpy(yield->sum.limb, from->limb, sizeof yield->sum.limb);
-    yield->sum.special = (uint8_t)from->special;
-    yield->sum.pending = EXACT_TERMS_BETWEEN_CARRIES / 2;
+    memcpy(sum.limb, from->limb, sizeof sum.limb);
+    exact_merge(&yield->sum, &sum);
 }
 
 /* Waits for all passes. */
@@ -393,4 +407,6 @@ const struct shard_backend shard_on_device = {
     .push = push,
     .pull_pair = pull_pair,
     .push_pair = push_pair,
+    .pull_direction = pull_direction,
+    .push_direction = push_direction,
 };

@@ -7,21 +7,27 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "numeric/fixed.h"
+#include "shard/rows.h"
 #include "shard/state.h"
 
 /* ---- the trial point ---- */
 
+/* A range of t, or of D. */
 static void send_parameters(const struct shard *shard, uint32_t to, struct outbox *out) {
     const struct registers *registers = &shard->registers;
+    const struct row_vectors *rows = &registers->rows;
     const struct vector *t = &registers->vector[REGISTER_T];
+    const bool gives_rows = shard->gives_rows;
     assert(shard->ready && shard->begun && shard->trial_is_there);
     struct message message = {.type = MESSAGE_PARAMETERS};
-    message.parameters = (struct message_parameters){.attempt = shard->attempt,
-                                                     .evaluation = shard->evaluation,
-                                                     .first = registers->first,
-                                                     .count = registers->count};
-    message.bulk = (struct bulk){
-        .data = t->elements, .length = registers->count * sizeof(double), .segment = t->segment};
+    message.parameters = (struct message_parameters){
+        .attempt = shard->attempt,
+        .evaluation = shard->evaluation,
+        .first = gives_rows ? rows->first * rows->outputs : registers->first,
+        .count = gives_rows ? rows_numbers(rows) : registers->count};
+    message.bulk = (struct bulk){.data = gives_rows ? rows_derivatives(rows) : t->elements,
+                                 .length = message.parameters.count * sizeof(double),
+                                 .segment = gives_rows ? rows->derivatives : t->segment};
     shard_answer(shard, to, message, out);
 }
 

@@ -27,6 +27,14 @@ struct block_part {
     size_t first, count; /* of the range */
 };
 
+static struct block_part part_of(const struct pass_step *step, const struct pass_block *block) {
+    size_t end = block->offset + block->count;
+    struct block_part part = {.first = step->first > block->offset ? step->first : block->offset};
+    end = step->end < end ? step->end : end;
+    part.count = end > part.first ? end - part.first : 0;
+    return part;
+}
+
 static void add_to(const struct pass_block *block, const struct pass_step *step, uint32_t result,
                    double sum) {
     assert(result < step->results);
@@ -101,6 +109,11 @@ static void run_history(const struct pass_step *step, const struct pass_block *b
     switch (step->code) {
     case PASS_STORE_S:
         history_store(type, n, stored(block, step->s, part.first), block->room[0], a, b);
+        break;
+    case PASS_KEEP:
+        memset(block->room[0], 0, n * sizeof(double));
+        history_store(type, n, stored(block, step->s, part.first), step->a + part.first, a,
+                      block->room[0]);
         break;
     case PASS_STORE_Q:
         history_store(type, n, stored(block, step->q, part.first), y, a, b);
@@ -269,15 +282,36 @@ static size_t run_history_sums(const struct pass_step *step, const struct pass_s
     return count;
 }
 
+/* The same for neighbouring steps over one part of the block that read directions. */
+static size_t run_window_sums(const struct pass_step *step, const struct pass_step *end,
+                              const struct pass_block *block) {
+    const void *directions[WINDOW_MAX];
+    double dots[WINDOW_MAX][2]; /* twice the same */
+    struct block_part part = part_of(step, block);
+    size_t count = 0;
+    for (; step + count < end && count < WINDOW_MAX && step[count].code == PASS_WINDOW &&
+           step[count].a == step->a && step[count].first == step->first;
+         count++)
+        directions[count] = stored(block, step[count].s, part.first);
+    if (!part.count)
+        return count;
+    const double *a = step->a + part.first;
+    if (step->weight) {
+        vector_multiply(part.count, block->room[0], step->weight + part.first, a);
+        a = block->room[0];
+    }
+    history_dots_all(block->registers->history_type, count, part.count, directions, a, a, dots);
+    for (size_t i = 0; i < count; i++)
+        add_to(block, &step[i], 0, dots[i][0]);
+    return count;
+}
+
 /* ---- a pass ---- */
 
 static void run_step(const struct pass_step *step, const struct pass_block *block) {
-    size_t end = block->offset + block->count;
-    struct block_part part = {.first = step->first > block->offset ? step->first : block->offset};
-    end = step->end < end ? step->end : end;
-    if (end <= part.first)
+    struct block_part part = part_of(step, block);
+    if (!part.count)
         return;
-    part.count = end - part.first;
     if (step->code >= PASS_EACH_END)
         run_sum(step, block, part);
     else if (step->code >= PASS_PSEUDO)
@@ -301,6 +335,10 @@ static int run_pass(struct registers *registers, struct pass_plan *pass, struct 
         for (const struct pass_step *step = pass->steps; step < end;) {
             if (step->code == PASS_HISTORY) {
                 step += run_history_sums(step, end, &block);
+                continue;
+            }
+            if (step->code == PASS_WINDOW) {
+                step += run_window_sums(step, end, &block);
                 continue;
             }
             run_step(step++, &block);

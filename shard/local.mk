@@ -10,6 +10,7 @@ libshard_a_SOURCES = \
 	shard/placing.c shard/placing.h \
 	shard/programs.c shard/programs.h \
 	shard/registers.c shard/registers.h \
+	shard/rows.c shard/rows.h shard/rows_measure.c shard/rows_measure.h \
 	shard/saving.c \
 	shard/scaling.c shard/scaling.h \
 	shard/setup.c \
@@ -18,7 +19,7 @@ libshard_a_SOURCES = \
 if HAVE_CUDA
 libshard_a_SOURCES += shard/kernels_cuda.cu
 endif
-SHARD_LIBS = libshard.a
+SHARD_LIBS = libshard.a $(OBJECTIVE_LIBS)
 
 bin_PROGRAMS += dml-shard
 dml_shard_SOURCES = shard/main.c

@@ -152,6 +152,9 @@ PORTABLE void pass_element(const struct pass_range *range, const struct pass_ste
     case PASS_STORE_S:
         pass_store(range->wide, step->s, i, step->a[i] - step->b[i]);
         break;
+    case PASS_KEEP:
+        step->a[i] = pass_store(range->wide, step->s, i, step->a[i]);
+        break;
     case PASS_STORE_Q:
         *y = pass_store(range->wide, step->q, i, step->a[i] - step->b[i]);
         break;
@@ -311,6 +314,21 @@ PORTABLE void pass_history_lane(const struct pass_range *range, const struct pas
         pass_history_sums(0, step, part, lane, out);
 }
 
+PORTABLE double pass_window(const struct pass_range *range, const struct pass_step *step,
+                            uint64_t i) {
+    double a = step->weight ? step->weight[i] * step->a[i] : step->a[i];
+    return pass_stored(range->wide, step->s, i) * a;
+}
+
+PORTABLE void pass_window_lane(const struct pass_range *range, const struct pass_step *step,
+                               const struct pass_part *part, uint32_t lane, double *out) {
+    uint64_t whole = pass_whole(step, part);
+    double sum = 0;
+    for (uint64_t i = lane; i < whole; i += step->lanes)
+        sum += pass_window(range, step, part->first + i);
+    out[0] = sum;
+}
+
 /* Points and gradients as l1 sees them: see weighed() in shard/host.c. */
 PORTABLE void pass_operands(const struct pass_range *range, const struct pass_step *step,
                             uint64_t i, double *operands) {
@@ -360,6 +378,9 @@ PORTABLE void pass_lane(const struct pass_range *range, const struct pass_step *
     case PASS_MAX:
         pass_max_lane(step, part, lane, out);
         break;
+    case PASS_WINDOW:
+        pass_window_lane(range, step, part, lane, out);
+        break;
     case PASS_HISTORY:
         pass_history_lane(range, step, part, lane, out);
         break;
@@ -396,7 +417,9 @@ PORTABLE double pass_sum(const struct pass_range *range, const struct pass_step 
     uint32_t with_tail = step->code <= PASS_HISTORY;
     for (uint64_t i = pass_whole(step, part); with_tail && i < part->count; i++) {
         uint64_t at = part->first + i;
-        if (step->code != PASS_HISTORY)
+        if (step->code == PASS_WINDOW)
+            sum += pass_window(range, step, at);
+        else if (step->code != PASS_HISTORY)
             sum += pass_product(step, at);
         else
             sum += pass_stored(range->wide, step->s, at) * (result ? part->y[i] : step->a[at]);

@@ -10,10 +10,39 @@
 
 /* ---- operations of a program ---- */
 
-static int check_slots(const struct operation *operation, uint32_t slots) {
-    bool paired = operation->code == OPERATION_PAIR || operation->code == OPERATION_HISTORY_DOTS ||
-                  operation->code == OPERATION_MASK;
-    if (paired && operation->slot >= slots)
+/* Whether an operation has slots of the window, not of the history. */
+static bool is_of_window(const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_KEEP:
+    case OPERATION_COMBINE:
+    case OPERATION_WINDOW_DOTS:
+    case OPERATION_ROWS_TAKE:
+    case OPERATION_ROWS_AT:
+    case OPERATION_ROWS_SLOPES:
+    case OPERATION_ROWS_SECOND:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool has_slot(const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_PAIR:
+    case OPERATION_HISTORY_DOTS:
+    case OPERATION_MASK:
+    case OPERATION_KEEP:
+        return true;
+    case OPERATION_ROWS_TAKE:
+        return operation->vector == ROWS_PRODUCT;
+    default:
+        return false;
+    }
+}
+
+static int check_slots(const struct operation *operation, struct slot_counts counts) {
+    uint32_t slots = is_of_window(operation) ? counts.window : counts.history;
+    if (has_slot(operation) && operation->slot >= slots)
         return error_set(ERROR_INTERNAL, "a program names slot %u of %u", operation->slot, slots);
     for (uint32_t i = 0; i < operation->count; i++)
         if (operation->slots[i] >= slots)
@@ -22,7 +51,8 @@ static int check_slots(const struct operation *operation, uint32_t slots) {
     return 0;
 }
 
-int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots) {
+int operation_list_read(struct operation_list *list, const struct blob *program,
+                        struct slot_counts slots) {
     struct cursor cursor = cursor_over(program->data, program->length);
     int code = 0;
     *list = (struct operation_list){0};
@@ -212,6 +242,34 @@ static void plan_direction(const struct planner *planner) {
         add_step(planner, whole_range(planner), step);
 }
 
+/* a, rounded, is a direction of the window. */
+static void plan_keep(const struct planner *planner) {
+    struct pass_step step = step_of(planner, PASS_KEEP);
+    step.s = registers_stored_direction(planner->registers, planner->operation->slot);
+    add_step(planner, whole_range(planner), step);
+}
+
+/* A direction is a pair of which only one vector counts. */
+static void plan_combine(const struct planner *planner) {
+    const struct operation *operation = planner->operation;
+    struct pass_plan *plan = planner->plan;
+    struct pass_step step = step_of(planner, PASS_SCALE);
+    step.alpha = 1;
+    if (operation->a != operation->b)
+        add_step(planner, whole_range(planner), step);
+    step.code = PASS_ADD_HISTORY;
+    step.first_term = (uint32_t)plan->term_count;
+    step.terms = operation->count;
+    for (uint32_t i = 0; i < operation->count; i++) {
+        void *direction = registers_stored_direction(planner->registers, operation->slots[i]);
+        MEMORY_ROOM(plan->terms, plan->term_count, plan->term_capacity);
+        plan->terms[plan->term_count++] =
+            (struct pass_term){.s = direction, .q = direction, .p = operation->u[i]};
+    }
+    if (operation->count)
+        add_step(planner, whole_range(planner), step);
+}
+
 static void plan_adagrad(const struct planner *planner) {
     struct pass_step step = step_of(planner, PASS_ADAGRAD);
     step.sums = at(planner, planner->operation->b);
@@ -278,6 +336,20 @@ static void plan_history_dots(const struct planner *planner) {
     }
 }
 
+/* Directions are next to each other in the plan, for the host reads them side by side. */
+static void plan_window_dots(const struct planner *planner) {
+    const struct registers *registers = planner->registers;
+    const struct operation *operation = planner->operation;
+    for (uint32_t span = 0; span < registers->regularized_count; span++)
+        for (uint32_t i = 0; i < operation->count; i++) {
+            struct pass_step step = sums_of(planner, PASS_WINDOW, 1);
+            step.yield = planner->yield + i;
+            step.weight = penalty_of(planner);
+            step.s = registers_stored_direction(registers, operation->slots[i]);
+            add_step(planner, registers->regularized[span], step);
+        }
+}
+
 /* Where nothing is regularised l1 is 0, and the sign constraint is inactive. The square of the step
  * is that of the vectors themselves: with scaled columns, whose operands are weighed for l1, a step
  * of its own computes it. */
@@ -330,6 +402,9 @@ static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_ADAGRAD] = {.plan = plan_adagrad},
     [OPERATION_DIAGONAL] = {NULL, PASS_DIAGONAL, WHOLE, false, 0},
     [OPERATION_GAP] = {.plan = plan_gap},
+    [OPERATION_KEEP] = {.plan = plan_keep},
+    [OPERATION_COMBINE] = {.plan = plan_combine},
+    [OPERATION_WINDOW_DOTS] = {.plan = plan_window_dots},
 };
 
 static void plan_step(const struct planner *planner, const struct plan_rule *rule) {

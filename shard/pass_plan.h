@@ -22,9 +22,15 @@ struct operation_list {
     size_t count, capacity;
 };
 
+/* Slots that a shard has. */
+struct slot_counts {
+    uint32_t history, window;
+};
+
 /* Decodes a program that program_fault() has found sound. ERROR_INTERNAL if it names a slot that
  * the shard does not have. Release the list in any case. */
-int operation_list_read(struct operation_list *list, const struct blob *program, uint32_t slots);
+int operation_list_read(struct operation_list *list, const struct blob *program,
+                        struct slot_counts slots);
 void operation_list_release(struct operation_list *list);
 
 enum pass_code {
@@ -36,6 +42,7 @@ enum pass_code {
     PASS_TO_SCALED,   /* a gradient by weights becomes that by scaled ones */
     PASS_REGULARIZE,  /* a += alpha·penalty·b */
     PASS_STORE_S,     /* s = a − b */
+    PASS_KEEP,        /* s = a; then a is that */
     PASS_STORE_Q,     /* q = y = a − b, y rounded as q is */
     PASS_DIFFERENCE,  /* y = a − b */
     PASS_SCALE_Q,     /* q *= alpha */
@@ -53,6 +60,7 @@ enum pass_code {
     PASS_DOT = PASS_EACH_END, /* a·b, b times `weight` unless that is NULL */
     PASS_SQUARE_OF_STEP,      /* |a − b|² */
     PASS_GAP,                 /* a·a, divided by the curvature of each element */
+    PASS_WINDOW,              /* s·a, a times `weight` unless that is NULL */
     PASS_HISTORY,             /* s·a and s·y */
     PASS_MAX,                 /* max |a_j|, as bits */
     PASS_NORM,                /* Σ|a_j|, and how many are not 0 */

@@ -10,6 +10,7 @@
 #include "base/mutant.h"
 #include "shard/factor.h"
 #include "shard/pass_plan.h"
+#include "shard/rows_measure.h"
 #include "shard/state.h"
 
 /* ---- running ---- */
@@ -144,6 +145,8 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     if (!code)
         code = make_factors(&course);
     if (!code)
+        code = rows_run(list, registers, course.yields);
+    if (!code)
         code = run_passes(&course);
     if (!code && backend->end)
         code = backend->end(registers, course.yields, course.yield_count);
@@ -191,6 +194,9 @@ static int check_registers(const struct registers *registers, const struct opera
 /* Sums are read under the bounds that they were made under: as many as the parameters have. */
 static int check_begin(const struct registers *registers, const struct operation *begin) {
     bool triangle = begin->sums == SUMS_TRIANGLE;
+    if ((begin->sums == SUMS_ROWS || begin->rows) && !registers->rows.total)
+        return error_set(ERROR_INTERNAL, "a program begins an evaluation of vectors of rows, which "
+                                         "this shard was not set up with");
     uint32_t bounds = triangle ? 1 : layout_bounds(&registers->layout);
     if (triangle && !registers->precondition)
         return error_set(ERROR_INTERNAL, "a program begins an evaluation of second derivatives, "
@@ -200,6 +206,24 @@ static int check_begin(const struct registers *registers, const struct operation
                          "a program begins an evaluation with %u bounds, not the %u of these "
                          "parameters",
                          begin->bounds.count, bounds);
+    return 0;
+}
+
+static int check_rows(const struct shard *shard, const struct operation *operation) {
+    const struct row_vectors *rows = &shard->registers.rows;
+    bool takes = operation->code == OPERATION_ROWS_TAKE;
+    if (!rows->total)
+        return error_set(ERROR_INTERNAL,
+                         "a program works on vectors of rows, which this shard has not");
+    if (takes && shard->sums != SUMS_ROWS)
+        return error_set(ERROR_INTERNAL,
+                         "a program takes a vector of rows of an evaluation that adds up none");
+    if (takes && operation->vector == ROWS_WEIGHTS && !rows->weights)
+        return error_set(ERROR_INTERNAL, "a program takes weights of rows, but this shard was told "
+                                         "that there are none");
+    if (operation->code == OPERATION_ROWS_SECOND && !rows_have_second(rows))
+        return error_set(ERROR_INTERNAL, "a program measures second derivatives of a loss that has "
+                                         "none");
     return 0;
 }
 
@@ -245,6 +269,14 @@ static int check_operation(const struct shard *shard, const struct operation *op
             return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",
                              operation->tensors, registers->layout.count);
         return 0;
+    case OPERATION_ROWS_TAKE:
+    case OPERATION_ROWS_AT:
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+    case OPERATION_ROWS_SLOPES:
+    case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_ADVANCE:
+        return check_rows(shard, operation);
     default:
         return 0;
     }
@@ -263,8 +295,7 @@ static int check_operations(const struct shard *shard, const struct operation_li
 
 /* ---- the program of a message ---- */
 
-/* Whether the operation changes t. Then t is not the point of the evaluation any more, and replicas
- * may not fetch it. */
+/* Whether the operation changes t. */
 static bool writes_trial(const struct operation *operation) {
     switch (operation->code) {
     case OPERATION_SWAP:
@@ -279,12 +310,20 @@ static bool writes_trial(const struct operation *operation) {
     case OPERATION_PROJECT:
     case OPERATION_ALIGN:
     case OPERATION_DIAGONAL:
+    case OPERATION_KEEP:
+    case OPERATION_COMBINE:
         return operation->a == REGISTER_T;
     case OPERATION_ADAGRAD:
         return operation->a == REGISTER_T || operation->b == REGISTER_T;
     default:
         return false;
     }
+}
+
+/* Whether the operation changes what the evaluation gives out, t or D. Replicas may not fetch it
+ * any more then. */
+static bool spoils_trial(const struct shard *shard, const struct operation *operation) {
+    return shard->gives_rows ? operation->code == OPERATION_ROWS_ADVANCE : writes_trial(operation);
 }
 
 /* The last one of a code, or NULL. */
@@ -302,12 +341,13 @@ static const struct operation *find_operation(const struct operation_list *list,
 static int run_checked(struct shard *shard, const struct operation_list *list) {
     struct registers *registers = &shard->registers;
     const struct operation *begin = find_operation(list, OPERATION_BEGIN);
-    bool reads_sum =
-        find_operation(list, OPERATION_GRADIENT) || find_operation(list, OPERATION_FACTOR);
+    bool reads_sum = find_operation(list, OPERATION_GRADIENT) ||
+                     find_operation(list, OPERATION_FACTOR) ||
+                     find_operation(list, OPERATION_ROWS_TAKE);
     int code = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];
-        if (writes_trial(operation))
+        if (spoils_trial(shard, operation))
             shard->trial_is_there = false;
         if (operation->code == OPERATION_SWAP)
             registers_swap(registers, operation->a, operation->b);
@@ -322,6 +362,7 @@ static int run_checked(struct shard *shard, const struct operation_list *list) {
     if (!code && begin) {
         assert(shard->ready && begin->bounds.count);
         shard->begun = true;
+        shard->gives_rows = begin->rows;
         shard->trial_is_there = true;
         shard->evaluation = begin->evaluation;
         shard->sums = begin->sums;
@@ -333,7 +374,8 @@ static int run_checked(struct shard *shard, const struct operation_list *list) {
 
 static int run(struct shard *shard, const struct message_program *program) {
     struct operation_list list;
-    int code = operation_list_read(&list, &program->operations, shard->registers.slots);
+    const struct slot_counts slots = {shard->registers.slots, shard->registers.rows.slots};
+    int code = operation_list_read(&list, &program->operations, slots);
     if (!code)
         code = check_operations(shard, &list);
     if (!code)

@@ -23,6 +23,10 @@ static size_t history_bytes(const struct registers *registers) {
     return bytes ? bytes : 1;
 }
 
+static size_t window_bytes(const struct registers *registers) {
+    return registers->rows.slots * registers->history_stride;
+}
+
 /* Replicas on this host read t where it lies. x and best are swapped with t, so they are shared
  * too. */
 static void make_vector(struct registers *registers, uint8_t number) {
@@ -37,6 +41,8 @@ static void make_vector(struct registers *registers, uint8_t number) {
 size_t registers_sums(const struct registers *registers, enum sums_layout layout) {
     struct sums_sizes sizes = evaluation_sums_sizes(&registers->layout, registers->precondition,
                                                     registers->block_columns);
+    sizes.rows = registers->rows.total;
+    sizes.outputs = registers->rows.outputs;
     return (size_t)evaluation_sums_range(layout, &sizes, registers->first, registers->count).count;
 }
 
@@ -46,6 +52,14 @@ size_t registers_factor_order(const struct registers *registers) {
     return registers->precondition == PRECONDITION_HEAVY
                ? layout_block_weights(&registers->layout, registers->block_columns)
                : registers->count;
+}
+
+/* The most sums of any evaluation. Without a preconditioner there is no triangle. */
+static size_t most_sums(const struct registers *registers) {
+    size_t most = registers->count, rows = registers_sums(registers, SUMS_ROWS);
+    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
+    most = triangle > most ? triangle : most;
+    return rows > most ? rows : most;
 }
 
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
@@ -60,8 +74,8 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->orthants = setup->orthants;
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
-    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
-    registers->sum_length = triangle > count ? triangle : count;
+    registers->window = memory_map(window_bytes(registers));
+    registers->sum_length = most_sums(registers);
     registers->sum = memory_map(vector_bytes(registers->sum_length));
     for (uint8_t i = 0; i < REGISTERS; i++) {
         if (registers_have(registers, i))
@@ -109,6 +123,8 @@ static void drop_vectors(struct registers *registers) {
         memory_unmap(registers->sum, vector_bytes(registers->sum_length));
     if (registers->history)
         memory_unmap(registers->history, history_bytes(registers));
+    memory_unmap(registers->window, window_bytes(registers));
+    rows_release(&registers->rows);
     free(registers->exponents);
     scaling_release(&registers->scaling);
     factor_drop(registers->factor);
@@ -129,7 +145,8 @@ static bool same_shape(const struct registers *registers, const struct message_s
            registers->block_columns == setup->block_columns &&
            registers->orthants == (bool)setup->orthants &&
            registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
-           layout_equal(&registers->layout, layout);
+           registers->rows.slots == rows_slots(setup) && registers->rows.total == setup->rows &&
+           registers->rows.outputs == setup->outputs && layout_equal(&registers->layout, layout);
 }
 
 /* A uniform exponent is for gradients alone: sums of second derivatives need one for each column.
@@ -156,10 +173,15 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         return error_set(ERROR_INTERNAL, "set-up: %s", fault);
     if (!registers->backend)
         registers_use(registers, &shard_on_host, NULL);
-    if (same_shape(registers, setup, &layout)) {
+    bool same = same_shape(registers, setup, &layout);
+    if (!same)
+        drop_vectors(registers);
+    int code = rows_set_up(&registers->rows, setup, &layout);
+    if (code)
+        return code;
+    if (same) {
         clear_vectors(registers);
     } else {
-        drop_vectors(registers);
         registers->first = setup->first;
         registers->layout = layout;
         make_vectors(registers, setup);
@@ -204,6 +226,18 @@ int registers_pull_pair(struct registers *registers, uint32_t slot) {
 int registers_push_pair(struct registers *registers, uint32_t slot) {
     assert(slot < registers->slots);
     return registers->backend->push_pair ? registers->backend->push_pair(registers, slot) : 0;
+}
+
+int registers_pull_direction(struct registers *registers, uint32_t slot) {
+    assert(slot < registers->rows.slots);
+    return registers->backend->pull_direction ? registers->backend->pull_direction(registers, slot)
+                                              : 0;
+}
+
+int registers_push_direction(struct registers *registers, uint32_t slot) {
+    assert(slot < registers->rows.slots);
+    return registers->backend->push_direction ? registers->backend->push_direction(registers, slot)
+                                              : 0;
 }
 
 int registers_load(struct registers *registers) {
@@ -309,4 +343,18 @@ void *registers_q(const struct registers *registers, uint32_t slot) {
 void *registers_stored(const struct registers *registers, uint32_t slot, uint32_t part) {
     uint8_t *history = registers->resident ? registers->resident->history : registers->history;
     return history + history_offset(registers, slot, part);
+}
+
+static size_t window_offset(const struct registers *registers, uint32_t slot) {
+    assert(slot < registers->rows.slots);
+    return slot * registers->history_stride;
+}
+
+void *registers_direction(const struct registers *registers, uint32_t slot) {
+    return registers->window + window_offset(registers, slot);
+}
+
+void *registers_stored_direction(const struct registers *registers, uint32_t slot) {
+    uint8_t *window = registers->resident ? registers->resident->window : registers->window;
+    return window + window_offset(registers, slot);
 }

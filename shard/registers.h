@@ -10,6 +10,7 @@
 #include "base/layout.h"
 #include "numeric/exact.h"
 #include "numeric/vector.h"
+#include "shard/rows.h"
 #include "shard/scaling.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
@@ -49,7 +50,8 @@ struct vector {
  * the device. */
 struct resident {
     void *memory;     /* all but the program, in one piece */
-    uint8_t *history; /* laid out as that of the registers */
+    uint8_t *history; /* laid out as that of the registers, as is the window */
+    uint8_t *window;
     int64_t *sum;
     int16_t *exponents;                    /* or NULL */
     double *mean, *scale, *penalty, *root; /* of the scaling: see shard/scaling.h, or NULL */
@@ -90,6 +92,8 @@ struct registers {
     struct factor *factor;           /* the preconditioner in force, or NULL; held */
     uint8_t *history;                /* s and q of slot 0, of slot 1, … */
     size_t history_stride;           /* bytes from one history vector to the next */
+    uint8_t *window;                 /* directions, laid out likewise: slot 0, slot 1, … */
+    struct row_vectors rows;         /* and what goes with them; rows.slots is of the window */
     const struct shard_backend *backend; /* where they are and programs run */
     struct device *device;               /* NULL: the host; not owned */
     struct resident *resident;           /* what the device has, or NULL; owned */
@@ -134,6 +138,10 @@ struct shard_backend {
     /* s and q of a slot. */
     int (*pull_pair)(struct registers *registers, uint32_t slot);
     int (*push_pair)(struct registers *registers, uint32_t slot);
+
+    /* A direction of the window. */
+    int (*pull_direction)(struct registers *registers, uint32_t slot);
+    int (*push_direction)(struct registers *registers, uint32_t slot);
 };
 
 extern const struct shard_backend shard_on_host;
@@ -146,8 +154,8 @@ void registers_use(struct registers *registers, const struct shard_backend *back
 
 /* Makes the vectors that `setup` describes: all zero, except x, which gets the layout's starting
  * values. There is no factor. If the shape is the same, the memory is used again: replicas may have
- * mapped it. ERROR_INTERNAL if this build does not know the type of history, ERROR_UNAVAILABLE if
- * the device has no memory for them, or failed. */
+ * mapped it. ERROR_INTERNAL if this build does not know the type of history or the objective,
+ * ERROR_UNAVAILABLE if the device has no memory for them, or failed. */
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup);
 void registers_release(struct registers *registers);
 
@@ -199,6 +207,10 @@ int registers_push(struct registers *registers, uint8_t number, size_t offset, s
 int registers_pull_pair(struct registers *registers, uint32_t slot);
 int registers_push_pair(struct registers *registers, uint32_t slot);
 
+/* The same for a direction of the window. */
+int registers_pull_direction(struct registers *registers, uint32_t slot);
+int registers_push_direction(struct registers *registers, uint32_t slot);
+
 /* All that was announced has come: brings it to where programs run. */
 int registers_load(struct registers *registers);
 
@@ -218,5 +230,9 @@ void *registers_q(const struct registers *registers, uint32_t slot);
 
 /* The same where programs run: `part` 0 is s, 1 is q. */
 void *registers_stored(const struct registers *registers, uint32_t slot, uint32_t part);
+
+/* A direction of the window in the host's memory, and where programs run. */
+void *registers_direction(const struct registers *registers, uint32_t slot);
+void *registers_stored_direction(const struct registers *registers, uint32_t slot);
 
 #endif

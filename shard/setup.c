@@ -174,6 +174,7 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
      * of them. Programs of the new attempt count from 1. */
     shard->attempt = setup->attempt;
     shard->set_up = shard->ready = shard->begun = shard->trial_is_there = false;
+    shard->gives_rows = false;
     shard->device_failed = false;
     shard->last.number = shard->last.hash = 0;
     shard->sums = SUMS_NONE;

@@ -108,7 +108,8 @@ struct shard {
 
     /* the evaluation that the last BEGIN named */
     bool begun;
-    bool trial_is_there; /* register t still holds its point */
+    bool gives_rows;     /* it gives out D, not t */
+    bool trial_is_there; /* what it gives out is still what it was */
     uint32_t evaluation;
     enum sums_layout sums; /* what the slices of its flushes are added to */
     struct bounds bounds;

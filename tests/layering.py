@@ -27,7 +27,8 @@ MAY_INCLUDE = {
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/vector.h',
                     'objective/family.h', 'objective/kronecker.h', 'objective/objective.h',
                     'objective/objectives.def', 'device/find.h', 'plugin/plugin.h'],
-    'shard': ['base', 'wire', 'device', 'numeric'],
+    # objective/objective.h for losses of rows, in one file.
+    'shard': ['base', 'wire', 'device', 'numeric', 'objective/objective.h'],
     # The other headers of objective/ are for its own files.
     'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective/family.h', 'objective/kronecker.h',
                 'objective/objective.h', 'objective/on_device.h', 'plugin/plugin.h'],
@@ -48,7 +49,7 @@ HOLDS = {
     'store': 'the SQLite database',
     'optimizer': 'L-BFGS and Downpour as rows of one table: pure, without I/O',
     'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',
-    'shard': 'registers, programs and their executors, staging and folding, checkpoints',
+    'shard': 'registers, vectors of rows, programs and their executors, staging and folding, checkpoints',
     'replica': 'worker threads, portions, flushes',
 }
 

@@ -51,9 +51,9 @@ static void check_staging(struct process *process) {
 }
 
 int __real_operation_list_read(struct operation_list *list, const struct blob *program,
-                               uint32_t slots);
+                               struct slot_counts slots);
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
-                               uint32_t slots);
+                               struct slot_counts slots);
 
 static bool makes_step(const struct operation_list *list) {
     for (uint32_t i = 0; i < list->count; i++)
@@ -65,7 +65,7 @@ static bool makes_step(const struct operation_list *list) {
 /* A shard reads a program when it is about to run it; the linker leads it here. A program with
  * CHECK is about to use the shard's sum. */
 int __wrap_operation_list_read(struct operation_list *list, const struct blob *program,
-                               uint32_t slots) {
+                               struct slot_counts slots) {
     int code = __real_operation_list_read(list, program, slots);
     const struct shard_process *self = observed->state;
     const struct shard *shard = self->shard;

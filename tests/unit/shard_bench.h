@@ -59,6 +59,8 @@ static inline void bench_pull(struct registers *registers) {
             assert_int_equal(registers_pull(registers, i, 0, registers->count), 0);
     for (uint32_t slot = 0; slot < registers->slots; slot++)
         assert_int_equal(registers_pull_pair(registers, slot), 0);
+    for (uint32_t slot = 0; slot < registers->rows.slots; slot++)
+        assert_int_equal(registers_pull_direction(registers, slot), 0);
 }
 
 static inline void bench_push(struct registers *registers, uint8_t number) {

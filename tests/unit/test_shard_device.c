@@ -128,7 +128,10 @@ static struct operation random_operation(struct random *random, const struct lay
                                                 OPERATION_TENSOR_SQUARES,
                                                 OPERATION_ADAGRAD,
                                                 OPERATION_DIAGONAL,
-                                                OPERATION_GAP};
+                                                OPERATION_GAP,
+                                                OPERATION_KEEP,
+                                                OPERATION_COMBINE,
+                                                OPERATION_WINDOW_DOTS};
     struct operation operation = {.code = codes[random_below(random, sizeof codes / sizeof *codes)],
                                   .a = a_register(random),
                                   .b = a_register(random),
@@ -168,7 +171,9 @@ static struct operation_list random_program(struct random *random, const struct 
         if (pair < 0 &&
             (operation.code == OPERATION_MASK || operation.code == OPERATION_HISTORY_DOTS))
             continue;
-        if (operation.code != OPERATION_PAIR)
+        if (operation.code == OPERATION_KEEP)
+            operation.slot = (uint32_t)between(random, 0, SLOTS - 1);
+        else if (operation.code != OPERATION_PAIR)
             operation.slot = (uint32_t)pair;
         MEMORY_ROOM(list.items, list.count, list.capacity);
         list.items[list.count++] = operation;
@@ -222,7 +227,10 @@ static void fill_vectors(struct registers *registers, struct random *random, enu
                 else
                     ((float *)stored[part])[k] = (float)number;
             }
+        memcpy(registers_direction(registers, slot), stored[1],
+               registers->count * history_size(registers->history_type));
         assert_int_equal(registers_push_pair(registers, slot), 0);
+        assert_int_equal(registers_push_direction(registers, slot), 0);
     }
 }
 
@@ -272,7 +280,13 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .adagrad = 1,
                                               .coordinates = shape->scaled,
                                               .measured = 1,
-                                              .bias_exponent = 7};
+                                              .bias_exponent = 7,
+                                              .directions =
+                                                  shape->count < SEVERAL_PARTS ? SLOTS - 2 : 1,
+                                              .rows = 1,
+                                              .outputs = 1,
+                                              .objective = "squared",
+                                              .loss = loss_blob()};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     assert_int_equal(registers_set_up(&side->registers, &setup), 0);
     bytes_release(&blob);
@@ -307,19 +321,22 @@ static void assert_same(const double *a, const double *b, size_t count, const ch
 }
 
 static void assert_same_history(struct side *sides, uint32_t slot, uint64_t seed) {
-    for (uint32_t part = 0; part < 2; part++) {
+    static const char *const names[] = {"s", "q", "the direction"};
+    for (uint32_t part = 0; part < 3; part++) {
         double *stored[2];
         size_t count = sides[0].registers.count;
         for (int side = 0; side < 2; side++) {
             struct registers *registers = &sides[side].registers;
-            const void *from = part ? registers_q(registers, slot) : registers_s(registers, slot);
+            const void *from = part == 2 ? registers_direction(registers, slot)
+                               : part    ? registers_q(registers, slot)
+                                         : registers_s(registers, slot);
             stored[side] = memory_new(count, sizeof(double));
             for (size_t k = 0; k < count; k++)
                 stored[side][k] = registers->history_type == HISTORY_DOUBLE
                                       ? ((const double *)from)[k]
                                       : (double)((const float *)from)[k];
         }
-        assert_same(stored[0], stored[1], count, part ? "q" : "s", seed);
+        assert_same(stored[0], stored[1], count, names[part], seed);
         free(stored[0]);
         free(stored[1]);
     }

@@ -1,0 +1,114 @@
+#include "shard/rows.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "wire/bulk.h"
+
+_Static_assert(sizeof(int64_t) == sizeof(double), "a sum has the bits of a number");
+
+/* ---- memory ---- */
+
+uint32_t rows_slots(const struct message_shard_setup *setup) {
+    return setup->directions ? setup->directions + 2 : 0;
+}
+
+static size_t numbers_bytes(const struct row_vectors *rows) {
+    return rows_numbers(rows) * sizeof(double);
+}
+
+static size_t labels_bytes(const struct row_vectors *rows) {
+    return rows->count * sizeof(double);
+}
+
+/* All but D. */
+static void unmap_private(struct row_vectors *rows) {
+    memory_unmap(rows->margins, numbers_bytes(rows));
+    memory_unmap(rows->products, rows->slots * numbers_bytes(rows));
+    memory_unmap(rows->labels, labels_bytes(rows));
+    memory_unmap(rows->weights, labels_bytes(rows));
+    rows->margins = rows->products = rows->labels = rows->weights = NULL;
+}
+
+static void map_private(struct row_vectors *rows, bool weighted) {
+    rows->margins = memory_map(numbers_bytes(rows));
+    rows->products = memory_map(rows->slots * numbers_bytes(rows));
+    rows->labels = memory_map(labels_bytes(rows));
+    rows->weights = weighted ? memory_map(labels_bytes(rows)) : NULL;
+}
+
+void rows_release(struct row_vectors *rows) {
+    unmap_private(rows);
+    if (rows->derivatives)
+        segment_free(rows->derivatives);
+    *rows = (struct row_vectors){0};
+}
+
+/* New memory is zero without being touched. */
+int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setup,
+                const struct layout *layout) {
+    struct segment *derivatives = rows->derivatives;
+    const struct objective *objective = NULL;
+    if (setup->directions && !(objective = rows_objective(setup->objective, setup->outputs)))
+        return ERROR_INTERNAL;
+    unmap_private(rows);
+    *rows = (struct row_vectors){.total = setup->directions ? setup->rows : 0,
+                                 .outputs = setup->outputs,
+                                 .slots = rows_slots(setup),
+                                 .objective = objective,
+                                 .derivatives = derivatives};
+    if (!setup->directions)
+        return 0;
+    const struct sums_sizes sizes = {
+        .parameters = layout_parameters(layout), .rows = rows->total, .outputs = rows->outputs};
+    const struct sums_range range = evaluation_rows(&sizes, setup->first, setup->count);
+    rows->first = range.first;
+    rows->count = (size_t)range.count;
+    memcpy(rows->loss, setup->loss.data, sizeof rows->loss);
+    map_private(rows, setup->weighted);
+    size_t bytes = numbers_bytes(rows);
+    if (!derivatives)
+        rows->derivatives = segment_new(bytes);
+    else
+        heartbeat_clear(derivatives->start, bytes);
+    assert(rows->first % ROW_BLOCK == 0 || !rows->count);
+    return 0;
+}
+
+double *rows_derivatives(const struct row_vectors *rows) {
+    return rows->derivatives->start;
+}
+
+/* ---- operations ---- */
+
+static void take_first_numbers(const struct row_vectors *rows, double *into, const int64_t *sums) {
+    for (size_t i = 0; i < rows->count; i++)
+        memcpy(&into[i], &sums[i * rows->outputs], sizeof *into);
+}
+
+void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
+               const int64_t *sums) {
+    switch (vector) {
+    case ROWS_LABELS:
+        take_first_numbers(rows, rows->labels, sums);
+        break;
+    case ROWS_WEIGHTS:
+        assert(rows->weights);
+        take_first_numbers(rows, rows->weights, sums);
+        break;
+    case ROWS_MARGINS:
+        heartbeat_copy(rows->margins, sums, numbers_bytes(rows));
+        break;
+    case ROWS_PRODUCT:
+        assert(slot < rows->slots);
+        heartbeat_copy(rows_product(rows, slot), sums, numbers_bytes(rows));
+        break;
+    case ROW_VECTORS:
+        assert(false);
+        break;
+    }
+}

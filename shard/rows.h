@@ -1,0 +1,70 @@
+/* Vectors of rows: what a shard has of them beside its range of the parameters. Training rows are
+ * numbered in the order of the training chunks; row i has K numbers, one for each output, row-major
+ * (wire/program.h has the operations). They lie in the memory of the host, also if a device has the
+ * registers. Memory that was never touched takes no room. */
+#ifndef DML_SHARD_ROWS_H
+#define DML_SHARD_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/layout.h"
+#include "base/limits.h"
+#include "wire/evaluation.h"
+#include "wire/message.h"
+#include "wire/program.h"
+
+struct objective; /* objective/objective.h */
+struct segment;   /* wire/bulk.h */
+
+/* Zeroed memory is that of a shard without vectors of rows. */
+struct row_vectors {
+    uint64_t total;                    /* rows of the whole data set; 0: there are no vectors */
+    uint64_t first;                    /* row of this shard, at the beginning of a block */
+    size_t count;                      /* rows of this shard */
+    uint32_t outputs;                  /* K */
+    uint32_t slots;                    /* of the window: directions + 2 */
+    const struct objective *objective; /* whose losses are measured, */
+    double loss[LOSS_PARAMETERS_MAX];  /* with these parameters */
+    double *margins;                   /* Z: count·K */
+    double *labels;                    /* count */
+    double *weights;                   /* count; NULL: all are 1 */
+    double *products;                  /* Q: slots·count·K */
+    struct segment *derivatives;       /* D: count·K; replicas read it in place */
+};
+
+/* Slots of the window of a set-up; 0 without directions. */
+uint32_t rows_slots(const struct message_shard_setup *setup);
+
+/* Makes the vectors that a set-up asks for, all zero, or none. D stays where it is if there is one:
+ * then it must be of the same length. ERROR_INTERNAL if this build has no such objective, or cannot
+ * have its losses as functions of rows. */
+int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setup,
+                const struct layout *layout);
+void rows_release(struct row_vectors *rows);
+
+/* Numbers in a vector of the shard's rows. */
+static inline size_t rows_numbers(const struct row_vectors *rows) {
+    return rows->count * rows->outputs;
+}
+
+static inline double *rows_product(const struct row_vectors *rows, uint32_t slot) {
+    return rows->products + slot * rows_numbers(rows);
+}
+
+double *rows_derivatives(const struct row_vectors *rows);
+
+/* A vector of rows = the numbers whose bits an evaluation has added up, all rows of the shard. */
+void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
+               const int64_t *sums);
+
+/* ---- the objective, of which shard/rows_measure.c alone knows ---- */
+
+/* The objective of this name; NULL with a text if vectors of rows cannot have its losses. */
+const struct objective *rows_objective(const char *name, uint32_t outputs);
+
+/* Whether its losses have second derivatives. */
+bool rows_have_second(const struct row_vectors *rows);
+
+#endif

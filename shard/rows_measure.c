@@ -1,0 +1,437 @@
+/* Losses, slopes and second derivatives of rows, block by block of ROW_BLOCK rows. The one file of
+ * the shard that knows of objectives.
+ *
+ * A block is taken in pieces that fit into the cache, and the sums of a block are added up in an
+ * order that depends on the block alone; blocks are added exactly. So the division of rows among
+ * shards does not show in the bits. */
+#include "shard/rows_measure.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/product.h"
+#include "numeric/vector.h"
+#include "objective/objective.h"
+#include "shard/pass_plan.h"
+#include "shard/registers.h"
+
+enum { BLOCKS_A_BEAT = 64, TILE_ROWS = PRODUCT_ROWS_MAX };
+
+const struct objective *rows_objective(const char *name, uint32_t outputs) {
+    const struct objective *objective = objective_find(name);
+    const char *fault = !objective                         ? "is not known to this shard"
+                        : !objective->losses               ? "has no losses of margins"
+                        : objective->labels == LABEL_LISTS ? "has lists for labels"
+                        : outputs > BLOCK_ELEMENTS         ? "has too many outputs"
+                                                           : NULL;
+    if (!fault)
+        return objective;
+    (void)error_set(ERROR_INTERNAL,
+                    "set-up: no common directions are searched for objective %s, which %s", name,
+                    fault);
+    return NULL;
+}
+
+bool rows_have_second(const struct row_vectors *rows) {
+    return rows->objective->second != NULL;
+}
+
+/* Operations that act at one point v = Z + Σ u·Q. */
+struct row_measure {
+    const struct operation *at; /* ROWS_AT; NULL: v = Z */
+    const struct operation *operations[OPERATIONS_MAX];
+    struct yield *yields[OPERATIONS_MAX]; /* the first of each */
+    size_t count;
+};
+
+/* Second derivatives by the slots' coefficients, while rows are drawn. Every drawn row and output
+ * has a row in both tiles: of Q, and of weight/rate·S·Q. */
+struct tile {
+    const struct operation *operation;
+    size_t rows;   /* filled */
+    double *plain; /* TILE_ROWS × slots */
+    double *curved;
+    double *sums;    /* slots × slots: of the block */
+    double *square;  /* S of one row: outputs × outputs */
+    double *margins; /* of one row, by slots: outputs × slots */
+};
+
+/* What is at hand: a piece of a block. */
+struct piece {
+    struct row_vectors *rows;
+    size_t first, count; /* rows of the shard */
+    double *derivatives; /* by the margins at v; 0 for rows of weight 0 */
+    double *weighed;     /* those times weights; they themselves without weights */
+    double *loss, *work, *diagonal;
+};
+
+/* Sums of one block, or of what was added of it so far: as many as the operation yields. */
+struct block_sums {
+    double *sums;
+    struct tile tile; /* SECOND */
+};
+
+static size_t at(const struct piece *piece) {
+    return piece->first * piece->rows->outputs;
+}
+
+static size_t numbers(const struct piece *piece) {
+    return piece->count * piece->rows->outputs;
+}
+
+/* ---- the point ---- */
+
+static const struct loss_parameters *loss_of(const struct row_vectors *rows,
+                                             struct loss_parameters *room) {
+    memcpy(room->value, rows->loss, sizeof room->value);
+    return room;
+}
+
+/* v, in place of the derivatives. */
+static void find_margins(const struct piece *piece, const struct operation *where) {
+    const struct row_vectors *rows = piece->rows;
+    size_t n = numbers(piece);
+    memcpy(piece->derivatives, rows->margins + at(piece), n * sizeof(double));
+    for (uint32_t i = 0; where && i < where->count; i++)
+        vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
+                   rows_product(rows, where->slots[i]) + at(piece));
+}
+
+/* Losses and derivatives at v. A row of weight 0 counts for nothing, whatever its values are. */
+static void find_losses(struct piece *piece) {
+    const struct row_vectors *rows = piece->rows;
+    const double *weight = rows->weights ? rows->weights + piece->first : NULL;
+    struct loss_parameters room;
+    size_t outputs = rows->outputs;
+    rows->objective->losses(loss_of(rows, &room), piece->count, outputs,
+                            rows->labels + piece->first, piece->derivatives, piece->loss,
+                            piece->work);
+    for (size_t i = 0; weight && i < piece->count; i++) {
+        double *derivatives = piece->derivatives + i * outputs;
+        piece->loss[i] = weight[i] > 0 ? weight[i] * piece->loss[i] : 0;
+        if (weight[i] == 0)
+            memset(derivatives, 0, outputs * sizeof *derivatives);
+        for (size_t k = 0; k < outputs; k++)
+            piece->weighed[i * outputs + k] = weight[i] * derivatives[k];
+    }
+}
+
+/* ---- second derivatives ---- */
+
+/* A number that is even in [0, 1), and a function of these alone (random_mix() of a counter, as
+ * replicas draw the rows of curvature). */
+static double drawn(uint64_t dice, uint64_t row) {
+    uint64_t bits = random_mix(random_mix(dice) + (row + 1) * RANDOM_STEP);
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+static void tile_flush(struct tile *tile) {
+    size_t slots = tile->operation->count;
+    if (tile->rows)
+        product_transposed(slots, slots, tile->rows, tile->plain, tile->curved, tile->sums,
+                           tile->plain, sizeof *tile->plain);
+    tile->rows = 0;
+}
+
+static void tile_push(struct tile *tile, const double *plain, const double *curved) {
+    size_t slots = tile->operation->count;
+    memcpy(tile->plain + tile->rows * slots, plain, slots * sizeof *plain);
+    memcpy(tile->curved + tile->rows * slots, curved, slots * sizeof *curved);
+    if (++tile->rows == TILE_ROWS)
+        tile_flush(tile);
+}
+
+/* Margins of all slots of one row: outputs × slots. */
+static void gather_row(const struct piece *piece, const struct operation *operation, size_t i,
+                       double *margins) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs, slots = operation->count;
+    for (uint32_t s = 0; s < slots; s++) {
+        const double *from = rows_product(rows, operation->slots[s]) + at(piece) + i * outputs;
+        for (size_t k = 0; k < outputs; k++)
+            margins[k * slots + s] = from[k];
+    }
+}
+
+static void add_scaled(size_t n, double *out, double factor, const double *from) {
+    for (size_t i = 0; i < n; i++)
+        out[i] += factor * from[i];
+}
+
+/* A row with several outputs: K rows in the tiles. */
+static void second_of_row(const struct piece *piece, size_t i, double weight, struct tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs, slots = tile->operation->count;
+    double curved[WINDOW_MAX], *row = tile->square;
+    gather_row(piece, tile->operation, i, tile->margins);
+    for (size_t k = 0; k < outputs; k++) {
+        rows->objective->second_row(outputs, rows->labels[piece->first + i],
+                                    piece->derivatives + i * outputs, k, row);
+        memset(curved, 0, slots * sizeof *curved);
+        for (size_t l = 0; l < outputs; l++)
+            if (row[l] != 0)
+                add_scaled(slots, curved, weight * row[l], tile->margins + l * slots);
+        tile_push(tile, tile->margins + k * slots, curved);
+    }
+}
+
+/* Of one output: the rows that were drawn, then each slot's numbers of them, side by side. */
+static void second_of_column(const struct piece *piece, size_t count, const uint16_t *row,
+                             const double *weight, struct tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    size_t slots = operation->count;
+    assert(!tile->rows && count <= TILE_ROWS);
+    for (size_t s = 0; s < slots; s++) {
+        const double *from = rows_product(rows, operation->slots[s]) + piece->first;
+        for (size_t i = 0; i < count; i++) {
+            tile->plain[i * slots + s] = from[row[i]];
+            tile->curved[i * slots + s] = weight[i] * from[row[i]];
+        }
+    }
+    tile->rows = count;
+    tile_flush(tile);
+}
+
+static void add_second(struct piece *piece, struct tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    uint16_t row[ROW_BLOCK];
+    double weight[ROW_BLOCK];
+    size_t count = 0;
+    for (size_t i = 0; i < piece->count; i++) {
+        double own = rows->weights ? rows->weights[piece->first + i] : 1;
+        if (own == 0 ||
+            !(drawn(operation->serial, rows->first + piece->first + i) < operation->alpha))
+            continue;
+        row[count] = (uint16_t)i;
+        weight[count++] = own / operation->alpha;
+    }
+    struct loss_parameters room;
+    if (rows->outputs == 1 && count) {
+        rows->objective->second(loss_of(rows, &room), piece->count, 1, rows->labels + piece->first,
+                                piece->derivatives, piece->work, piece->diagonal);
+        for (size_t i = 0; i < count; i++)
+            weight[i] *= piece->diagonal[row[i]];
+        second_of_column(piece, count, row, weight, tile);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        second_of_row(piece, row[i], weight[i], tile);
+}
+
+/* Sums of the block: i ≥ j, row by row of the triangle. */
+static void finish_second(struct tile *tile, double *sums) {
+    size_t slots = tile->operation->count;
+    tile_flush(tile);
+    for (size_t i = 0; i < slots; i++)
+        for (size_t j = 0; j <= i; j++)
+            *sums++ = tile->sums[i * slots + j];
+    memset(tile->sums, 0, slots * slots * sizeof *tile->sums);
+}
+
+static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation) {
+    size_t slots = operation->count, outputs = rows->outputs;
+    return (struct tile){.operation = operation,
+                         .plain = memory_new(TILE_ROWS * slots, sizeof(double)),
+                         .curved = memory_new(TILE_ROWS * slots, sizeof(double)),
+                         .sums = memory_new(slots * slots, sizeof(double)),
+                         .square = memory_new(outputs, sizeof(double)),
+                         .margins = memory_new(outputs * slots, sizeof(double))};
+}
+
+static void tile_release(struct tile *tile) {
+    free(tile->plain);
+    free(tile->curved);
+    free(tile->sums);
+    free(tile->square);
+    free(tile->margins);
+}
+
+/* ---- a block ---- */
+
+static void add_loss(const struct piece *piece, double *sum) {
+    for (size_t i = 0; i < piece->count; i++)
+        *sum += piece->loss[i];
+}
+
+static void add_slopes(const struct piece *piece, const struct operation *operation, double *sums) {
+    for (uint32_t s = 0; s < operation->count; s++)
+        sums[s] += vector_dot(numbers(piece), piece->weighed,
+                              rows_product(piece->rows, operation->slots[s]) + at(piece));
+}
+
+/* What an operation does with a piece. */
+static void add_piece(struct piece *piece, const struct operation *operation,
+                      struct block_sums *block, struct yield *yield) {
+    switch (operation->code) {
+    case OPERATION_ROWS_LOSS:
+        add_loss(piece, block->sums);
+        break;
+    case OPERATION_ROWS_DERIVATIVE:
+        yield->max = fmax(yield->max, vector_max_abs(numbers(piece), piece->derivatives));
+        break;
+    case OPERATION_ROWS_SLOPES:
+        add_slopes(piece, operation, block->sums);
+        break;
+    case OPERATION_ROWS_SECOND:
+        add_second(piece, &block->tile);
+        break;
+    default:
+        assert(operation->code == OPERATION_ROWS_ADVANCE);
+        memcpy(rows_derivatives(piece->rows) + at(piece), piece->derivatives,
+               numbers(piece) * sizeof(double));
+        break;
+    }
+}
+
+static void finish_block(const struct operation *operation, struct block_sums *block,
+                         struct yield *yield) {
+    uint32_t scalars = operation_scalars(operation);
+    if (operation->code == OPERATION_ROWS_SECOND)
+        finish_second(&block->tile, block->sums);
+    if (operation_yields_max(operation))
+        return;
+    for (uint32_t i = 0; i < scalars; i++)
+        exact_add(&yield[i].sum, block->sums[i]);
+    memset(block->sums, 0, scalars * sizeof *block->sums);
+}
+
+/* ---- all blocks ---- */
+
+static bool advances(const struct row_measure *measure) {
+    for (size_t i = 0; i < measure->count; i++)
+        if (measure->operations[i]->code == OPERATION_ROWS_ADVANCE)
+            return true;
+    return false;
+}
+
+/* Rows of a piece: of its numbers vectors of BLOCK_ELEMENTS can be made. */
+static size_t piece_rows(const struct row_vectors *rows) {
+    size_t most = BLOCK_ELEMENTS / rows->outputs;
+    assert(most);
+    return most < ROW_BLOCK ? most : ROW_BLOCK;
+}
+
+static void measure_piece(struct piece *piece, const struct row_measure *measure,
+                          struct block_sums *blocks) {
+    find_margins(piece, measure->at);
+    if (advances(measure))
+        memcpy(piece->rows->margins + at(piece), piece->derivatives,
+               numbers(piece) * sizeof(double));
+    find_losses(piece);
+    for (size_t i = 0; i < measure->count; i++)
+        add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
+}
+
+static void measure_block(struct piece *piece, size_t first, const struct row_measure *measure,
+                          struct block_sums *blocks) {
+    size_t left = piece->rows->count - first, most = piece_rows(piece->rows);
+    size_t end = first + (left < ROW_BLOCK ? left : ROW_BLOCK);
+    for (piece->first = first; piece->first < end; piece->first += piece->count) {
+        piece->count = end - piece->first < most ? end - piece->first : most;
+        measure_piece(piece, measure, blocks);
+    }
+    for (size_t i = 0; i < measure->count; i++)
+        finish_block(measure->operations[i], &blocks[i], measure->yields[i]);
+}
+
+static struct block_sums *blocks_new(const struct row_vectors *rows,
+                                     const struct row_measure *measure) {
+    struct block_sums *blocks = memory_new(measure->count, sizeof *blocks);
+    for (size_t i = 0; i < measure->count; i++) {
+        const struct operation *operation = measure->operations[i];
+        blocks[i].sums = memory_new(operation_scalars(operation), sizeof(double));
+        if (operation->code == OPERATION_ROWS_SECOND)
+            blocks[i].tile = tile_new(rows, operation);
+    }
+    return blocks;
+}
+
+static void blocks_free(struct block_sums *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free(blocks[i].sums);
+        tile_release(&blocks[i].tile);
+    }
+    free(blocks);
+}
+
+static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
+    _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
+    _Alignas(64) double work[BLOCK_ELEMENTS], loss[ROW_BLOCK], diagonal[ROW_BLOCK];
+    struct piece piece = {.rows = rows,
+                          .derivatives = derivatives,
+                          .weighed = rows->weights ? weighed : derivatives,
+                          .loss = loss,
+                          .work = work,
+                          .diagonal = diagonal};
+    struct block_sums *blocks = blocks_new(rows, measure);
+    for (size_t first = 0; first < rows->count; first += ROW_BLOCK) {
+        measure_block(&piece, first, measure, blocks);
+        if (first % (BLOCKS_A_BEAT * ROW_BLOCK) == 0)
+            heartbeat();
+    }
+    blocks_free(blocks, measure->count);
+}
+
+/* ---- a program ---- */
+
+static int take(struct registers *registers, const struct operation *operation) {
+    size_t sums = registers_sums(registers, SUMS_ROWS);
+    int code = registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
+    if (!code)
+        rows_take(&registers->rows, operation->vector, operation->slot, registers->sum);
+    return code;
+}
+
+static bool is_measured(const struct operation *operation) {
+    switch (operation->code) {
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+    case OPERATION_ROWS_SLOPES:
+    case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_ADVANCE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Carries out what was collected for one point. Once Z has advanced to v, that is Z itself. */
+static void measure(struct registers *registers, struct row_measure *collected) {
+    if (collected->count)
+        measure_rows(&registers->rows, collected);
+    for (size_t i = 0; i < collected->count; i++)
+        if (collected->operations[i]->code == OPERATION_ROWS_ADVANCE)
+            collected->at = NULL;
+    collected->count = 0;
+}
+
+int rows_run(const struct operation_list *list, struct registers *registers, struct yield *yields) {
+    struct row_measure collected = {0};
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        const struct operation *operation = &list->items[i];
+        bool takes = operation->code == OPERATION_ROWS_TAKE;
+        if (takes || operation->code == OPERATION_ROWS_AT)
+            measure(registers, &collected);
+        if (takes)
+            code = take(registers, operation);
+        else if (operation->code == OPERATION_ROWS_AT)
+            collected.at = operation;
+        else if (is_measured(operation)) {
+            collected.operations[collected.count] = operation;
+            collected.yields[collected.count++] = yields;
+        }
+        yields += operation_scalars(operation);
+    }
+    if (!code)
+        measure(registers, &collected);
+    return code;
+}
