@@ -75,6 +75,8 @@ struct rows {
     const double *label;             /* count; what they are says label_kind */
     const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
+    uint64_t first; /* number of the first example in its data set, where those of training come
+                       first, each chunk's behind those of the chunk before */
 };
 
 /* How rows are sampled, for evaluations that do not take all: a row counts with the chance

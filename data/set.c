@@ -141,12 +141,29 @@ static void fill_info(struct set *set) {
     info->holdout_unseen = facts->holdout_unseen;
 }
 
+/* Chunks have the rows of training, and then those of the holdout, one behind the other. */
+static bool rows_follow(const struct set_facts *facts, const struct set_chunk *chunk) {
+    const uint32_t training = facts->chunks - facts->holdout_chunks;
+    uint64_t row = 0;
+    bool follow = true;
+    for (uint32_t i = 0; i < facts->chunks && follow; i++) {
+        if (i == training && row != facts->rows)
+            return false;
+        row = i == training ? 0 : row;
+        follow = chunk[i].first_row == row;
+        row += chunk[i].rows;
+    }
+    return follow && row == (facts->holdout_chunks ? facts->holdout_rows : facts->rows);
+}
+
 static int check_bounds(const struct set *set) {
     const struct set_facts *facts = set->facts;
     if (facts->holdout_chunks > facts->chunks)
         return container_damaged(&set->container, "it has more chunks of the holdout than chunks");
     if (facts->block_rows && facts->block_rows != SET_BLOCK_ROWS)
         return container_damaged(&set->container, "its chunks have another number of rows");
+    if (!rows_follow(facts, set->chunk))
+        return container_damaged(&set->container, "its chunks have other rows than it counts");
     for (uint32_t i = 0; i < facts->chunks; i++) {
         const struct set_chunk *chunk = &set->chunk[i];
         /* Where a chunk of training of a shuffled set begins and ends. */
@@ -280,6 +297,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .label = (const void *)(data + layout.label),
         .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
+        .first = chunk->first_row + (number < set_training_chunks(&set->info) ? 0 : facts->rows),
     };
     return 0;
 }

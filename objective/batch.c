@@ -71,11 +71,16 @@ void batch_losses(const struct objective_shape *shape, const struct row_batch *b
 void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch) {
     const double *weight = batch->rows->weight + batch->first;
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < batch->count; i++)
         scratch->loss[i] = weight[i] > 0 ? weight[i] * scratch->loss[i] : 0;
+    batch_clear_derivatives(batch, outputs, scratch->margins);
+}
+
+void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives) {
+    const double *weight = batch->rows->weight + batch->first;
+    for (size_t i = 0; i < batch->count; i++)
         for (size_t k = 0; k < outputs && weight[i] == 0; k++)
-            scratch->margins[i * outputs + k] = 0;
-    }
+            derivatives[i * outputs + k] = 0;
 }
 
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives) {

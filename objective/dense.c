@@ -172,13 +172,9 @@ static const struct dense_kernels {
 
 /* ---- several outputs ---- */
 
-void dense_begin(const struct objective_shape *shape, const double *parameters,
+static void pack(const struct objective_shape *shape, const double *parameters,
                  struct objective_scratch *scratch) {
     size_t n = shape->features, outputs = shape->outputs;
-    if (!scratch->gradient)
-        scratch->gradient = memory_new_aligned(n * outputs, sizeof(double));
-    if (outputs == 1)
-        return;
     if (!scratch->packed) {
         scratch->packed_bytes = product_packed(n, outputs) * sizeof(double);
         scratch->packed = memory_map(scratch->packed_bytes);
@@ -186,6 +182,17 @@ void dense_begin(const struct objective_shape *shape, const double *parameters,
     if (!scratch->point || scratch->packed_point != scratch->point)
         product_pack(n, outputs, parameters, scratch->packed);
     scratch->packed_point = scratch->point;
+}
+
+void dense_begin(const struct objective_shape *shape, const double *parameters,
+                 struct objective_scratch *scratch) {
+    size_t n = shape->features, outputs = shape->outputs;
+    if (!scratch->gradient)
+        scratch->gradient = memory_new_aligned(n * outputs, sizeof(double));
+    if (outputs == 1)
+        return;
+    if (parameters)
+        pack(shape, parameters, scratch);
     memset(scratch->gradient, 0, n * outputs * sizeof(double));
 }
 
@@ -210,6 +217,12 @@ static const double *as_doubles(const struct objective_shape *shape, const struc
                                          (size_t)batch->first * shape->features, scratch->tile);
     }
     return first_value(shape, batch, scratch);
+}
+
+void dense_take(const struct objective_shape *shape, const struct row_batch *batch,
+                struct objective_scratch *scratch) {
+    if (shape->outputs > 1)
+        as_doubles(shape, batch, scratch);
 }
 
 void dense_finish(const struct objective_shape *shape, const struct objective_scale *scale,

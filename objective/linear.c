@@ -130,6 +130,11 @@ bool batches_next(struct batches *batches, struct row_batch *batch) {
     return true;
 }
 
+static void note_derivatives(double largest, struct objective_result *result) {
+    if (largest > result->maxima.value[0])
+        result->maxima.value[0] = largest;
+}
+
 /* Takes the losses and derivatives of a batch into the result. */
 static void note_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch, struct objective_result *result) {
@@ -140,8 +145,7 @@ static void note_losses(const struct row_batch *batch, size_t outputs,
     double largest = vector_max_abs(batch->count * outputs, scratch->margins);
     if (!isfinite(result->loss))
         largest = INFINITY;
-    if (largest > result->maxima.value[0])
-        result->maxima.value[0] = largest;
+    note_derivatives(largest, result);
 }
 
 void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
@@ -219,11 +223,63 @@ static int linear_margins(const struct objective_shape *shape, const struct rows
     return 0;
 }
 
+/* ---- the two halves of a pass ---- */
+
+static void linear_product(const struct objective_shape *shape, const struct rows *rows,
+                           const double *parameters, struct objective_scratch *scratch,
+                           int64_t *sum) {
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    for (uint32_t first = 0; first < rows->count; first += batches.most) {
+        struct row_batch batch = batch_at(rows, first, batches.most);
+        batch_margins(shape, &batch, parameters, scratch);
+        for (size_t i = 0; i < (size_t)batch.count * shape->outputs; i++)
+            add_bits(&sum[(size_t)first * shape->outputs + i], scratch->margins[i]);
+    }
+}
+
+/* The derivatives of a batch, as linear_block() has them after the losses. */
+static void take_derivatives(const struct objective_shape *shape, const struct row_batch *batch,
+                             const double *derivatives, struct objective_scratch *scratch,
+                             struct objective_result *result) {
+    size_t count = (size_t)batch->count * shape->outputs;
+    memcpy(scratch->margins, derivatives + (size_t)batch->first * shape->outputs,
+           count * sizeof *derivatives);
+    if (batch->rows->weight)
+        batch_clear_derivatives(batch, shape->outputs, scratch->margins);
+    if (batch->rows->dense)
+        dense_take(&scratch->weights, batch, scratch);
+    note_derivatives(vector_max_abs(count, scratch->margins), result);
+}
+
+/* Step for step the second half of linear_block(): the order of every addition is the same. */
+static void linear_transpose(const struct objective_shape *shape,
+                             const struct objective_scale *scale, const struct rows *rows,
+                             const double *derivatives, int64_t *sum,
+                             struct objective_scratch *scratch, struct objective_result *result) {
+    *result = (struct objective_result){.maxima = maxima_of_one(0)};
+    const double bound = fixed_power(scale->bounds.exponent[0]);
+    const uint32_t most = linear_batch_rows(shape, rows->dense);
+    if (rows->dense)
+        dense_begin(&scratch->weights, NULL, scratch);
+    for (uint32_t first = 0; first < rows->count; first += most) {
+        struct row_batch batch = batch_at(rows, first, most);
+        take_derivatives(shape, &batch, derivatives, scratch, result);
+        if (result->maxima.value[0] > bound)
+            result->exceeded = true;
+        else if (sum)
+            batch_gradient(shape, scale, &batch, sum, scratch);
+    }
+    if (rows->dense && sum && !result->exceeded)
+        dense_finish(&scratch->weights, scale, sum, scratch);
+}
+
 static const struct family_compute linear_compute = {
     .scratch_new = linear_scratch_new,
     .batch_rows = linear_batch_rows,
     .block = linear_block,
     .margins = linear_margins,
+    .product = linear_product,
+    .transpose = linear_transpose,
 };
 
 const struct family family_linear = {

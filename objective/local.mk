@@ -27,6 +27,7 @@ libobjective_a_SOURCES = \
 	objective/on_device.c objective/on_device.h \
 	objective/parts.h \
 	objective/plugin.c \
+	objective/products.c \
 	objective/proof.c objective/proof.h \
 	objective/sparse.c \
 	objective/table.c \

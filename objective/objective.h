@@ -348,6 +348,37 @@ bool objective_has_losses(const struct objective_shape *shape);
 int objective_losses(const struct objective_shape *shape, const struct rows *rows,
                      const double *parameters, struct objective_scratch *scratch, double *losses);
 
+/* ---- the two halves of a pass ----
+ *
+ * Of a linear model with losses of one label a row, a gradient is made of two products with the
+ * rows: margins q = X·p, and g = Xᵀ·d from their derivatives d. What lies between needs no rows.
+ *
+ * Vectors of rows travel as sums do. An element is 0 before, and the one chunk that has its row
+ * adds the bits of a double to it, modulo 2^64: so what is counted once comes out as it was. `sum`
+ * begins at the first row of the block and has rows×K elements, row-major. */
+
+/* Whether the shape has these; else no function below may be called. */
+bool objective_has_products(const struct objective_shape *shape);
+
+/* Adds the bits of the margins that objective_block() finds at `parameters`, a point or a direction
+ * of n doubles. */
+void objective_product(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, struct objective_scratch *scratch, int64_t *sum);
+
+/* Adds to `sum`, n elements, the gradient that follows from `derivatives` by the margins, rows×K
+ * and not weighted. With those that objective_block() finds at a point, sums, maxima and `exceeded`
+ * are what it finds there, to the bit; there is no loss. With sum == NULL only the maxima. */
+void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,
+                         const struct rows *rows, const double *derivatives, int64_t *sum,
+                         struct objective_scratch *scratch, struct objective_result *result);
+
+/* Add the bits of the label of each row, as losses take it, or of its weight, to the first of the
+ * row's K elements. */
+void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
+                          int64_t *sum);
+void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum);
+
 /* ---- curvature ---- */
 
 /* How second derivatives sample rows: by `sampling` row i of chunk c counts if u(dice, c, i) <

@@ -6,6 +6,7 @@
 #define DML_OBJECTIVE_PARTS_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "numeric/clones.h"
 #include "objective/family.h"
@@ -57,6 +58,13 @@ struct family_compute {
     int (*losses)(const struct objective_shape *shape, const struct rows *rows,
                   const double *parameters, struct objective_scratch *scratch,
                   double *losses); /* NULL: they follow from the margins */
+
+    /* As the functions of objective/products.c say; NULL: its gradient is not made of such. */
+    void (*product)(const struct objective_shape *shape, const struct rows *rows,
+                    const double *parameters, struct objective_scratch *scratch, int64_t *sum);
+    void (*transpose)(const struct objective_shape *shape, const struct objective_scale *scale,
+                      const struct rows *rows, const double *derivatives, int64_t *sum,
+                      struct objective_scratch *scratch, struct objective_result *result);
 
     /* The rows of a batch, a function of the shape alone: the order of additions of losses that
      * are weighed, of biases, and of dense gradients depends on them. NULL: there are none. */
@@ -134,13 +142,15 @@ double batch_correct(const struct objective_shape *shape, const struct row_batch
                      const double *margins, const double *label); /* as losses take them */
 
 /* Multiply by the weights of a block that has some: first the losses, which also zeroes derivatives
- * of rows of weight 0; and, after these were compared with the bound, the derivatives. */
+ * of rows of weight 0, as batch_clear_derivatives() does; and, after these were compared with the
+ * bound, the derivatives. */
 void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch);
+void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 
 /* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
- * before the batches of a block. */
+ * before the batches of a block; its parameters are NULL if no margins will be asked for. */
 void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
                     const double *parameters, double *margins);
 void dense_begin(const struct objective_shape *shape, const double *parameters,
@@ -150,7 +160,10 @@ void dense_margins(const struct objective_shape *shape, const struct row_batch *
 
 /* Add the gradient of a batch to `sum`, without that of the bias. The derivatives are scaled by
  * 2^−b; sparse_gradient() changes them. dense_gradient() is for the batch whose margins were
- * computed last; dense_finish(), after the last batch, adds what it has kept. */
+ * computed last, or which dense_take() was given last; dense_finish(), after the last batch, adds
+ * what it has kept. */
+void dense_take(const struct objective_shape *shape, const struct row_batch *batch,
+                struct objective_scratch *scratch);
 void sparse_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
                      const struct row_batch *batch, double *derivatives, int64_t *sum);
 void dense_gradient(const struct objective_shape *shape, const struct objective_scale *scale,
@@ -173,6 +186,13 @@ double gradient_max_abs(size_t n, const double *gradient);
 
 /* 2^e for the exponent e of that number in the layout. */
 double scale_of(const struct objective_scale *scale, size_t number);
+
+/* Adds the bits of a number to an element: see objective_product(). */
+static inline void add_bits(int64_t *element, double number) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    *element = (int64_t)((uint64_t)*element + bits);
+}
 
 /* ---- curvature ---- */
 

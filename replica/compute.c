@@ -5,12 +5,6 @@
 
 #include "base/error.h"
 
-/* What comes out of a chunk: the member of its kind of evaluation; the other is 0. */
-struct chunk_result {
-    struct objective_result result;
-    struct objective_hessian hessian;
-};
-
 typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found);
 
@@ -35,15 +29,57 @@ static int curvature(const struct kernel_place *place, uint32_t number, const st
     return 0;
 }
 
-static int labels(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                  int64_t *sums, struct chunk_result *found) {
-    (void)place, (void)number, (void)rows, (void)sums, (void)found;
-    return error_set(ERROR_INTERNAL, "not there yet");
+/* Where the rows of a chunk are in a vector of rows: *at, in numbers. Those of the holdout are in
+ * none. */
+static int find_rows(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                     uint64_t *at) {
+    const struct sums_sizes *sizes = place->sizes;
+    if (rows->first > sizes->rows || rows->count > sizes->rows - rows->first)
+        return error_set(ERROR_INTERNAL, "the rows of chunk %u are in no vector of rows", number);
+    assert(sizes->outputs == place->shape->outputs);
+    *at = rows->first * sizes->outputs;
+    return 0;
 }
 
-#define weights labels
-#define product labels
-#define transpose labels
+static int labels(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                  int64_t *sums, struct chunk_result *found) {
+    uint64_t at;
+    (void)found;
+    int code = find_rows(place, number, rows, &at);
+    if (!code && sums)
+        objective_add_labels(place->shape, rows, sums + at);
+    return code;
+}
+
+static int weights(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                   int64_t *sums, struct chunk_result *found) {
+    uint64_t at;
+    (void)found;
+    int code = find_rows(place, number, rows, &at);
+    if (!code && sums)
+        objective_add_weights(place->shape, rows, sums + at);
+    return code;
+}
+
+static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                   int64_t *sums, struct chunk_result *found) {
+    uint64_t at;
+    (void)found;
+    int code = find_rows(place, number, rows, &at);
+    if (!code && sums)
+        objective_product(place->shape, rows, place->parameters, place->scratch, sums + at);
+    return code;
+}
+
+static int transpose(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                     int64_t *sums, struct chunk_result *found) {
+    uint64_t at;
+    int code = find_rows(place, number, rows, &at);
+    if (!code)
+        objective_transpose(place->shape, place->scale, rows, place->parameters + at, sums,
+                            place->scratch, &found->result);
+    return code;
+}
 
 static kernel *const kernels[] = {
 #define KIND(NAME, name, number, totals, sums, text) [number] = name,
@@ -56,12 +92,39 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     uint32_t part = evaluation_part_at(parts, number);
     if (part == parts->count)
         return kernel_no_part(number);
-    struct chunk_result found = {0};
+    struct chunk_result found = {.values = rows->values, .rows = rows->count};
     int code = kernels[parts->items[part].kind](place, number, rows,
                                                 computed->exceeded ? NULL : place->sums, &found);
     if (!code)
-        computed_add_chunk(computed, parts, part, &found.result, &found.hessian, rows->values);
+        computed_add_chunk(computed, parts, part, &found);
     return code;
+}
+
+bool parts_take_rows(const struct evaluation_parts *parts) {
+    assert(parts->count > 0);
+    return parts->items[0].kind == EVALUATION_TRANSPOSE;
+}
+
+bool parts_mix_points(const struct evaluation_parts *parts) {
+    for (uint32_t i = 1; i < parts->count; i++)
+        if ((parts->items[i].kind == EVALUATION_TRANSPOSE) != parts_take_rows(parts))
+            return true;
+    return false;
+}
+
+bool kind_is_of_processor(uint32_t kind) {
+    switch ((enum evaluation_kind)kind) {
+    case EVALUATION_LABELS:
+    case EVALUATION_WEIGHTS:
+    case EVALUATION_PRODUCT:
+    case EVALUATION_TRANSPOSE:
+        return true;
+    case EVALUATION_GRADIENT:
+    case EVALUATION_LOSS:
+    case EVALUATION_CURVATURE:
+        break;
+    }
+    return false;
 }
 
 int kernel_no_part(uint32_t number) {
@@ -71,8 +134,9 @@ int kernel_no_part(uint32_t number) {
 /* ---- what was computed ---- */
 
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
-                        uint32_t part, const struct objective_result *result,
-                        const struct objective_hessian *hessian, uint64_t values) {
+                        uint32_t part, const struct chunk_result *found) {
+    const struct objective_result *result = &found->result;
+    const struct objective_hessian *hessian = &found->hessian;
     assert(part < parts->count && computed->totals.count == evaluation_totals(parts));
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
@@ -81,7 +145,7 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         exact_add(&totals[0], result->loss);
         maxima_merge(&computed->maxima, &result->maxima);
         computed->exceeded |= result->exceeded;
-        computed->values += values;
+        computed->values += found->values;
         break;
     case EVALUATION_LOSS:
         /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these
@@ -96,12 +160,21 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         exact_add(&totals[2], (double)hessian->terms);
         exact_add(&totals[3], hessian->trace);
         computed->exceeded |= hessian->exceeded;
-        computed->values += values;
+        computed->values += found->values;
         break;
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
     case EVALUATION_PRODUCT:
+        /* Its rows; each has a value of the sums an output. */
+        exact_add(&totals[0], found->rows);
+        computed->values += found->rows;
+        break;
     case EVALUATION_TRANSPOSE:
+        /* Its rows: the losses are the shards'. */
+        exact_add(&totals[0], found->rows);
+        maxima_merge(&computed->maxima, &result->maxima);
+        computed->exceeded |= result->exceeded;
+        computed->values += found->values;
         break;
     }
 }

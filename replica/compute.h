@@ -15,7 +15,8 @@ struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
     uint64_t point;           /* number of the point; another point has another; not 0 */
-    const double *parameters; /* the point; does not change before the answer */
+    const double *parameters; /* the point, or for transposes the vector of rows; does not change
+                                 before the answer */
     const struct objective_change *change; /* the same; or NULL */
     struct bounds bounds;                  /* of the evaluation */
     struct row_sampling sampling;          /* of the curvature */
@@ -34,31 +35,47 @@ struct computed {
     char reason[1024];    /* text of the error */
 };
 
+/* What comes out of a chunk; its kind of evaluation uses some, and the others are 0. */
+struct chunk_result {
+    struct objective_result result;
+    struct objective_hessian hessian;
+    uint64_t values; /* stored values of its rows */
+    uint32_t rows;
+};
+
 /* What a thread computes a chunk from, and the sums that it adds to. One thread computes a chunk in
  * a fixed order, so the result depends on the chunk and the point alone. */
 struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
     const struct objective_sample *sample; /* of the curvature */
-    const double *parameters;              /* the point */
+    const double *parameters;              /* the point, or the vector of rows */
+    const struct sums_sizes *sizes;
     int64_t *sums; /* of the evaluation's layout; NULL: only totals and maxima */
     struct objective_scratch *scratch;
 };
 
 /* Computes the kind of evaluation that chunk `number`, whose rows these are, belongs to by `parts`.
  * Adds the result to `computed` and, unless a bound was exceeded, to the place's sums.
- * ERROR_INTERNAL if the chunk belongs to no part. */
+ * ERROR_INTERNAL if the chunk belongs to no part, or its rows are not in vectors of rows that the
+ * kind needs. */
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed);
+
+/* Whether the point of the evaluation is a vector of rows, the derivatives, in place of one of
+ * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). */
+bool parts_take_rows(const struct evaluation_parts *parts);
+bool parts_mix_points(const struct evaluation_parts *parts);
+
+/* Whether only the processor computes the kind: its sums are on the host even beside a device. */
+bool kind_is_of_processor(uint32_t kind);
 
 /* Records that a chunk belongs to no part. */
 int kernel_no_part(uint32_t number);
 
-/* Adds what came out of a chunk of part `part`, of which its kind uses `result` or `hessian`;
- * `values` are the stored values of its rows. */
+/* Adds what came out of a chunk of part `part`. */
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
-                        uint32_t part, const struct objective_result *result,
-                        const struct objective_hessian *hessian, uint64_t values);
+                        uint32_t part, const struct chunk_result *found);
 
 /* Nothing computed, for an evaluation of these parts. */
 void computed_init(struct computed *computed, const struct evaluation_parts *parts);

@@ -35,6 +35,16 @@ void replica_abandon(struct replica *replica) {
         (struct evaluation){.portions = portions, .portion_capacity = capacity, .accrual = accrual};
 }
 
+/* NULL, or why vectors of rows cannot be as the evaluation wants them. */
+static const char *rows_fault(const struct replica *replica, const struct evaluation_parts *parts) {
+    bool wanted = evaluation_sums(parts) == SUMS_ROWS || parts_take_rows(parts);
+    if (parts_mix_points(parts))
+        return "asked for parts at a point and parts at a vector of rows";
+    if (wanted && !replica->setup.rows)
+        return "asked for vectors of rows, but not set up for them";
+    return NULL;
+}
+
 void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
                          int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
@@ -55,6 +65,11 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     if (curvature && replica->setup.precondition == PRECONDITION_NONE) {
         replica_fail(replica, ERROR_INTERNAL,
                      "asked for curvature, but not set up for a preconditioner", out);
+        return;
+    }
+    const char *fault = rows_fault(replica, &parts);
+    if (fault) {
+        replica_fail(replica, ERROR_INTERNAL, fault, out);
         return;
     }
     assert(!evaluation->running && !evaluation->accrual.count && !evaluation->portion_count);
@@ -78,17 +93,32 @@ static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
                  out);
 }
 
+/* Room for a point, and for a vector of rows. */
 static void make_own_parameters(struct replica *replica) {
     if (replica->own_parameters)
         return;
-    replica->own_parameters_bytes = layout_parameters(&replica->setup.layout) * sizeof(double);
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    uint64_t rows = evaluation_sums_total(SUMS_ROWS, sizes);
+    uint64_t most = sizes->parameters > rows ? sizes->parameters : rows;
+    replica->own_parameters_bytes = most * sizeof(double);
     replica->own_parameters = memory_map(replica->own_parameters_bytes);
+}
+
+/* A shard's part of the point of the evaluation: of the parameters, or of a vector of rows. */
+static struct range fetched_range(const struct replica *replica, uint32_t shard) {
+    const struct range *range = &replica->ranges[shard];
+    if (!parts_take_rows(&replica->evaluation.parts))
+        return *range;
+    struct sums_range rows =
+        evaluation_sums_range(SUMS_ROWS, &replica->flushes.sizes, range->first, range->count);
+    return (struct range){rows.first, rows.count};
 }
 
 /* With one shard the point is used where it lies. The parts of several shards are copied together.
  */
-static void take_parameters(struct replica *replica, uint32_t shard, const struct bulk *bulk) {
-    assert(shard < replica->shard_count);
+static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
+                            const struct bulk *bulk) {
+    assert(shard < replica->shard_count && bulk->length == range.count * sizeof(double));
     if (replica->shard_count == 1) {
         kept_bulk_release(&replica->kept);
         bulk_keep(bulk, &replica->kept);
@@ -96,10 +126,8 @@ static void take_parameters(struct replica *replica, uint32_t shard, const struc
         return;
     }
     make_own_parameters(replica);
-    assert((replica->ranges[shard].first + replica->ranges[shard].count) * sizeof(double) <=
-           replica->own_parameters_bytes);
-    heartbeat_copy(replica->own_parameters + replica->ranges[shard].first, bulk->data,
-                   bulk->length);
+    assert((range.first + range.count) * sizeof(double) <= replica->own_parameters_bytes);
+    heartbeat_copy(replica->own_parameters + range.first, bulk->data, bulk->length);
     replica->parameters = replica->own_parameters;
 }
 
@@ -132,9 +160,10 @@ static void point_from_kronecker(struct kronecker_point *point, const struct lay
                 penalise(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
 }
 
-/* Rows are computed with weights and biases. To be called when the whole point is here. */
+/* Rows are computed with weights and biases. To be called when the whole point is here. What is no
+ * point of parameters has no scale. */
 static void point_from_scaled(struct replica *replica) {
-    if (!replica->setup.scaled)
+    if (!replica->setup.scaled || parts_take_rows(&replica->evaluation.parts))
         return;
     struct scaling_walk walk = {0};
     const struct layout *layout = &replica->setup.layout;
@@ -155,7 +184,6 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
                            int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     struct shard_link *from = &replica->shards[shard];
-    const struct range *range = &replica->ranges[shard];
     const struct message_parameters *parameters = &message->parameters;
     if (!is_current(replica, parameters->attempt, parameters->evaluation))
         return;
@@ -163,12 +191,13 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
         replica->counters.stale++;
         return;
     }
-    if (parameters->first != range->first || parameters->count != range->count) {
+    struct range range = fetched_range(replica, shard);
+    if (parameters->first != range.first || parameters->count != range.count) {
         replica_fail(replica, ERROR_INTERNAL,
                      "a shard sent another range of the parameters than it has", out);
         return;
     }
-    take_parameters(replica, shard, &message->bulk);
+    take_parameters(replica, shard, range, &message->bulk);
     from->fetched = true;
     /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
      * earlier one. When all shards have sent it, the memory of those flushes is free. */

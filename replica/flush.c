@@ -167,7 +167,8 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
 
 /* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
  * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
- * triangle as it has pairs of values: that is not known here, so they are counted. */
+ * triangle as it has pairs of values: that is not known here, so they are counted. So are those of
+ * rows: a shard whose rows are not in the flush gets nothing, and others perhaps all. */
 static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
     return flush->sums != SUMS_PARAMETERS ||
            (flush->accrued.values + 1) * outputs < pool->sizes.parameters / 4;

@@ -4,6 +4,7 @@ libreplica_a_SOURCES = \
 	replica/compute.c replica/compute.h \
 	replica/evaluation.c replica/state.h \
 	replica/setup.c \
+	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \
 	replica/replica.c replica/replica.h
 REPLICA_LIBS = libreplica.a

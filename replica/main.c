@@ -88,6 +88,14 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
                          "%s: has the fingerprint %s, but the run uses %s; "
                          "remove the file and start the run again",
                          setup->set, info->fingerprint, setup->fingerprint);
+    if (setup->rows && setup->rows != info->rows)
+        return error_set(ERROR_INTERNAL,
+                         "%s: has %" PRIu64
+                         " rows of training, but the coordinator counts %" PRIu64,
+                         setup->set, info->rows, setup->rows);
+    if (setup->rows && !objective_has_products(shape))
+        return error_set(ERROR_INTERNAL, "the objective `%s` has no vectors of rows",
+                         setup->objective);
     struct layout layout = objective_layout(shape);
     if (!layout_equal(&layout, &setup->layout))
         return error_set(ERROR_INTERNAL,
@@ -229,7 +237,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .uniform = info->uniform_exponent,
         .exponents = info->exponent,
         .examples = info->rows,
-        .sizes = evaluation_sums_sizes(&setup->layout, setup->precondition, setup->block_columns),
+        .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
         .chunk = chunk,
         .done = wake,

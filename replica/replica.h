@@ -42,9 +42,13 @@ struct replica_setup {
     double l2;                     /* of a network with Kronecker factors, else 0 */
     enum precondition precondition;
     uint32_t block_columns;
+    uint64_t rows;    /* that vectors of rows have: those of training; 0: nobody asks for such */
     bool scaled;      /* the shards' vectors are scaled (base/layout.h) */
     uint32_t threads; /* 0: as many as there are processors */
 };
+
+/* Of the evaluations that the set-up allows. */
+struct sums_sizes replica_sums_sizes(const struct replica_setup *setup);
 
 struct action {
     enum action_kind kind;

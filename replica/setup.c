@@ -172,6 +172,17 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
 
 /* ---- set-up ---- */
 
+/* A linear model has as many biases as outputs, and without biases as many weights a feature. */
+struct sums_sizes replica_sums_sizes(const struct replica_setup *setup) {
+    const struct layout_tensor *bias = layout_input_bias(&setup->layout);
+    struct sums_sizes sizes =
+        evaluation_sums_sizes(&setup->layout, setup->precondition, setup->block_columns);
+    sizes.rows = setup->rows;
+    if (setup->rows)
+        sizes.outputs = (uint32_t)(bias ? bias->columns : setup->layout.tensor[0].columns);
+    return sizes;
+}
+
 static uint64_t columns_of(const struct replica *replica) {
     return replica->setup.scaled ? replica->setup.layout.tensor[0].rows : 0;
 }
@@ -222,7 +233,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
-           setup->block_columns == message->block_columns &&
+           setup->block_columns == message->block_columns && setup->rows == message->rows &&
            setup->scaled == message->coordinates && setup->unit == message->unit &&
            setup->l2 == message->l2 && same_plugin(setup, message);
 }
@@ -252,6 +263,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .threads = message->threads,
         .precondition = message->precondition,
         .block_columns = message->block_columns,
+        .rows = message->rows,
         .scaled = message->coordinates,
         .unit = message->unit,
         .l2 = message->l2,
@@ -348,8 +360,7 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
         replica_fail(replica, error, reason, out);
         return;
     }
-    struct sums_sizes sizes = evaluation_sums_sizes(
-        &replica->setup.layout, replica->setup.precondition, replica->setup.block_columns);
+    struct sums_sizes sizes = replica_sums_sizes(&replica->setup);
     flush_pool_init(&replica->flushes, replica->shard_count, &sizes);
     replica->opened = true;
     check_ready(replica, now_ns, out);

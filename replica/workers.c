@@ -14,18 +14,11 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "numeric/fixed.h"
 #include "objective/on_device.h"
+#include "replica/sum.h"
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
 #define GATHER_ELEMENTS 65536
-#define GATHER_BLOCK 1024
-
-enum sum_state {
-    SUM_ZERO,
-    SUM_HELD, /* part of the gradient that is being accrued */
-    SUM_VOID, /* of an accrual that nobody wants any more */
-};
 
 struct worker {
     struct workers *workers;
@@ -33,8 +26,7 @@ struct worker {
     struct computed computed; /* its part */
 
     /* of the processor */
-    int64_t *sum; /* sums_most elements; those of the current layout are the first */
-    enum sum_state state;
+    struct sum sum; /* but of vectors of rows */
     struct objective_scratch *scratch;
 };
 
@@ -47,9 +39,11 @@ struct workers_backend {
 struct workers {
     const struct workers_backend *backend;
     struct workers_settings settings;
-    uint64_t sums_most; /* of any evaluation */
     struct worker *worker;
     unsigned count; /* of them: one drives a device */
+
+    /* Vectors of rows: one for all threads, as every chunk has elements of its own. */
+    struct sum rows;
 
     pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
     pthread_cond_t posted;
@@ -60,7 +54,11 @@ struct workers {
     /* The current work. The owner sets it while no thread works; threads only read it. */
     enum work work;
     struct computation computation;
+    enum sums_layout layout;
+    struct sum **spread; /* what they are the sum of, unless they are on the device; owned */
+    unsigned spread_count;
     uint64_t sums; /* elements of its layout */
+    bool on_host;  /* they are in this process's memory, and not in that of the device */
     int64_t *into;
     uint32_t *order; /* of the chunks, or NULL; owned */
     uint64_t shuffles;
@@ -108,13 +106,9 @@ static void pause_some(uint64_t seed, uint64_t most_us) {
 
 /* ---- the processor: a computation ---- */
 
-/* A void sum may be of another layout, so all of it is zeroed. */
 static void set_sum_state(struct worker *worker) {
-    if (!worker->workers->computation.sums)
-        return;
-    if (worker->state == SUM_VOID)
-        memset(worker->sum, 0, worker->workers->sums_most * sizeof *worker->sum);
-    worker->state = SUM_HELD;
+    if (worker->workers->computation.sums && worker->workers->layout != SUMS_ROWS)
+        sum_hold(&worker->sum);
 }
 
 static int compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
@@ -148,63 +142,54 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
     }
 }
 
-/* A thread that is done early may take the place of one that has not woken yet, and come here twice
- * in one computation. Therefore results are added to what the thread has, and never set. */
-static void compute(struct worker *worker) {
+/* What a thread uses for the current computation; `kernel` refers to the others. */
+struct kernel_use {
+    struct kernel_place kernel;
+    struct objective_scale scale;
+    struct objective_sample sample;
+};
+
+static void kernel_use_init(struct kernel_use *use, struct worker *worker) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
-    const struct objective_scale scale = {
+    int64_t *sums = workers->layout == SUMS_ROWS ? workers->rows.element : worker->sum.element;
+    use->scale = (struct objective_scale){
         .change = computation->change,
         .exponent = workers->settings.exponent,
         .uniform = workers->settings.uniform,
         .bounds = computation->bounds,
     };
-    const struct objective_sample sample = {
+    use->sample = (struct objective_sample){
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };
+    use->kernel = (struct kernel_place){.shape = &workers->settings.shape,
+                                        .scale = &use->scale,
+                                        .sample = &use->sample,
+                                        .parameters = computation->parameters,
+                                        .sizes = &workers->settings.sizes,
+                                        .sums = computation->sums ? sums : NULL,
+                                        .scratch = worker->scratch};
     set_sum_state(worker);
     objective_scratch_at(worker->scratch, computation->point);
-    compute_chunks(worker, &(struct kernel_place){.shape = &workers->settings.shape,
-                                                  .scale = &scale,
-                                                  .sample = &sample,
-                                                  .parameters = computation->parameters,
-                                                  .sums = computation->sums ? worker->sum : NULL,
-                                                  .scratch = worker->scratch});
+}
+
+/* A thread that is done early may take the place of one that has not woken yet, and come here twice
+ * in one computation. Therefore results are added to what the thread has, and never set. */
+static void compute(struct worker *worker) {
+    struct kernel_use use;
+    kernel_use_init(&use, worker);
+    compute_chunks(worker, &use.kernel);
 }
 
 /* ---- the processor: gathering ---- */
 
-/* Merges elements [first, first + count) of all threads' sums, and zeroes them. Several threads do
- * this at once, each for other elements. `state` must not change here: other threads still read it
- * for theirs (set_gathered() comes last). */
-static void gather_block(struct workers *workers, uint64_t first, uint64_t count) {
-    int64_t *into = workers->into + first;
-    assert(first + count <= workers->sums);
-    bool empty = true;
-    for (unsigned i = 0; i < workers->count; i++) {
-        struct worker *worker = &workers->worker[i];
-        if (worker->state != SUM_HELD)
-            continue;
-        int64_t *sum = worker->sum + first;
-        if (empty)
-            memcpy(into, sum, count * sizeof *sum);
-        else
-            fixed_merge(count, into, sum);
-        memset(sum, 0, count * sizeof *sum);
-        empty = false;
-    }
-    if (empty)
-        memset(into, 0, count * sizeof *into);
-}
-
-/* Block by block, so that what is merged and zeroed is still in the first cache. */
 static void gather_range(struct workers *workers, uint64_t first, uint64_t end) {
-    for (; first < end; first += GATHER_BLOCK)
-        gather_block(workers, first, end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK);
+    assert(first <= end && end <= workers->sums);
+    sums_gather(workers->spread, workers->spread_count, first, end, workers->into);
 }
 
 static void gather(struct worker *worker) {
@@ -216,12 +201,6 @@ static void gather(struct worker *worker) {
         uint64_t first = piece * GATHER_ELEMENTS, left = workers->sums - first;
         gather_range(workers, first, first + (left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS));
     }
-}
-
-static void set_gathered(struct workers *workers) {
-    for (unsigned i = 0; i < workers->count; i++)
-        if (workers->worker[i].state == SUM_HELD)
-            workers->worker[i].state = SUM_ZERO;
 }
 
 static const struct workers_backend on_processor = {compute, gather};
@@ -251,9 +230,24 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     return OBJECTIVE_DEVICE_GRADIENT;
 }
 
+/* Computes chunks [first, first + count) on the processor, beside the device. */
+static int compute_on_host(struct workers *workers, uint32_t first, uint32_t count) {
+    struct worker *worker = workers->worker;
+    struct kernel_use use;
+    int code = 0;
+    kernel_use_init(&use, worker);
+    for (uint32_t i = 0; i < count && !code && !worker->computed.stopped; i++) {
+        worker->computed.stopped = atomic_load(&workers->stop);
+        if (!worker->computed.stopped)
+            code = compute_chunk(worker, &use.kernel, first + i);
+    }
+    workers->not_device |= code != 0;
+    return code;
+}
+
 /* Computes chunks [first, first + count), all of one part. */
-static int compute_chunk_range(struct workers *workers, uint32_t part, uint32_t first,
-                               uint32_t count) {
+static int compute_on_device(struct workers *workers, uint32_t part, uint32_t first,
+                             uint32_t count) {
     const struct computation *computation = &workers->computation;
     struct computed *computed = &workers->worker->computed;
     enum objective_device_kind kind = kind_of(computation->parts.items[part].kind);
@@ -275,8 +269,10 @@ static int compute_chunk_range(struct workers *workers, uint32_t part, uint32_t 
     int code = objective_device_compute(workers->on, &work, workers->results, &stopped);
     computed->stopped |= stopped;
     for (uint32_t i = 0; i < count && !code && !stopped; i++)
-        computed_add_chunk(computed, &computation->parts, part, &workers->results[i].result,
-                           &workers->results[i].hessian, workers->results[i].values);
+        computed_add_chunk(computed, &computation->parts, part,
+                           &(struct chunk_result){.result = workers->results[i].result,
+                                                  .hessian = workers->results[i].hessian,
+                                                  .values = workers->results[i].values});
     return code;
 }
 
@@ -294,7 +290,9 @@ static int compute_leading_part(struct workers *workers, uint32_t first, uint32_
     }
     uint32_t part_end = parts->items[part].first + parts->items[part].count;
     *next = part_end < end ? part_end : end;
-    return compute_chunk_range(workers, part, first, *next - first);
+    if (kind_is_of_processor(parts->items[part].kind))
+        return compute_on_host(workers, first, *next - first);
+    return compute_on_device(workers, part, first, *next - first);
 }
 
 /* In a shuffled order, one by one. */
@@ -319,12 +317,22 @@ static int compute_in_order(struct workers *workers) {
     return code;
 }
 
-static int device_compute(struct workers *workers) {
+/* The device gets the point of what it computes a part of. */
+static int set_device_point(struct workers *workers) {
     const struct computation *computation = &workers->computation;
-    int code = computation->clear ? objective_device_discard(workers->on) : 0;
-    if (!code && workers->point != computation->point)
-        code = objective_device_point(workers->on, computation->parameters);
+    bool asked = false;
+    for (uint32_t i = 0; i < computation->parts.count; i++)
+        asked |= !kind_is_of_processor(computation->parts.items[i].kind);
+    if (!asked || workers->point == computation->point)
+        return 0;
     workers->point = computation->point;
+    return objective_device_point(workers->on, computation->parameters);
+}
+
+static int device_compute(struct workers *workers) {
+    int code = workers->computation.clear ? objective_device_discard(workers->on) : 0;
+    if (!code)
+        code = set_device_point(workers);
     if (code)
         return code;
     return workers->order ? compute_shuffled(workers) : compute_in_order(workers);
@@ -345,7 +353,9 @@ static void drive_computation(struct worker *worker) {
 
 static void drive_gathering(struct worker *worker) {
     struct workers *workers = worker->workers;
-    if (!worker->computed.error)
+    if (workers->on_host)
+        gather(worker);
+    else if (!worker->computed.error)
         note_device_error(worker,
                           objective_device_gather(workers->on, workers->into, workers->sums));
 }
@@ -414,19 +424,33 @@ static void post(struct workers *workers, enum work kind, uint64_t pieces) {
 
 /* ---- for the owner ---- */
 
+static void set_layout(struct workers *workers) {
+    const struct evaluation_parts *parts = &workers->computation.parts;
+    workers->layout = evaluation_sums(parts);
+    workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
+    workers->on_host = !workers->on || workers->layout == SUMS_ROWS || parts_take_rows(parts);
+    workers->spread_count = workers->layout == SUMS_ROWS ? 1 : workers->count;
+    for (unsigned i = 0; i < workers->spread_count; i++)
+        workers->spread[i] =
+            workers->layout == SUMS_ROWS ? &workers->rows : &workers->worker[i].sum;
+    assert(!workers->on_host || workers->sums <= workers->spread[0]->most);
+}
+
 void workers_compute(struct workers *workers, const struct computation *computation) {
     const struct workers_settings *settings = &workers->settings;
     workers->computation = *computation;
-    workers->sums =
-        evaluation_sums_total(evaluation_sums(&computation->parts), &workers->settings.sizes);
-    assert(workers->sums <= workers->sums_most);
+    set_layout(workers);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
         if (!workers->on || !worker->computed.error)
             computed_init(&worker->computed, &computation->parts);
-        if (computation->clear && worker->state == SUM_HELD)
-            worker->state = SUM_VOID;
+        if (computation->clear)
+            sum_void(&worker->sum);
     }
+    if (computation->clear)
+        sum_void(&workers->rows);
+    if (computation->sums && workers->layout == SUMS_ROWS)
+        sum_hold(&workers->rows);
     free(workers->order);
     workers->order = settings->shuffle
                          ? shuffled(settings->shuffle + workers->shuffles++, computation->count)
@@ -438,9 +462,9 @@ bool workers_gather(struct workers *workers, int64_t *into) {
     uint64_t sums = workers->sums;
     assert(into);
     workers->into = into;
-    if (!workers->on && sums < GATHER_ELEMENTS) {
+    if (workers->on_host && sums < GATHER_ELEMENTS) {
         gather_range(workers, 0, sums);
-        set_gathered(workers);
+        sums_gathered(workers->spread, workers->spread_count);
         return true;
     }
     post(workers, WORK_GATHER, (sums + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
@@ -462,7 +486,7 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
     for (unsigned i = 0; i < workers->count; i++)
         computed_add(computed, &workers->worker[i].computed);
     if (ended == WORK_GATHER)
-        set_gathered(workers);
+        sums_gathered(workers->spread, workers->spread_count);
     return ended;
 }
 
@@ -471,13 +495,15 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
 static void workers_release(struct workers *workers) {
     for (unsigned i = 0; i < workers->count; i++) {
         objective_scratch_free(workers->worker[i].scratch);
-        memory_unmap(workers->worker[i].sum, workers->sums_most * sizeof(int64_t));
+        sum_release(&workers->worker[i].sum);
     }
+    sum_release(&workers->rows);
     objective_device_free(workers->on);
     pthread_mutex_destroy(&workers->mutex);
     pthread_cond_destroy(&workers->posted);
     free(workers->results);
     free(workers->order);
+    free(workers->spread);
     free(workers->worker);
     free(workers);
 }
@@ -495,11 +521,18 @@ void workers_free(struct workers *workers) {
     workers_release(workers);
 }
 
+/* What a thread computes with on the processor. */
+static void give_memory(struct worker *worker) {
+    struct sums_sizes own = worker->workers->settings.sizes;
+    own.rows = 0;
+    sum_init(&worker->sum, evaluation_sums_most(&own));
+    worker->scratch = objective_scratch_new(&worker->workers->settings.shape);
+}
+
 static void start_threads(struct workers *workers) {
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
-        worker->sum = memory_map(workers->sums_most * sizeof *worker->sum);
-        worker->scratch = objective_scratch_new(&workers->settings.shape);
+        give_memory(worker);
         int code = pthread_create(&worker->thread, NULL, work, worker);
         if (code) {
             fprintf(stderr, "dml-replica: a thread could not be started: %s\n", strerror(code));
@@ -525,6 +558,8 @@ static int start_device(struct workers *workers) {
                                     &workers->on);
     if (code)
         return code;
+    if (settings->sizes.rows)
+        give_memory(workers->worker);
     int failure = pthread_create(&workers->worker->thread, NULL, work, workers->worker);
     if (failure)
         return error_set(ERROR_UNAVAILABLE, "a thread could not be started: %s", strerror(failure));
@@ -536,9 +571,11 @@ int workers_new(const struct workers_settings *settings, struct workers **into) 
     int code = 0;
     workers->settings = *settings;
     workers->backend = settings->device ? &on_device : &on_processor;
-    workers->sums_most = evaluation_sums_most(&settings->sizes);
+    if (settings->sizes.rows)
+        sum_init(&workers->rows, evaluation_sums_total(SUMS_ROWS, &settings->sizes));
     workers->count = settings->device ? 1 : settings->threads;
     workers->worker = memory_new(workers->count, sizeof *workers->worker);
+    workers->spread = memory_new(workers->count, sizeof *workers->spread);
     for (unsigned i = 0; i < workers->count; i++)
         workers->worker[i].workers = workers;
     pthread_mutex_init(&workers->mutex, NULL);

@@ -58,6 +58,44 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     *hessian = (struct objective_hessian){.trace_leverage = sample->sampling.rate, .sampled = 1};
 }
 
+/* The one row of chunk i is number i. Its margins are its label times the point, and its weight is
+ * the label plus a half. */
+static void add_made_up(double number, int64_t *sum) {
+    int64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    *sum += bits;
+}
+
+void objective_product(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, struct objective_scratch *scratch, int64_t *sum) {
+    (void)scratch;
+    for (uint32_t k = 0; k < shape->outputs; k++)
+        add_made_up(rows->label[0] * parameters[0] + k, &sum[k]);
+}
+
+void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
+                          int64_t *sum) {
+    (void)shape;
+    add_made_up(rows->label[0], sum);
+}
+
+void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum) {
+    (void)shape;
+    add_made_up(rows->label[0] + 0.5, sum);
+}
+
+/* A derivative goes to the parameter of the row's number. */
+void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,
+                         const struct rows *rows, const double *derivatives, int64_t *sum,
+                         struct objective_scratch *scratch, struct objective_result *result) {
+    (void)scratch;
+    *result = (struct objective_result){.maxima = maxima_of_one(derivatives[0])};
+    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
+    if (sum)
+        sum[rows->first % shape->features] += (int64_t)derivatives[0];
+}
+
 /* ---- on a device ---- */
 
 struct objective_device {

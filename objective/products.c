@@ -1,0 +1,34 @@
+/* The two halves of a pass over linear models: X·p and Xᵀ·d, and what else is kept by rows. */
+#include <assert.h>
+
+#include "objective/parts.h"
+
+bool objective_has_products(const struct objective_shape *shape) {
+    return family_of(shape)->compute->product && objective_of(shape->kind)->labels != LABEL_LISTS;
+}
+
+void objective_product(const struct objective_shape *shape, const struct rows *rows,
+                       const double *parameters, struct objective_scratch *scratch, int64_t *sum) {
+    assert(objective_has_products(shape));
+    family_of(shape)->compute->product(shape, rows, parameters, scratch, sum);
+}
+
+void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,
+                         const struct rows *rows, const double *derivatives, int64_t *sum,
+                         struct objective_scratch *scratch, struct objective_result *result) {
+    assert(objective_has_products(shape) && !scale->change);
+    family_of(shape)->compute->transpose(shape, scale, rows, derivatives, sum, scratch, result);
+}
+
+void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
+                          int64_t *sum) {
+    assert(objective_has_products(shape));
+    for (size_t i = 0; i < rows->count; i++)
+        add_bits(&sum[i * shape->outputs], rows->label[i]);
+}
+
+void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum) {
+    for (size_t i = 0; i < rows->count; i++)
+        add_bits(&sum[i * shape->outputs], weight_at(rows, i));
+}

@@ -1,0 +1,65 @@
+#include "replica/sum.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/fixed.h"
+
+/* What is merged and zeroed is still in the first cache. */
+#define GATHER_BLOCK 1024
+
+void sum_init(struct sum *sum, uint64_t most) {
+    *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
+}
+
+void sum_release(struct sum *sum) {
+    memory_unmap(sum->element, sum->most * sizeof *sum->element);
+}
+
+void sum_void(struct sum *sum) {
+    if (sum->state == SUM_HELD)
+        sum->state = SUM_VOID;
+}
+
+/* A void sum may be of another layout, so all of it is zeroed. */
+void sum_hold(struct sum *sum) {
+    if (sum->state == SUM_VOID)
+        memset(sum->element, 0, sum->most * sizeof *sum->element);
+    sum->state = SUM_HELD;
+}
+
+/* `state` must not change here: other threads still read it for their elements. */
+static void gather_block(struct sum *const *sums, unsigned sum_count, uint64_t first,
+                         uint64_t count, int64_t *into) {
+    bool empty = true;
+    for (unsigned i = 0; i < sum_count; i++) {
+        if (sums[i]->state != SUM_HELD)
+            continue;
+        assert(first + count <= sums[i]->most);
+        int64_t *element = sums[i]->element + first;
+        if (empty)
+            memcpy(into, element, count * sizeof *element);
+        else
+            fixed_merge(count, into, element);
+        memset(element, 0, count * sizeof *element);
+        empty = false;
+    }
+    if (empty)
+        memset(into, 0, count * sizeof *into);
+}
+
+void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
+                 int64_t *into) {
+    for (; first < end; first += GATHER_BLOCK) {
+        uint64_t here = end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK;
+        gather_block(sums, count, first, here, into + first);
+    }
+}
+
+void sums_gathered(struct sum *const *sums, unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (sums[i]->state == SUM_HELD)
+            sums[i]->state = SUM_ZERO;
+}
