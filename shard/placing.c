@@ -14,7 +14,7 @@
 /* ---- the proof ---- */
 
 /* A block and a part of one. */
-enum { ELEMENTS = BLOCK_ELEMENTS + 1003, SLOTS = 2, BIASES = 51 };
+enum { ELEMENTS = BLOCK_ELEMENTS + 1003, SLOTS = 2, DIRECTIONS = 1, BIASES = 51 };
 
 /* One of the two runs that are compared: registers on the CPU or on the device, and the scalars of
  * the program. */
@@ -69,6 +69,7 @@ static int begin(struct proof_side *side, struct device *device) {
     struct layout layout = layout_linear(ELEMENTS - BIASES, 1, false);
     const struct layout_tensor bias = {.name = TENSOR_BIAS, .rows = 1, .columns = BIASES};
     layout_add(&layout, &bias);
+    const double loss[LOSS_PARAMETERS_MAX] = {0};
     struct bytes blob;
     bytes_init(&blob);
     bytes_init(&side->scalars);
@@ -80,7 +81,12 @@ static int begin(struct proof_side *side, struct device *device) {
                                               .weight_sum = 7,
                                               .orthants = 1,
                                               .measured = 1,
-                                              .adagrad = 1};
+                                              .adagrad = 1,
+                                              .directions = DIRECTIONS,
+                                              .rows = 1,
+                                              .outputs = 1,
+                                              .objective = "squared",
+                                              .loss = {loss, sizeof loss}};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     int code = registers_set_up(&side->registers, &setup);
     bytes_release(&blob);
@@ -147,6 +153,15 @@ static const struct operation operations[] = {
      .d = REGISTER_H,
      .l1 = 0.25},
     {.code = OPERATION_EXCESS, .a = REGISTER_H, .b = REGISTER_X, .alpha = 0.5, .l1 = 0.25},
+    {.code = OPERATION_KEEP, .a = REGISTER_QH, .slot = 0},
+    {.code = OPERATION_KEEP, .a = REGISTER_D, .slot = 2},
+    {.code = OPERATION_COMBINE,
+     .a = REGISTER_T,
+     .b = REGISTER_H,
+     .count = 2,
+     .slots = {2, 0},
+     .u = {0.7, -0.2}},
+    {.code = OPERATION_WINDOW_DOTS, .a = REGISTER_T, .count = 2, .slots = {0, 2}},
     {.code = OPERATION_ADAGRAD,
      .a = REGISTER_X,
      .b = REGISTER_A,
