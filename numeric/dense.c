@@ -25,6 +25,38 @@ void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, do
     }
 }
 
+/* Row i of the Cholesky factor of A, when the rows above it are known. A row that stays out is 0
+ * but for a diagonal of infinity: then nothing depends on it, and its solution is 0. */
+static void semidefinite_row(size_t n, double *a, size_t i, double least) {
+    double *row = a + i * n, pivot = row[i];
+    for (size_t j = 0; j < i; j++) {
+        const double *above = a + j * n;
+        for (size_t k = 0; k < j; k++)
+            row[j] -= row[k] * above[k];
+        row[j] = isfinite(above[j]) ? row[j] / above[j] : 0;
+        pivot -= row[j] * row[j];
+    }
+    row[i] = pivot > least && isfinite(pivot) ? sqrt(pivot) : INFINITY;
+    for (size_t j = 0; j < i && !isfinite(row[i]); j++)
+        row[j] = 0;
+}
+
+void dense_semidefinite_solve(size_t n, double *a, double least, double *b) {
+    assert(least >= 0);
+    for (size_t i = 0; i < n; i++)
+        semidefinite_row(n, a, i, least);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++)
+            b[i] -= a[i * n + j] * b[j];
+        b[i] = isfinite(a[i * n + i]) ? b[i] / a[i * n + i] : 0;
+    }
+    for (size_t i = n; i-- > 0;) {
+        b[i] = isfinite(a[i * n + i]) ? b[i] / a[i * n + i] : 0;
+        for (size_t j = 0; j < i; j++)
+            b[j] -= a[i * n + j] * b[i];
+    }
+}
+
 /* Row k of X = R⁻¹ (row-major n×n, zero before), when the rows below it are known. */
 static void invert_row(size_t n, const double *r, size_t ld, size_t k, double *x) {
     assert(k < n);

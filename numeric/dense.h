@@ -39,6 +39,12 @@ bool cholesky_factor(size_t n, double *a);
 /* b = (C·Cᵀ)⁻¹·b, n elements. Elements that are not finite are passed on. */
 void cholesky_solve(size_t n, const double *c, double *b);
 
+/* b = A⁻¹·b for a symmetric, positive semidefinite A: n×n, row-major, of which the lower triangle
+ * is read and overwritten. An element whose pivot is not above `least` depends on those before it
+ * to within rounding: it stays out of the solution, and is 0. A pivot that is not finite stays out
+ * as well. */
+void dense_semidefinite_solve(size_t n, double *a, double least, double *b);
+
 /* The largest eigenvalues of AᵀA/m, with A m×n, row-major, in double.
  *
  * By subspace iteration from fixed vectors, then Rayleigh and Ritz: close, but not to the last

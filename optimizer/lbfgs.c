@@ -15,10 +15,9 @@
 
 /* Differences of F up to this, relative to F, count as rounding in the line search. */
 #define LOSS_NOISE 1e-11
-#define FALLS_AHEAD 10.0 /* steps like the last ones that are still to come */
 #define LOSS_NOISE_SINGLE 1e-7
 
-static void fire(struct lbfgs *o, enum safeguard safeguard) {
+void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard) {
     assert(safeguard < SAFEGUARDS);
     o->safeguards[safeguard]++;
     o->fired |= 1u << safeguard;
@@ -26,7 +25,7 @@ static void fire(struct lbfgs *o, enum safeguard safeguard) {
 
 /* ---- requests ---- */
 
-static enum optimizer_want finish(struct lbfgs *o, enum reason reason, struct bytes *program) {
+enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct bytes *program) {
     assert(reason != REASON_NONE && reason < REASONS);
     programs_acceptance(o, program);
     o->reason = reason;
@@ -40,10 +39,13 @@ static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
     return OPTIMIZER_EVALUATE;
 }
 
+double lbfgs_noise(const struct lbfgs *o) {
+    return (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
+}
+
 static enum optimizer_want search_along(struct lbfgs *o, double first_step, struct bytes *program) {
     assert(o->started && first_step > 0 && !(o->slope > 0));
-    double noise = (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
-    linesearch_begin(&o->search, o->loss, o->slope, noise, first_step, o->steepest);
+    linesearch_begin(&o->search, o->loss, o->slope, lbfgs_noise(o), first_step, o->steepest);
     return evaluate(o, program);
 }
 
@@ -52,6 +54,8 @@ static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *progra
     assert(o->started && o->gradient_square >= 0);
     pairs_reset(&o->history, false);
     o->steepest = true;
+    if (common_runs(o))
+        return common_direction(o, program);
     programs_acceptance(o, program);
     programs_direction(o, program);
     o->slope = -o->gradient_square;
@@ -78,14 +82,16 @@ void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
 
 static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && !o->accepted);
-    programs_zero(program, REGISTER_D);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
+    if (common_runs(o))
+        return common_begin(o, program);
+    programs_zero(program, REGISTER_D);
     return evaluate(o, program);
 }
 
 /* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
-static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program) {
+enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program) {
     assert(!o->refreshing && isfinite(o->mean_loss));
     programs_measures(o, program);
     o->measuring = MEASURING_TRIAL;
@@ -97,6 +103,8 @@ static enum optimizer_want measure_trial(struct lbfgs *o, struct bytes *program)
 static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     o->steepest = false;
+    if (common_runs(o))
+        return common_direction(o, program);
     programs_acceptance(o, program);
     programs_direction(o, program);
     programs_slope(o, program);
@@ -139,7 +147,7 @@ static void take_factor(struct lbfgs *o, double added) {
     assert(o->refreshing && !(added < 0));
     o->refreshing = false;
     if (added > 0)
-        fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
+        lbfgs_fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
     if (isfinite(added) && isfinite(o->found.score)) {
         preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->found);
         o->unconditioned = true;
@@ -155,50 +163,30 @@ static void take_factor(struct lbfgs *o, double added) {
 
 /* ---- decisions ---- */
 
-bool lbfgs_has_converged(const struct lbfgs *o) {
-    const struct gap_settings *gap = &o->settings.gap;
-    return !gap->known || isnan(o->gap_estimate) || o->gap_estimate <= gap_allowed(gap, o->loss);
+static enum optimizer_want end(struct lbfgs *o, enum reason reason, struct bytes *program) {
+    if (common_must_check(o, reason))
+        return common_check(o, reason, program);
+    return lbfgs_finish(o, reason, program);
 }
 
-static bool loss_has_settled(const struct lbfgs *o, double tolerance) {
-    assert(o->started);
-    if (tolerance <= 0 || o->step < LOSSES_KEPT)
-        return false;
-    double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
-    return before - o->loss < tolerance * fabs(before);
+/* Steepest descent failed, too: only the margins may be to blame. */
+static enum optimizer_want retry_steepest(struct lbfgs *o, struct bytes *program) {
+    assert(o->steepest);
+    if (!common_runs(o) || o->common.age == 0)
+        return end(o, REASON_STALLED, program);
+    o->common.margins = false;
+    return search_steepest(o, program);
 }
 
-/* A run that waits until it has converged does not wait for ever: F may be as low as rounding
- * allows, while the estimate is too high. */
-#define SETTLED_FOR_GOOD 1e-3 /* of the tolerance */
-
-static enum reason tolerance_reached(const struct lbfgs *o) {
-    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
-    double settled = o->settings.loss_tolerance * (ends ? 1 : SETTLED_FOR_GOOD);
-    if (ends && o->gradient_max <= o->settings.gradient_tolerance)
-        return REASON_GRADIENT_TOLERANCE;
-    return loss_has_settled(o, settled) ? REASON_LOSS_TOLERANCE : REASON_NONE;
-}
-
-static enum reason reason_to_end(const struct lbfgs *o) {
-    assert(o->started && o->best.step <= o->step);
-    enum reason tolerance = tolerance_reached(o);
-    if (tolerance)
-        return tolerance;
-    if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
-        return REASON_EARLY_STOPPING;
-    if (o->closes)
-        return o->closes;
-    if (o->step >= o->settings.steps_max)
-        return REASON_STEP_LIMIT;
-    return REASON_NONE;
-}
-
-/* Where the direction is of no use: without the pairs, and then without the preconditioner. */
-static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
-    assert(o->started && !o->steepest && !o->accepted);
+/* Without the pairs, and then without the preconditioner. An end that was put off comes first. */
+enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
+    assert(o->started && !o->accepted);
+    if (common_runs(o) && o->closes)
+        return lbfgs_finish(o, o->closes, program);
+    if (o->steepest)
+        return retry_steepest(o, program);
     if (o->history.preconditioned && o->history.pairs) {
-        fire(o, safeguard);
+        lbfgs_fire(o, safeguard);
         pairs_reset(&o->history, true);
         return measure_direction(o, program);
     }
@@ -206,7 +194,7 @@ static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, stru
         safeguard = SAFEGUARD_PRECONDITIONER_LEFT;
         preconditioner_failed(&o->preconditioner);
     }
-    fire(o, safeguard);
+    lbfgs_fire(o, safeguard);
     return search_steepest(o, program);
 }
 
@@ -214,11 +202,8 @@ static enum optimizer_want retry(struct lbfgs *o, enum safeguard safeguard, stru
 static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
                                     struct bytes *program) {
     assert(o->started && answer != LINESEARCH_ACCEPT);
-    if (answer == LINESEARCH_FAIL) {
-        if (o->steepest)
-            return finish(o, REASON_STALLED, program);
-        return retry(o, SAFEGUARD_SEARCH_RETRIED, program);
-    }
+    if (answer == LINESEARCH_FAIL)
+        return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
     o->retries++;
     return evaluate(o, program);
 }
@@ -231,7 +216,8 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
         return false;
     if (o->settings.l1 > 0)
         return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
-    return candidate->sy > CURVATURE_LEAST * -o->search.step * o->slope;
+    double fall = common_runs(o) ? span_fall(&o->common.span) : o->search.step * o->slope;
+    return candidate->sy > CURVATURE_LEAST * -fall;
 }
 
 static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
@@ -241,15 +227,18 @@ static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
     return measure_direction(o, program);
 }
 
-/* What follows an accepted point. */
-static enum optimizer_want leave(struct lbfgs *o, struct bytes *program) {
-    enum reason reason = reason_to_end(o);
+enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->reason == REASON_NONE);
-    if (reason)
-        return finish(o, reason, program);
     if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
         return refresh(o, program);
     return step_from(o, program);
+}
+
+/* What follows an accepted point. */
+enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program) {
+    enum reason reason = lbfgs_reason_to_end(o);
+    assert(o->started && o->reason == REASON_NONE);
+    return reason ? end(o, reason, program) : lbfgs_go_on(o, program);
 }
 
 /* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
@@ -272,17 +261,6 @@ static void judge_on_holdout(struct lbfgs *o) {
     assert(o->best.step <= o->step && (o->best.step == o->step || !first));
 }
 
-/* No loss is below 0, and what duality bounds is certain. */
-static double gap_estimate(const struct lbfgs *o, const struct measured *m) {
-    double gap = m->gap;
-    if (isnan(gap))
-        return NAN;
-    if (!o->history.preconditioned)
-        gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
-    gap = fmin(gap, m->loss);
-    return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
-}
-
 static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
                                     struct bytes *program) {
     assert(isfinite(m->loss) && !o->accepted);
@@ -290,31 +268,34 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         /* t becomes x. */
         bool keep = keeps_pair(o, m);
         if (!keep && o->started)
-            fire(o, SAFEGUARD_PAIR_SKIPPED);
+            lbfgs_fire(o, SAFEGUARD_PAIR_SKIPPED);
         pairs_accept(&o->history, m->products, keep, o->step + 1);
         if (pairs_condition(&o->history) > 0)
-            fire(o, SAFEGUARD_PAIRS_DROPPED);
+            lbfgs_fire(o, SAFEGUARD_PAIRS_DROPPED);
     }
     if (o->started) {
         o->step++;
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
-        preconditioner_stepped(&o->preconditioner, o->search.step, o->search.trials);
+        uint64_t passes = common_runs(o) ? 1 : o->search.trials;
+        preconditioner_stepped(&o->preconditioner, o->search.step, passes);
     }
     o->started = true;
     o->accepted = true;
+    if (common_runs(o))
+        common_stepped(o);
     assert(o->search.trials <= LINESEARCH_TRIALS_MAX + 1);
     o->loss = m->loss;
     o->gradient_square = m->square;
     o->gradient_max = m->max;
     o->nonzero = m->nonzero;
     o->gap_bound = m->gap_bound;
-    o->gap_estimate = gap_estimate(o, m);
+    o->gap_estimate = lbfgs_gap_estimate(o, m);
     o->norms = m->norms;
     o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     if (o->settings.patience)
         judge_on_holdout(o);
-    return leave(o, program);
+    return lbfgs_leave(o, program);
 }
 
 /* Asks the line search. The starting point belongs to no search: it has only to be finite. */
@@ -326,7 +307,9 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
     if (!o->started)
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
     if (!finite)
-        fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
+        lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
+    if (common_runs(o))
+        return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
     if (o->settings.l1 > 0)
         return orthant_search_next(
             &o->search,
@@ -337,18 +320,20 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
 /* What follows a trial. */
 static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured *m,
                                           struct bytes *program) {
+    if (o->common.stage == COMMON_CHECK)
+        return common_checked(o, m, program);
     enum linesearch_answer answer = judge_trial(o, m);
     assert(o->started || answer != LINESEARCH_TRY);
     if (answer == LINESEARCH_ACCEPT)
         return accepted(o, m, program);
-    return o->started ? rejected(o, answer, program) : finish(o, REASON_NOT_FINITE, program);
+    return o->started ? rejected(o, answer, program) : lbfgs_finish(o, REASON_NOT_FINITE, program);
 }
 
 static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
                                               struct bytes *program) {
     assert(o->started && !o->accepted && !o->steepest);
     if (!(slope < 0) || !isfinite(slope))
-        return retry(o, SAFEGUARD_HISTORY_RESET, program);
+        return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
     o->slope = slope;
     return search_along(o, 1, program);
 }
@@ -372,7 +357,9 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
                           struct optimizer_request *request) {
     assert(want <= OPTIMIZER_FINISH);
     request->want = want;
-    if (want == OPTIMIZER_EVALUATE)
+    if (want == OPTIMIZER_EVALUATE && common_runs(o))
+        common_request(o, request);
+    else if (want == OPTIMIZER_EVALUATE)
         request->parts = parts_of(o, EVALUATION_GRADIENT);
     if (want != OPTIMIZER_CURVATURE)
         return;
@@ -382,8 +369,8 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
 }
 
 /* The evaluation that just ended, made for this step with this step length. */
-static void report_evaluation(struct optimizer_report *report, const struct lbfgs *before,
-                              const char *outcome, double loss, double slope) {
+void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
+                  double loss, double slope) {
     assert(!report->evaluation.outcome);
     report->evaluation.outcome = outcome;
     report->evaluation.step = before->step + before->started;
@@ -434,7 +421,7 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return refresh(o, program);
     o->reason = REASON_NONE;
-    return leave(o, program);
+    return common_runs(o) ? common_resume(o, program) : lbfgs_leave(o, program);
 }
 
 static void lbfgs_begin(void *row, struct optimizer_request *request) {
@@ -468,13 +455,13 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
 static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
     assert(!o->refreshing && isfinite(mean_loss));
     if (o->started && linesearch_refuses(&o->search, mean_loss)) {
-        report_evaluation(&request->report, o, "rejected", NAN, NAN);
+        lbfgs_report(&request->report, o, "rejected", NAN, NAN);
         enum linesearch_answer answer = o->settings.l1 > 0
                                             ? orthant_search_refused(&o->search, mean_loss)
                                             : linesearch_refused(&o->search, mean_loss);
         leave_request(o, rejected(o, answer, request->program), request);
     } else {
-        report_evaluation(&request->report, o, "bound exceeded", NAN, NAN);
+        lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
         leave_request(o, OPTIMIZER_EVALUATE, request);
         request->again = true;
     }
@@ -488,6 +475,10 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
         curvature_evaluated(o, found, request);
         return;
     }
+    if (common_runs(o)) {
+        leave_request(o, common_evaluated(o, found, request), request);
+        return;
+    }
     double loss = found_total(found, PART_TRAINING, 0) / o->data.weight_sum;
     assert(o->data.weight_sum > 0);
     if (found->exceeded && found->can_hold && isfinite(loss)) {
@@ -499,34 +490,46 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
     if (!isfinite(o->trial_holdout.loss))
         o->trial_holdout.loss = INFINITY;
     if (isfinite(o->mean_loss)) {
-        leave_request(o, measure_trial(o, request->program), request);
+        leave_request(o, lbfgs_measure_trial(o, request->program), request);
         return;
     }
-    report_evaluation(&request->report, o, "not finite", found->exceeded ? NAN : loss, NAN);
+    lbfgs_report(&request->report, o, "not finite", found->exceeded ? NAN : loss, NAN);
     struct measured trial = {.loss = o->mean_loss, .slope = NAN, .falls = NAN};
     leave_request(o, trial_measured(o, &trial, request->program), request);
 }
 
+/* Round A. */
+static void measured_trial(struct lbfgs *o, const double *scalars,
+                           struct optimizer_request *request) {
+    uint64_t steps = o->step + o->started;
+    struct measured trial = programs_measured(o, scalars);
+    bool checks = o->common.stage == COMMON_CHECK;
+    lbfgs_report(&request->report, o, checks ? "checked" : "rejected", trial.loss, trial.slope);
+    leave_request(o, trial_measured(o, &trial, request->program), request);
+    request->accepted = o->step + o->started > steps;
+    if (!request->accepted)
+        return;
+    request->report.evaluation.outcome = "accepted";
+    report_step(&request->report, o);
+}
+
 static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
     struct lbfgs *o = row;
+    struct bytes *program = request->program;
     assert(o->reason == REASON_NONE);
-    if (o->measuring == MEASURING_DIRECTION) {
-        leave_request(o, direction_measured(o, scalars[0], request->program), request);
+    if (o->measuring == MEASURING_TRIAL) {
+        measured_trial(o, scalars, request);
     } else if (o->measuring == MEASURING_FACTOR) {
         take_factor(o, scalars[0]);
-        enum optimizer_want want = step_from(o, request->program);
+        enum optimizer_want want = step_from(o, program);
         report_factor(request, o);
         leave_request(o, want, request);
+    } else if (o->measuring == MEASURING_SPAN) {
+        leave_request(o, common_searched(o, scalars, program), request);
+    } else if (common_runs(o)) {
+        leave_request(o, common_direction_measured(o, scalars, program), request);
     } else {
-        uint64_t steps = o->step + o->started;
-        struct measured trial = programs_measured(o, scalars);
-        report_evaluation(&request->report, o, "rejected", trial.loss, trial.slope);
-        leave_request(o, trial_measured(o, &trial, request->program), request);
-        request->accepted = o->step + o->started > steps;
-        if (!request->accepted)
-            return;
-        request->report.evaluation.outcome = "accepted";
-        report_step(&request->report, o);
+        leave_request(o, direction_measured(o, scalars[0], program), request);
     }
 }
 
@@ -535,7 +538,11 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    leave_request(o, finish(o, reason, request->program), request);
+    if (o->common.stage == COMMON_TRANSPOSE) {
+        o->closes = reason;
+        return END_COMING; /* Z is that of t, which is not x yet */
+    }
+    leave_request(o, lbfgs_finish(o, reason, request->program), request);
     assert(request->want == OPTIMIZER_FINISH && o->reason == reason);
     return END_REQUESTED;
 }

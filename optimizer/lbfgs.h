@@ -25,6 +25,8 @@
 #include "optimizer/pairs.h"
 #include "optimizer/preconditioner.h"
 #include "optimizer/row.h"
+#include "optimizer/span.h"
+#include "optimizer/window.h"
 
 /* What kept a step from going wrong; counted, and named in the log. */
 #define SAFEGUARD_TABLE(X)                                                                         \
@@ -47,6 +49,30 @@ const char *safeguard_text(enum safeguard safeguard);
 
 #define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */
 
+/* Steps in the span of common directions (lbfgs_span.c), if the settings have any: an evaluation is
+ * taken apart into the product of the rows with a direction and the sums of the gradient, and
+ * between them F is minimised over the whole window. */
+struct common {
+    struct window window;
+    struct span span; /* of the step under way; `loss` and `derivative` also at the start */
+    enum common_stage {
+        COMMON_NONE,      /* no evaluation of those below */
+        COMMON_LABELS,    /* of the rows, at the beginning of each attempt */
+        COMMON_WEIGHTS,   /* likewise */
+        COMMON_MARGINS,   /* the product with x: Z anew */
+        COMMON_PRODUCT,   /* that with the newest direction */
+        COMMON_HOLDOUT,   /* the loss at t */
+        COMMON_TRANSPOSE, /* the gradient at t, from its margins; until it is measured */
+        COMMON_CHECK,     /* loss and gradient at x by an ordinary evaluation, before the end */
+    } stage;
+    bool all;         /* the trial under way is measured with its slopes */
+    bool margins;     /* Z is the margins at x */
+    uint32_t age;     /* steps since Z was made anew */
+    enum reason ends; /* CHECK: why the run ends, if that holds */
+    bool checked;     /* the figures of x are those that follow; else those it was accepted with */
+    struct optimizer_point figures;
+};
+
 struct lbfgs {
     struct optimizer_settings settings;
     struct optimizer_data data;
@@ -58,6 +84,7 @@ struct lbfgs {
         MEASURING_TRIAL,     /* round A */
         MEASURING_DIRECTION, /* round B */
         MEASURING_FACTOR,    /* of the preconditioner */
+        MEASURING_SPAN,      /* a trial in the span of common directions */
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
     bool accepted;           /* t and h are to become x and g with the next program */
@@ -85,6 +112,7 @@ struct lbfgs {
     struct held holdout, trial_holdout; /* at x, and at the trial */
     struct tensor_norms norms;          /* at x */
     struct optimizer_point best;        /* on the holdout; with patience, and once started */
+    struct common common;
     struct preconditioner preconditioner;
     struct curvature_found found; /* of the refresh under way, once its evaluation is complete */
     uint64_t safeguards[SAFEGUARDS];
@@ -118,7 +146,75 @@ double lbfgs_fall(const struct lbfgs *lbfgs);
 
 /* ---- for the sources of the row ---- */
 
+/* ---- lbfgs.c ---- */
+
+struct measured;
+
+/* Counts a safeguard, and notes it for the step under way. */
+void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard);
+
+/* Ends the run at x. */
+enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* Goes on from x: to the end if there is a reason, or as without one. */
+enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program);
+
+/* Where the direction is of no use. */
+enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
+
+/* Round A: finishes the gradient at t, and measures all that may be needed. */
+enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
+
+/* Differences of F at x up to this are rounding. */
+double lbfgs_noise(const struct lbfgs *o);
+
+/* What F at a trial is above the minimum, by what was measured. */
+double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured);
+
+/* The evaluation that just ended, made for this step with this step length. */
+void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
+                  double loss, double slope);
+
+/* ---- lbfgs_span.c: steps in the span of common directions ---- */
+
+/* Whether there are common directions. */
+bool common_runs(const struct lbfgs *o);
+
+/* The beginning of an attempt: labels and weights of the rows. */
+enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program);
+enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program);
+
+/* Forms the next direction, steepest or not as `steepest` says, and measures it; before that Z is
+ * made anew if it must be. */
+enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program);
+
+/* Whether an end for this reason is to be checked by an ordinary evaluation at x, and that. */
+bool common_must_check(const struct lbfgs *o, enum reason reason);
+enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* What follows what was measured at x by the check. */
+enum optimizer_want common_checked(struct lbfgs *o, const struct measured *m,
+                                   struct bytes *program);
+
+/* A trial became x. */
+void common_stepped(struct lbfgs *o);
+
+/* The parts of the evaluation of the stage, and what belongs to the request. */
+void common_request(const struct lbfgs *o, struct optimizer_request *request);
+
+/* What follows an evaluation, or the scalars of a direction or a trial. */
+enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                     struct optimizer_request *request);
+enum optimizer_want common_direction_measured(struct lbfgs *o, const double *scalars,
+                                              struct bytes *program);
+enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program);
+
 /* ---- lbfgs_state.c ---- */
+
+/* Why the run ends at x: by a tolerance, or by that or a limit; REASON_NONE: it goes on. */
+enum reason lbfgs_tolerance_reached(const struct lbfgs *o);
+enum reason lbfgs_reason_to_end(const struct lbfgs *o);
 
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
 void lbfgs_serialize(struct codec *codec, void *row);

@@ -191,7 +191,7 @@ static unsigned gap_at(const struct lbfgs *o) {
 
 /* At the start, pairs that were given need their products with the gradient. */
 static bool wants_products(const struct lbfgs *o) {
-    return o->started || o->history.pairs;
+    return (o->started || o->history.pairs) && o->common.stage != COMMON_CHECK;
 }
 
 static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {

@@ -22,16 +22,17 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     memset(o, 0, sizeof *o);
     o->settings = *settings;
     o->data = *data;
+    window_init(&o->common.window, settings->directions);
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
     assert(!o->started && o->reason == REASON_NONE);
 }
 
 /* ---- the answer ---- */
 
-struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
-    assert(o->best.step <= o->step);
-    if (o->settings.patience && o->started)
-        return o->best;
+/* Those of the check are what is reported and decides; the run goes on from the others. */
+static struct optimizer_point figures_of_x(const struct lbfgs *o) {
+    if (o->common.checked)
+        return o->common.figures;
     return (struct optimizer_point){.step = o->step,
                                     .loss = o->loss,
                                     .gradient_max = o->gradient_max,
@@ -40,6 +41,14 @@ struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
                                     .gap_bound = o->gap_bound,
                                     .gap_estimate = o->gap_estimate,
                                     .norms = o->norms};
+}
+
+struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
+    assert(o->best.step <= o->step);
+    bool x_is_checked = o->common.checked && o->best.step == o->step;
+    if (o->settings.patience && o->started && !x_is_checked)
+        return o->best;
+    return figures_of_x(o);
 }
 
 double lbfgs_fall(const struct lbfgs *o) {
@@ -63,17 +72,79 @@ uint8_t lbfgs_answer_register(const struct lbfgs *o) {
     return keeps_best(o) ? REGISTER_BEST : REGISTER_X;
 }
 
+/* ---- whether the run ends ---- */
+
+#define FALLS_AHEAD 10.0 /* steps like the last ones that are still to come */
+
+/* No loss is below 0, and what duality bounds is certain. */
+double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
+    double gap = m->gap;
+    if (isnan(gap))
+        return NAN;
+    if (!o->history.preconditioned)
+        gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
+    gap = fmin(gap, m->loss);
+    return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
+}
+
+bool lbfgs_has_converged(const struct lbfgs *o) {
+    const struct gap_settings *gap = &o->settings.gap;
+    const struct optimizer_point x = figures_of_x(o);
+    return !gap->known || isnan(x.gap_estimate) || x.gap_estimate <= gap_allowed(gap, x.loss);
+}
+
+static bool loss_has_settled(const struct lbfgs *o, double tolerance) {
+    assert(o->started);
+    if (tolerance <= 0 || o->step < LOSSES_KEPT)
+        return false;
+    double before = o->losses[(o->step + 1) % (LOSSES_KEPT + 1)];
+    return before - figures_of_x(o).loss < tolerance * fabs(before);
+}
+
+/* A run that waits until it has converged does not wait for ever: F may be as low as rounding
+ * allows, while the estimate is too high. */
+#define SETTLED_FOR_GOOD 1e-3 /* of the tolerance */
+
+enum reason lbfgs_tolerance_reached(const struct lbfgs *o) {
+    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
+    double settled = o->settings.loss_tolerance * (ends ? 1 : SETTLED_FOR_GOOD);
+    if (ends && figures_of_x(o).gradient_max <= o->settings.gradient_tolerance)
+        return REASON_GRADIENT_TOLERANCE;
+    return loss_has_settled(o, settled) ? REASON_LOSS_TOLERANCE : REASON_NONE;
+}
+
+enum reason lbfgs_reason_to_end(const struct lbfgs *o) {
+    assert(o->started && o->best.step <= o->step);
+    enum reason tolerance = lbfgs_tolerance_reached(o);
+    if (tolerance)
+        return tolerance;
+    if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
+        return REASON_EARLY_STOPPING;
+    if (o->closes)
+        return o->closes;
+    if (o->step >= o->settings.steps_max)
+        return REASON_STEP_LIMIT;
+    return REASON_NONE;
+}
+
 /* ---- what outlives the process ---- */
 
 /* A refresh under way is done again after a checkpoint, so the factor from before is of no use. */
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint) {
     const struct lbfgs *o = row;
     const struct pairs *history = &o->history;
+    const struct window *window = &o->common.window;
     bool factor = history->preconditioned && !o->refreshing;
     assert(history->pairs <= history->memory);
     checkpoint->best = keeps_best(o);
     checkpoint->sums = o->scaled && !mutant(DIAGONAL_LEFT_OUT);
     checkpoint->factor = factor ? o->preconditioner.refreshes : 0;
+    checkpoint->margins = o->common.margins;
+    checkpoint->window = window->count;
+    for (uint32_t i = 0; i < window->count; i++) {
+        checkpoint->window_slots[i] = window->slot[i];
+        checkpoint->window_serials[i] = window->serial[window->slot[i]];
+    }
     checkpoint->pairs = history->pairs;
     for (uint32_t i = 0; i < history->pairs; i++) {
         checkpoint->slots[i] = history->slot[i];
@@ -92,6 +163,37 @@ static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uin
     }
 }
 
+static void serialize_point(struct codec *codec, struct optimizer_point *point, uint32_t tensors) {
+    serialize_u64(codec, &point->step);
+    serialize_f64(codec, &point->loss);
+    serialize_f64(codec, &point->gradient_max);
+    serialize_held(codec, &point->holdout);
+    serialize_u64(codec, &point->nonzero);
+    serialize_f64(codec, &point->gap_bound);
+    serialize_f64(codec, &point->gap_estimate);
+    serialize_norms(codec, &point->norms, tensors);
+}
+
+static void serialize_common(struct codec *codec, struct lbfgs *o) {
+    struct common *common = &o->common;
+    uint32_t stage = common->stage, ends = common->ends;
+    window_serialize(codec, &common->window);
+    serialize_fails_if(codec, common->window.directions != o->settings.directions);
+    if (!o->settings.directions)
+        return;
+    span_serialize(codec, &common->span);
+    serialize_u32(codec, &stage);
+    serialize_u32(codec, &ends);
+    serialize_fails_if(codec, stage > COMMON_CHECK || ends >= REASONS);
+    common->stage = stage;
+    common->ends = ends;
+    serialize_bool(codec, &common->all);
+    serialize_bool(codec, &common->margins);
+    serialize_u32(codec, &common->age);
+    serialize_bool(codec, &common->checked);
+    serialize_point(codec, &common->figures, o->settings.tensors);
+}
+
 void lbfgs_serialize(struct codec *codec, void *row) {
     struct lbfgs *o = row;
     uint32_t reason = o->reason, measuring = o->measuring;
@@ -102,7 +204,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
     serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring > MEASURING_FACTOR);
+    serialize_fails_if(codec, measuring > MEASURING_SPAN);
     o->measuring = measuring;
     uint32_t closes = o->closes;
     serialize_u32(codec, &closes);
@@ -137,14 +239,8 @@ void lbfgs_serialize(struct codec *codec, void *row) {
         serialize_f64(codec, &o->losses[i]);
     serialize_held(codec, &o->holdout);
     serialize_norms(codec, &o->norms, o->settings.tensors);
-    serialize_u64(codec, &o->best.step);
-    serialize_f64(codec, &o->best.loss);
-    serialize_f64(codec, &o->best.gradient_max);
-    serialize_held(codec, &o->best.holdout);
-    serialize_u64(codec, &o->best.nonzero);
-    serialize_f64(codec, &o->best.gap_bound);
-    serialize_f64(codec, &o->best.gap_estimate);
-    serialize_norms(codec, &o->best.norms, o->settings.tensors);
+    serialize_point(codec, &o->best, o->settings.tensors);
+    serialize_common(codec, o);
     preconditioner_serialize(codec, &o->preconditioner);
     serialize_curvature_found(codec, &o->found);
     for (unsigned i = 0; i < SAFEGUARDS; i++)

@@ -3,7 +3,7 @@ noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = $(cluster_parts) \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
-	optimizer/lbfgs_state.c optimizer/row.c \
+	optimizer/lbfgs_span.c optimizer/lbfgs_state.c optimizer/row.c optimizer/span.c optimizer/window.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c \

@@ -16,10 +16,13 @@ tests_unit_coordinator_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_recovery.c tests/unit/test_request.c tests/unit/test_scaling.c \
 	tests/unit/test_shares.c tests/unit/test_short_evaluations.c tests/unit/test_sizing.c \
 	tests/unit/test_starting.c tests/unit/test_sweep.c tests/unit/test_takeover.c \
+	tests/unit/test_span.c tests/unit/test_common_directions.c \
 	tests/unit/test_tensors.c \
 	tests/cluster/decoded.c tests/cluster/decoded.h tests/unit/coordinator_bench.c \
 	tests/unit/coordinator_bench.h tests/unit/folder_fixture.h \
 	tests/unit/job_fixture.h tests/unit/memory_backend.c tests/unit/memory_backend.h \
+	tests/unit/memory_rows.c tests/unit/memory_rows.h \
+	tests/unit/memory_shards.c tests/unit/memory_shards.h \
 	tests/unit/store_fixture.h
 tests_unit_coordinator_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS) $(SQLITE_CFLAGS)
 tests_unit_coordinator_tests_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) \

@@ -6,317 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/program.h"
-
-struct backend {
-    uint32_t n;
-    double *vector[REGISTERS];
-    double *s[SLOTS_MAX], *q[SLOTS_MAX];
-    double *y;       /* of the pair formed last */
-    double *sum;     /* the gradient that GRADIENT takes */
-    double *hessian; /* n×n, at the point of the last evaluation of the curvature */
-    double *factor;  /* n×n: what PRECONDITION solves with */
-    uint64_t serial; /* of the factor */
-    uint32_t block;  /* elements of a heavy block; 0: it has all */
-};
-
-static double *vector_new(uint32_t n) {
-    return memory_new(n, sizeof(double));
-}
-
-static void backend_init(struct backend *backend, uint32_t n) {
-    backend->n = n;
-    for (int i = 0; i < REGISTERS; i++)
-        backend->vector[i] = vector_new(n);
-    for (int i = 0; i < SLOTS_MAX; i++) {
-        backend->s[i] = vector_new(n);
-        backend->q[i] = vector_new(n);
-    }
-    backend->y = vector_new(n);
-    backend->sum = vector_new(n);
-    backend->hessian = vector_new(n * n);
-    backend->factor = vector_new(n * n);
-    backend->serial = 0;
-    backend->block = 0;
-}
-
-static void backend_release(struct backend *backend) {
-    for (int i = 0; i < REGISTERS; i++)
-        free(backend->vector[i]);
-    for (int i = 0; i < SLOTS_MAX; i++) {
-        free(backend->s[i]);
-        free(backend->q[i]);
-    }
-    free(backend->y);
-    free(backend->sum);
-    free(backend->hessian);
-    free(backend->factor);
-}
-
-static double dot(const struct backend *backend, const double *a, const double *b) {
-    long double sum = 0;
-    for (uint32_t i = 0; i < backend->n; i++)
-        sum += (long double)a[i] * b[i];
-    return (double)sum;
-}
-
-static double max_abs(const struct backend *backend, const double *a) {
-    double most = 0;
-    for (uint32_t i = 0; i < backend->n; i++)
-        most = isfinite(a[i]) ? fmax(most, fabs(a[i])) : INFINITY;
-    return most;
-}
-
-/* B's element. */
-static double b_of(const struct backend *backend, const struct operation *o, uint32_t i) {
-    assert(!o->scaled || o->beta == 1);
-    if (o->scaled)
-        return backend->vector[REGISTER_A][i];
-    return i == backend->n - 1 ? o->beta : 1;
-}
-
-static void run_direction(struct backend *backend, const struct operation *o) {
-    double *out = backend->vector[o->a];
-    for (uint32_t i = 0; i < backend->n; i++) {
-        double sum = -o->alpha * b_of(backend, o, i) * backend->vector[o->b][i];
-        for (uint32_t k = 0; k < o->count; k++)
-            sum += -o->u[k] * backend->s[o->slots[k]][i] +
-                   o->alpha * o->w[k] * backend->q[o->slots[k]][i];
-        out[i] = sum;
-    }
-}
-
-static uint32_t run_history_dots(struct backend *backend, const struct operation *o,
-                                 double *scalars) {
-    const double *a = backend->vector[o->a], *y = backend->y;
-    for (uint32_t k = 0; k < o->count; k++) {
-        *scalars++ = dot(backend, backend->s[o->slots[k]], a);
-        *scalars++ = dot(backend, backend->q[o->slots[k]], a);
-        *scalars++ = dot(backend, backend->s[o->slots[k]], y);
-        *scalars++ = dot(backend, backend->q[o->slots[k]], y);
-    }
-    return 4 * o->count;
-}
-
-static void run_pair(struct backend *backend, const struct operation *o) {
-    double *const *v = backend->vector;
-    for (uint32_t i = 0; i < backend->n; i++) {
-        backend->s[o->slot][i] = v[o->a][i] - v[o->b][i];
-        backend->q[o->slot][i] = b_of(backend, o, i) * (v[o->c][i] - v[o->d][i]);
-        backend->y[i] = v[o->e][i] - v[o->f][i];
-    }
-}
-
-/* Keeps Hessian + λ; beyond a block the diagonal, with penalties of 1. Answers what FACTOR yields.
- */
-static double run_factor(struct backend *backend, const struct operation *o) {
-    uint32_t n = backend->n, block = backend->block ? backend->block : n;
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = 0; j < n; j++) {
-            double *element = &backend->factor[(size_t)i * n + j];
-            double beyond = i == n - 1 ? o->beta : o->beta + o->gamma;
-            *element = i < block && j < block ? backend->hessian[(size_t)i * n + j] : 0;
-            if (i == j)
-                *element = i < block ? *element + o->alpha : beyond;
-        }
-    backend->serial = o->serial;
-    return 0;
-}
-
-/* By Gauss's elimination, as the matrix is positive definite. */
-static void run_precondition(struct backend *backend, const struct operation *o) {
-    uint32_t n = backend->n;
-    double *m = memory_new((size_t)n * n, sizeof *m), *x = backend->vector[o->a];
-    assert(o->serial == backend->serial);
-    memcpy(m, backend->factor, (size_t)n * n * sizeof *m);
-    memcpy(x, backend->vector[o->b], n * sizeof *x);
-    for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = i + 1; j < n; j++) {
-            double ratio = m[(size_t)j * n + i] / m[(size_t)i * n + i];
-            for (uint32_t k = i; k < n; k++)
-                m[(size_t)j * n + k] -= ratio * m[(size_t)i * n + k];
-            x[j] -= ratio * x[i];
-        }
-    for (uint32_t i = n; i-- > 0;) {
-        for (uint32_t k = i + 1; k < n; k++)
-            x[i] -= m[(size_t)i * n + k] * x[k];
-        x[i] /= m[(size_t)i * n + i];
-    }
-    free(m);
-}
-
-/* A step of Adagrad; the last element is free of l1. */
-static void run_adagrad(struct backend *backend, const struct operation *o) {
-    double *x = backend->vector[o->a], *sums = backend->vector[o->b];
-    const double *g = backend->vector[o->c];
-    for (uint32_t i = 0; i < backend->n; i++) {
-        double l1 = i == backend->n - 1 ? 0 : o->l1;
-        sums[i] += g[i] * g[i];
-        double rate = o->alpha / (sqrt(sums[i]) + 1e-10);
-        double to = x[i] - rate * g[i];
-        x[i] = l1 > 0 ? copysign(fmax(fabs(to) - rate * l1, 0), to) : to;
-    }
-}
-
-static double sign(double a) {
-    return (a > 0) - (a < 0);
-}
-
-static double pseudo(double x, double g, double l1) {
-    return x != 0 ? g + l1 * sign(x) : sign(g) * fmax(fabs(g) - l1, 0);
-}
-
-static double side(double x, double q) {
-    return x != 0 ? sign(x) : -sign(q);
-}
-
-/* Operations with l1 on vectors, whose last element is free of it. */
-static void run_orthant(struct backend *backend, const struct operation *o) {
-    double *a = backend->vector[o->a], *b = backend->vector[o->b], *c = backend->vector[o->c];
-    for (uint32_t i = 0; i + 1 < backend->n; i++) {
-        if (o->code == OPERATION_PSEUDO_GRADIENT)
-            a[i] = pseudo(b[i], c[i], o->l1);
-        else if (o->code == OPERATION_PROJECT && a[i] * side(b[i], c[i]) <= 0)
-            a[i] = 0;
-        else if (o->code == OPERATION_ALIGN && b[i] == 0 && a[i] * sign(c[i]) >= 0)
-            a[i] = 0;
-        else if (o->code == OPERATION_MASK && a[i] == 0 && b[i] == 0)
-            backend->q[o->slot][i] = backend->y[i] = 0;
-    }
-    if (o->code == OPERATION_PSEUDO_GRADIENT)
-        a[backend->n - 1] = c[backend->n - 1];
-}
-
-/* Those that yield scalars. */
-static uint32_t measure_orthant(struct backend *backend, const struct operation *o,
-                                double *scalars) {
-    const double *a = backend->vector[o->a], *b = backend->vector[o->b];
-    const double *c = backend->vector[o->c], *d = backend->vector[o->d];
-    long double sums[3] = {0, 0, 0};
-    for (uint32_t i = 0; i < backend->n; i++) {
-        bool free = i == backend->n - 1;
-        double s = a[i] - b[i], l1 = free ? 0 : o->l1;
-        double excess = fmax(fabs(a[i] - o->alpha * b[i]) - o->l1, 0);
-        if (o->code == OPERATION_DESCENT) {
-            sums[0] += c[i] * s;
-            sums[1] += (d[i] + l1 * side(b[i], c[i])) * s;
-            sums[2] += s * s;
-        } else if (!free) {
-            sums[0] += o->code == OPERATION_NORM_1 ? fabs(a[i]) : excess * excess;
-            sums[1] += a[i] != 0;
-        }
-    }
-    uint32_t count = operation_scalars(o);
-    for (uint32_t i = 0; i < count; i++)
-        scalars[i] = (double)sums[i];
-    return count;
-}
-
-static uint32_t run_with_l1(struct backend *backend, const struct operation *o, double *scalars) {
-    if (operation_scalars(o))
-        return measure_orthant(backend, o, scalars);
-    run_orthant(backend, o);
-    return 0;
-}
-
-static void run_add(struct backend *backend, const struct operation *o, const double *to) {
-    for (uint32_t i = 0; i < backend->n; i++)
-        backend->vector[o->a][i] = to[i] + o->alpha * backend->vector[o->c][i];
-}
-
-/* Columns have a square of 1, and no penalty of their own. */
-static double one_sum(const struct backend *backend, const struct operation *o) {
-    const double *a = backend->vector[o->a], *b = backend->vector[o->b];
-    if (o->code == OPERATION_GAP)
-        return dot(backend, a, a) / (o->alpha + o->beta);
-    return o->code == OPERATION_MAX_ABS ? max_abs(backend, a) : dot(backend, a, b);
-}
-
-/* Runs one operation; answers how many scalars it wrote. */
-static uint32_t run_operation(struct backend *backend, const struct operation *o, double *scalars) {
-    double **v = backend->vector, *held;
-    size_t bytes = backend->n * sizeof(double);
-    switch (o->code) {
-    case OPERATION_SWAP:
-        held = v[o->a];
-        v[o->a] = v[o->b];
-        v[o->b] = held;
-        return 0;
-    case OPERATION_ZERO:
-        memset(v[o->a], 0, bytes);
-        return 0;
-    case OPERATION_ADD:
-        run_add(backend, o, v[o->b]);
-        return 0;
-    case OPERATION_GRADIENT:
-        memcpy(v[o->a], backend->sum, bytes);
-        return 0;
-    case OPERATION_REGULARIZE:
-        run_add(backend, &(struct operation){.a = o->a, .alpha = o->alpha, .c = o->b}, v[o->a]);
-        return 0;
-    case OPERATION_PAIR:
-        run_pair(backend, o);
-        return 0;
-    case OPERATION_DIRECTION:
-        run_direction(backend, o);
-        return 0;
-    case OPERATION_DOT:
-    case OPERATION_DOT_REGULARIZED:
-    case OPERATION_GAP:
-    case OPERATION_MAX_ABS:
-        *scalars = one_sum(backend, o);
-        return 1;
-    case OPERATION_HISTORY_DOTS:
-        return run_history_dots(backend, o, scalars);
-    case OPERATION_FACTOR:
-        *scalars = run_factor(backend, o);
-        return 1;
-    case OPERATION_PRECONDITION:
-        run_precondition(backend, o);
-        return 0;
-    case OPERATION_ADAGRAD:
-        run_adagrad(backend, o);
-        return 0;
-    case OPERATION_PSEUDO_GRADIENT:
-    case OPERATION_PROJECT:
-    case OPERATION_ALIGN:
-    case OPERATION_MASK:
-    case OPERATION_NORM_1:
-    case OPERATION_DESCENT:
-    case OPERATION_EXCESS:
-        return run_with_l1(backend, o, scalars);
-    default:
-        break;
-    }
-    assert(false && "an operation that the optimizer does not issue");
-    return 0;
-}
-
-static void run_program(struct backend *backend, const struct bytes *program, double *scalars) {
-    struct cursor cursor = cursor_over(program->data, program->length);
-    struct operation operation;
-    while (program_next(&cursor, &operation))
-        scalars += run_operation(backend, &operation, scalars);
-    assert(!cursor.failed);
-}
-
-/* What is in no checkpoint holds anything after a restart. */
-static void lose_all_else(struct backend *backend, const struct lbfgs *optimizer) {
-    static const enum vector_register scratch[] = {
-        REGISTER_T, REGISTER_H, REGISTER_D, REGISTER_PG, REGISTER_PH, REGISTER_QG, REGISTER_QH};
-    struct optimizer_checkpoint held = {.best = false};
-    lbfgs_row.checkpoint(optimizer, &held);
-    for (unsigned i = 0; i < sizeof scratch / sizeof *scratch; i++)
-        memset(backend->vector[scratch[i]], 0xff, backend->n * sizeof(double));
-    if (!held.best)
-        memset(backend->vector[REGISTER_BEST], 0xff, backend->n * sizeof(double));
-    if (!held.sums)
-        memset(backend->vector[REGISTER_A], 0xff, backend->n * sizeof(double));
-    if (!held.factor) {
-        memset(backend->factor, 0xff, backend->n * backend->n * sizeof(double));
-        backend->serial = 0;
-    }
-}
+#include "tests/unit/memory_shards.h"
 
 /* What is minimised. */
 struct problem {
@@ -374,14 +64,14 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
     lbfgs_row.begin(optimizer, &request);
     uint64_t resumed = 0;
     while (request.want != OPTIMIZER_FINISH) {
-        run_program(&backend, &program, scalars);
+        backend_run(&backend, &program, scalars);
         bytes_clear(&program);
         uint64_t step = optimizer->step;
         struct optimizer_request next = {
             .program = &program, .want = request.want, .parts = request.parts};
         if (problem->resumes && step > resumed) {
             resumed = step;
-            lose_all_else(&backend, optimizer);
+            backend_lose(&backend, optimizer);
             lbfgs_row.begin(optimizer, &next);
         } else if (request.want == OPTIMIZER_MEASURE) {
             lbfgs_row.measured(optimizer, scalars, &next);
@@ -394,8 +84,8 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
             before = optimizer->loss;
         }
     }
-    run_program(&backend, &program, scalars);
-    result->x = vector_new(n);
+    backend_run(&backend, &program, scalars);
+    result->x = memory_new(n, sizeof(double));
     memcpy(result->x, backend.vector[lbfgs_answer_register(optimizer)], n * sizeof *start);
     bytes_release(&program);
     backend_release(&backend);
@@ -430,4 +120,175 @@ void minimize_scaled(test_function *function, test_hessian *hessian, const doubl
                               .diagonal = diagonal,
                               .resumes = resumes};
     run(&problem, n, start, settings, result);
+}
+
+/* ---- over rows ---- */
+
+/* The optimizer as it reads itself from what it wrote. */
+static void reread(struct lbfgs *optimizer, const struct bytes *state) {
+    struct optimizer_settings settings = optimizer->settings;
+    struct optimizer_data data = optimizer->data;
+    struct codec codec = {.in = cursor_over(state->data, state->length)};
+    lbfgs_init(optimizer, &settings, &data);
+    lbfgs_row.serialize(&codec, optimizer);
+    assert(!codec.in.failed && !cursor_left(&codec.in));
+}
+
+static void write_state(struct lbfgs *optimizer, struct bytes *state) {
+    struct codec codec = {.out = state};
+    bytes_clear(state);
+    lbfgs_row.serialize(&codec, optimizer);
+}
+
+struct row_run {
+    struct backend backend, durable;
+    struct memory_rows rows, durable_rows;
+    test_hessian *hessian;
+    struct bytes program, state;
+    double *scalars;
+};
+
+static void evaluate_rows(struct row_run *run, struct minimization *result,
+                          const struct optimizer_request *request, double *totals) {
+    const struct evaluation_part *part = &request->parts.items[0];
+    struct backend *backend = &run->backend;
+    const double *t = backend->vector[REGISTER_T];
+    uint32_t n = backend->n;
+    if (request->want == OPTIMIZER_CURVATURE) {
+        run->hessian(n, t, backend->hessian);
+        totals[0] = 1000;
+        totals[1] = (double)result->optimizer.settings.preconditioner.rows;
+        totals[2] = n * n;
+        totals[3] = 1;
+        return;
+    }
+    totals[0] = memory_rows_evaluate(&run->rows, part->kind, t, backend->sum);
+    result->passes += part->kind == EVALUATION_GRADIENT    ? 1
+                      : part->kind == EVALUATION_TRANSPOSE ? 0.5
+                      : part->kind == EVALUATION_PRODUCT   ? 0.5
+                                                           : 0;
+}
+
+/* The shards ran the program of a request before anything could happen to it. */
+static void answer(struct row_run *run, struct minimization *result,
+                   struct optimizer_request *request) {
+    struct optimizer_request next = {.program = &run->program};
+    double totals[EVALUATION_TOTALS_MAX] = {0};
+    struct evaluation_parts parts = request->parts;
+    struct evaluation_found found = {.parts = &parts, .totals = totals};
+    if (request->want == OPTIMIZER_MEASURE) {
+        lbfgs_row.measured(&result->optimizer, run->scalars, &next);
+    } else {
+        evaluate_rows(run, result, request, totals);
+        lbfgs_row.evaluated(&result->optimizer, &found, &next);
+    }
+    *request = next;
+}
+
+static void restart(struct row_run *run, struct minimization *result,
+                    struct optimizer_request *request) {
+    *request = (struct optimizer_request){.program = &run->program};
+    bytes_clear(&run->program);
+    backend_lose(&run->backend, &result->optimizer);
+    lbfgs_row.begin(&result->optimizer, request);
+}
+
+static void cancel(struct row_run *run, struct minimization *result,
+                   struct optimizer_request *request) {
+    struct optimizer_request end = {.program = &run->program};
+    enum optimizer_end came = lbfgs_row.end(&result->optimizer, REASON_CANCELLED, &end);
+    if (came == END_TOO_EARLY)
+        return;
+    if (came == END_REQUESTED)
+        *request = end;
+    while (request->want != OPTIMIZER_FINISH) {
+        answer(run, result, request);
+        backend_run(&run->backend, &run->program, run->scalars);
+        bytes_clear(&run->program);
+    }
+    assert(came == END_COMING || result->optimizer.reason == REASON_CANCELLED);
+    backend_run(&run->backend, &run->program, run->scalars);
+    restart(run, result, request);
+    backend_run(&run->backend, &run->program, run->scalars);
+    bytes_clear(&run->program);
+}
+
+static void disturb(struct row_run *run, enum disturbance disturbance, struct minimization *result,
+                    struct optimizer_request *request) {
+    struct bytes state;
+    bytes_init(&state);
+    if (disturbance == SERIALIZED) {
+        write_state(&result->optimizer, &state);
+        reread(&result->optimizer, &state);
+    } else if (disturbance == CANCELLED) {
+        cancel(run, result, request);
+    } else if (disturbance == ROLLED_BACK && run->state.length) {
+        backend_copy(&run->backend, &run->durable);
+        reread(&result->optimizer, &run->state);
+        restart(run, result, request);
+        backend_run(&run->backend, &run->program, run->scalars);
+        bytes_clear(&run->program);
+    }
+    bytes_release(&state);
+}
+
+static void row_run_init(struct row_run *run, const struct rows_problem *problem,
+                         test_hessian *hessian, const double *start) {
+    uint32_t n = problem->columns * problem->outputs;
+    *run = (struct row_run){.hessian = hessian};
+    backend_init(&run->backend, n);
+    backend_init(&run->durable, n);
+    memory_rows_init(&run->rows, problem);
+    memory_rows_init(&run->durable_rows, problem);
+    run->backend.rows = &run->rows;
+    run->durable.rows = &run->durable_rows;
+    bytes_init(&run->program);
+    bytes_init(&run->state);
+    run->scalars = memory_new(SCALARS_MAX, sizeof *run->scalars);
+    memcpy(run->backend.vector[REGISTER_X], start, n * sizeof *start);
+}
+
+static void row_run_release(struct row_run *run) {
+    backend_release(&run->backend);
+    backend_release(&run->durable);
+    memory_rows_release(&run->rows);
+    memory_rows_release(&run->durable_rows);
+    bytes_release(&run->program);
+    bytes_release(&run->state);
+    free(run->scalars);
+}
+
+void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
+                   enum disturbance disturbance, uint32_t at, const double *start,
+                   const struct optimizer_settings *settings, struct minimization *result) {
+    static struct row_run run;
+    struct optimizer_data data = {
+        .chunks = 1, .rows = rows->rows, .weight_sum = rows_weight_sum(rows)};
+    double before = INFINITY;
+    row_run_init(&run, rows, hessian, start);
+    *result = (struct minimization){.loss_largest_rise = -INFINITY};
+    lbfgs_init(&result->optimizer, settings, &data);
+    struct optimizer_request request = {.program = &run.program};
+    lbfgs_row.begin(&result->optimizer, &request);
+    while (request.want != OPTIMIZER_FINISH) {
+        bool accepted = request.accepted;
+        backend_run(&run.backend, &run.program, run.scalars);
+        bytes_clear(&run.program);
+        if (accepted) {
+            backend_copy(&run.durable, &run.backend);
+            write_state(&result->optimizer, &run.state);
+            result->loss_largest_rise =
+                fmax(result->loss_largest_rise, result->optimizer.loss - before);
+            before = result->optimizer.loss;
+        }
+        if (disturbance == SERIALIZED || result->requests == at)
+            disturb(&run, disturbance, result, &request);
+        result->requests++;
+        answer(&run, result, &request);
+    }
+    backend_run(&run.backend, &run.program, run.scalars);
+    result->x = memory_new(run.backend.n, sizeof(double));
+    memcpy(result->x, run.backend.vector[lbfgs_answer_register(&result->optimizer)],
+           run.backend.n * sizeof *start);
+    row_run_release(&run);
 }

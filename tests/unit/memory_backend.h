@@ -1,12 +1,12 @@
-/* The vector operations of wire/program.h on plain arrays in memory, whose last element is a bias
- * (with l2 it is regularised all the same), and a driver that runs the optimizer on a function with
- * them. For tests of the optimizer alone. */
+/* A driver that runs the optimizer on a function, or on rows in memory, with the vector operations
+ * of memory_shards.h. For tests of the optimizer alone. */
 #ifndef DML_TESTS_MEMORY_BACKEND_H
 #define DML_TESTS_MEMORY_BACKEND_H
 
 #include <stdint.h>
 
 #include "optimizer/lbfgs.h"
+#include "tests/unit/memory_rows.h"
 
 /* Writes the gradient (n elements) and answers the value. */
 typedef double test_function(uint32_t n, const double *x, double *gradient);
@@ -15,6 +15,8 @@ struct minimization {
     struct lbfgs optimizer;   /* as it ended */
     double *x;                /* n: the answer; owned */
     double loss_largest_rise; /* of F from one accepted step to the next */
+    uint32_t requests;        /* that it left */
+    double passes;            /* with rows: a product or its transpose is half of one */
 };
 
 /* Minimizes from `start` (n elements); release with free(result->x). */
@@ -44,5 +46,18 @@ void minimize_scaled(test_function *function, test_hessian *hessian, const doubl
 void minimize_watched(test_function *function, test_holdout *holdout, bool resumes, uint32_t n,
                       const double *start, const struct optimizer_settings *settings,
                       struct minimization *result);
+
+/* What happens to a run over rows at one of its requests, before it is answered. */
+enum disturbance {
+    UNDISTURBED,
+    SERIALIZED,  /* at each: the optimizer goes on from what it wrote */
+    ROLLED_BACK, /* all goes back to the last accepted point, as it was there */
+    CANCELLED,   /* the run is ended, and goes on from its final checkpoint */
+};
+
+/* Minimizes the loss of a linear model over rows, with common directions or without. */
+void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
+                   enum disturbance disturbance, uint32_t request, const double *start,
+                   const struct optimizer_settings *settings, struct minimization *result);
 
 #endif

@@ -1,0 +1,376 @@
+/* Steps of L-BFGS in the span of common directions: doc/OPTIMIZERS.md, "Common directions".
+ *
+ * A step is: round B with the direction's products (common_direction), the product of the rows with
+ * it, trials in the span (common_searched), the loss on the holdout if it counts, the sums of the
+ * gradient at the margins found, and round A.
+ *
+ * Z becomes the margins at t with the program that begins the evaluation of the gradient there,
+ * before t is x. So the run does not end in between: a checkpoint must find Z and x of one point.
+ */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "optimizer/lbfgs.h"
+
+#define STEPS_WITH_MARGINS 32 /* after which Z is made anew */
+
+bool common_runs(const struct lbfgs *o) {
+    assert(!o->settings.directions || o->settings.l1 <= 0);
+    return o->settings.directions > 0;
+}
+
+/* ---- requests ---- */
+
+static enum optimizer_want evaluate(struct lbfgs *o, enum common_stage stage) {
+    o->common.stage = stage;
+    o->evaluations++;
+    return OPTIMIZER_EVALUATE;
+}
+
+static enum optimizer_want measure(struct lbfgs *o, enum lbfgs_measuring what) {
+    o->measuring = what;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+static uint32_t kind_of(enum common_stage stage) {
+    static const uint32_t kinds[] = {
+        [COMMON_LABELS] = EVALUATION_LABELS,   [COMMON_WEIGHTS] = EVALUATION_WEIGHTS,
+        [COMMON_MARGINS] = EVALUATION_PRODUCT, [COMMON_PRODUCT] = EVALUATION_PRODUCT,
+        [COMMON_HOLDOUT] = EVALUATION_LOSS,    [COMMON_TRANSPOSE] = EVALUATION_TRANSPOSE,
+        [COMMON_CHECK] = EVALUATION_GRADIENT,
+    };
+    assert(stage > COMMON_NONE && stage < sizeof kinds / sizeof kinds[0]);
+    return kinds[stage];
+}
+
+void common_request(const struct lbfgs *o, struct optimizer_request *request) {
+    const struct optimizer_data *data = &o->data;
+    bool holdout = o->common.stage == COMMON_HOLDOUT;
+    request->parts =
+        (struct evaluation_parts){.items = {{kind_of(o->common.stage), holdout ? data->chunks : 0,
+                                             holdout ? data->holdout_chunks : data->chunks}},
+                                  .count = 1};
+    request->rows = o->common.stage == COMMON_TRANSPOSE;
+    request->derivative_max = request->rows ? o->common.span.derivative : 0;
+}
+
+/* ---- labels, weights and margins ---- */
+
+static void add_take(struct bytes *program, enum row_vector vector, uint16_t slot) {
+    program_add(program,
+                &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = vector, .slot = slot});
+}
+
+/* The rows' own numbers need no point; replicas get one all the same. */
+enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program) {
+    assert(common_runs(o) && !o->accepted);
+    program_return(program);
+    return evaluate(o, COMMON_LABELS);
+}
+
+/* What was asked for from outside has been done: the run was ended, and goes on now. */
+enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program) {
+    o->common.stage = COMMON_NONE;
+    o->common.checked = false;
+    o->common.ends = o->closes = REASON_NONE;
+    return common_begin(o, program);
+}
+
+static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
+    programs_acceptance(o, program);
+    program_return(program);
+    return evaluate(o, COMMON_MARGINS);
+}
+
+static enum optimizer_want begin_at_x(struct lbfgs *o, struct bytes *program) {
+    return o->started ? lbfgs_leave(o, program) : take_margins(o, program);
+}
+
+static enum optimizer_want labels_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_LABELS, 0);
+    if (!o->settings.weighted)
+        return begin_at_x(o, program);
+    program_return(program);
+    return evaluate(o, COMMON_WEIGHTS);
+}
+
+static enum optimizer_want weights_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_WEIGHTS, 0);
+    return begin_at_x(o, program);
+}
+
+/* ---- the direction ---- */
+
+static void add_window_dots(const struct window *window, uint8_t a, struct bytes *program) {
+    struct operation operation = {.code = OPERATION_WINDOW_DOTS, .a = a};
+    operation.count = window_slots(window, operation.slots);
+    program_add(program, &operation);
+}
+
+enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program) {
+    struct common *common = &o->common;
+    assert(o->started && !o->refreshing);
+    if (!common->margins || common->age >= STEPS_WITH_MARGINS)
+        return take_margins(o, program);
+    window_make_room(&common->window);
+    programs_acceptance(o, program);
+    programs_direction(o, program);
+    program_add(program, &(struct operation){.code = OPERATION_KEEP,
+                                             .slot = common->window.candidate,
+                                             .a = REGISTER_D});
+    program_add(program,
+                &(struct operation){.code = OPERATION_DOT, .a = REGISTER_G, .b = REGISTER_D});
+    add_window_dots(&common->window, REGISTER_D, program);
+    add_window_dots(&common->window, REGISTER_X, program);
+    return measure(o, MEASURING_DIRECTION);
+}
+
+enum optimizer_want common_direction_measured(struct lbfgs *o, const double *scalars,
+                                              struct bytes *program) {
+    struct window *window = &o->common.window;
+    uint32_t newest = window->count;
+    window_measured(window, scalars + 1, scalars + 1 + newest + 1);
+    o->slope = scalars[0];
+    if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]))
+        return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
+    program_add(program,
+                &(struct operation){
+                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_D, .c = REGISTER_D});
+    return evaluate(o, COMMON_PRODUCT);
+}
+
+/* ---- the search ---- */
+
+static void add_at(const struct lbfgs *o, struct bytes *program) {
+    const struct common *common = &o->common;
+    struct operation operation = {.code = OPERATION_ROWS_AT};
+    if (common->span.count && (common->span.length > 0 || common->span.steps > 0)) {
+        operation.count = window_slots(&common->window, operation.slots);
+        span_point(&common->span, operation.u);
+    }
+    program_add(program, &operation);
+}
+
+/* All that is asked of a trial comes from one round. */
+static enum optimizer_want measure_trial(struct lbfgs *o, bool all, struct bytes *program) {
+    struct operation operation = {.code = OPERATION_ROWS_SLOPES};
+    add_at(o, program);
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
+    o->common.all = all;
+    if (all) {
+        operation.count = window_slots(&o->common.window, operation.slots);
+        program_add(program, &operation);
+        operation.code = OPERATION_ROWS_SECOND;
+        operation.alpha = o->common.span.rate;
+        operation.serial = o->common.window.entered + 1;
+        program_add(program, &operation);
+    }
+    return measure(o, MEASURING_SPAN);
+}
+
+/* Along −g nothing says how long a step may be but its length. */
+static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *program) {
+    struct window *window = &o->common.window;
+    const struct span_settings settings = {
+        .weight_sum = o->data.weight_sum,
+        .l2 = o->settings.l2,
+        .rows = o->data.rows,
+        .noise = lbfgs_noise(o),
+        .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1};
+    add_take(program, ROWS_PRODUCT, window->candidate);
+    span_begin(&o->common.span, window, &settings);
+    return measure_trial(o, true, program);
+}
+
+static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_MARGINS, 0);
+    o->common.margins = true;
+    o->common.age = 0;
+    if (o->started)
+        return common_direction(o, program);
+    o->common.span = (struct span){.count = 0};
+    return measure_trial(o, false, program);
+}
+
+/* ---- the gradient at the minimum ---- */
+
+static enum optimizer_want transpose(struct lbfgs *o, struct bytes *program) {
+    add_at(o, program);
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
+    o->common.margins = false; /* until t is x */
+    return evaluate(o, COMMON_TRANSPOSE);
+}
+
+/* Forms t. The replicas find it in its register until the derivatives take its place, so the
+ * holdout comes first. */
+static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
+    const struct common *common = &o->common;
+    struct operation operation = {.code = OPERATION_COMBINE, .a = REGISTER_T, .b = REGISTER_X};
+    if (o->started) {
+        operation.count = window_slots(&common->window, operation.slots);
+        span_point(&common->span, operation.u);
+        program_add(program, &operation);
+    } else {
+        programs_zero(program, REGISTER_D);
+        program_return(program);
+    }
+    if (o->settings.patience && o->data.holdout_chunks)
+        return evaluate(o, COMMON_HOLDOUT);
+    return transpose(o, program);
+}
+
+static enum optimizer_want start_measured(struct lbfgs *o, const double *scalars,
+                                          struct bytes *program) {
+    struct span *span = &o->common.span;
+    span->loss = scalars[0] / o->data.weight_sum;
+    span->derivative = scalars[1];
+    if (!isfinite(span->loss) || !isfinite(span->derivative))
+        return lbfgs_finish(o, REASON_NOT_FINITE, program);
+    return go_to(o, program);
+}
+
+enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program) {
+    struct span *span = &o->common.span;
+    const double *slopes = o->common.all ? scalars + 2 : NULL;
+    const struct span_trial trial = {.loss = scalars[0],
+                                     .derivative = scalars[1],
+                                     .slopes = slopes,
+                                     .second = slopes ? slopes + span->count : NULL};
+    if (!o->started)
+        return start_measured(o, scalars, program);
+    enum span_answer answer = span_next(span, &o->common.window, &trial);
+    if (answer == SPAN_FAIL)
+        return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
+    if (answer != SPAN_ACCEPT)
+        return measure_trial(o, answer == SPAN_ALL, program);
+    o->search.step = span->c[span->count - 1];
+    o->search.trials = span->trials;
+    return go_to(o, program);
+}
+
+void common_stepped(struct lbfgs *o) {
+    struct common *common = &o->common;
+    assert(common->stage == COMMON_TRANSPOSE);
+    common->stage = COMMON_NONE;
+    common->margins = true;
+    common->age++;
+    if (o->common.span.count)
+        window_enter(&common->window);
+}
+
+/* ---- the end ---- */
+
+/* What outside wants ends at once; so does a run whose answer is another point. */
+bool common_must_check(const struct lbfgs *o, enum reason reason) {
+    assert(reason != REASON_NONE);
+    bool outside = reason == o->closes || reason == REASON_EARLY_STOPPING;
+    return common_runs(o) && !outside && lbfgs_answer_register(o) == REGISTER_X;
+}
+
+enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program) {
+    o->common.ends = reason;
+    programs_acceptance(o, program);
+    program_return(program);
+    return evaluate(o, COMMON_CHECK);
+}
+
+/* The figures as they are without margins that were kept. If no tolerance holds by them, the run
+ * goes on, from them. */
+enum optimizer_want common_checked(struct lbfgs *o, const struct measured *m,
+                                   struct bytes *program) {
+    struct common *common = &o->common;
+    enum reason reason = common->ends;
+    bool tolerance = reason_claims_optimum(reason);
+    common->stage = COMMON_NONE;
+    common->ends = REASON_NONE;
+    if (!isfinite(m->loss) || !isfinite(m->max))
+        return lbfgs_finish(o, reason, program);
+    common->checked = true;
+    common->figures = (struct optimizer_point){.step = o->step,
+                                               .loss = m->loss,
+                                               .gradient_max = m->max,
+                                               .holdout = o->holdout,
+                                               .gap_bound = NAN,
+                                               .gap_estimate = lbfgs_gap_estimate(o, m),
+                                               .norms = m->norms};
+    if (tolerance)
+        reason = lbfgs_reason_to_end(o);
+    if (reason)
+        return lbfgs_finish(o, reason, program);
+    common->checked = false;
+    common->margins = false;
+    o->accepted = true;
+    o->loss = o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
+    o->gradient_max = m->max;
+    o->gradient_square = m->square;
+    o->gap_estimate = common->figures.gap_estimate;
+    o->norms = m->norms;
+    return lbfgs_go_on(o, program);
+}
+
+/* ---- what follows an evaluation ---- */
+
+static enum optimizer_want holdout_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct bytes *program) {
+    o->trial_holdout = found_held(found, 0, &o->data);
+    if (!isfinite(o->trial_holdout.loss))
+        o->trial_holdout.loss = INFINITY;
+    return transpose(o, program);
+}
+
+/* The bound of the derivatives is known, so it is not exceeded by what is finite. */
+static enum optimizer_want transposed(struct lbfgs *o, const struct evaluation_found *found,
+                                      struct optimizer_request *request) {
+    o->mean_loss = found->exceeded ? INFINITY : o->common.span.loss;
+    if (!found->exceeded)
+        return lbfgs_measure_trial(o, request->program);
+    lbfgs_report(&request->report, o, "not finite", NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
+    return o->started ? lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, request->program)
+                      : lbfgs_finish(o, REASON_NOT_FINITE, request->program);
+}
+
+static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                           struct optimizer_request *request) {
+    o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
+    if (!found->exceeded && isfinite(o->mean_loss))
+        return lbfgs_measure_trial(o, request->program);
+    if (found->exceeded && found->can_hold && isfinite(o->mean_loss)) {
+        lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
+        request->again = true;
+        return evaluate(o, COMMON_CHECK);
+    }
+    lbfgs_report(&request->report, o, "not finite", NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    return lbfgs_finish(o, o->common.ends, request->program);
+}
+
+enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                     struct optimizer_request *request) {
+    static const char *const outcomes[] = {[COMMON_LABELS] = "labels",
+                                           [COMMON_WEIGHTS] = "weights",
+                                           [COMMON_MARGINS] = "margins",
+                                           [COMMON_PRODUCT] = "product",
+                                           [COMMON_HOLDOUT] = "holdout"};
+    enum common_stage stage = o->common.stage;
+    if (stage == COMMON_TRANSPOSE)
+        return transposed(o, found, request);
+    if (stage == COMMON_CHECK)
+        return check_evaluated(o, found, request);
+    assert(stage > COMMON_NONE && stage < sizeof outcomes / sizeof outcomes[0]);
+    lbfgs_report(&request->report, o, outcomes[stage], NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    if (stage == COMMON_LABELS)
+        return labels_evaluated(o, request->program);
+    if (stage == COMMON_WEIGHTS)
+        return weights_evaluated(o, request->program);
+    if (stage == COMMON_MARGINS)
+        return margins_evaluated(o, request->program);
+    if (stage == COMMON_PRODUCT)
+        return product_evaluated(o, request->program);
+    return holdout_evaluated(o, found, request->program);
+}

@@ -1,0 +1,258 @@
+#include "optimizer/span.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "numeric/dense.h"
+
+#define STEPS_MAX 5
+#define STEPS_SAMPLED 3 /* after which a sample must have been enough */
+#define ROWS_EACH 150   /* rows of a sample for each direction */
+#define SUFFICIENT_DECREASE 1e-4
+#define DECREMENT_ENOUGH 1e-2 /* of the first one */
+#define LENGTH_LEAST 1e-6
+#define SHRINK 0.5
+#define SHRINK_FAR 0.1    /* after a trial that was not finite */
+#define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
+#define REACH_GROWTH 4.0
+
+/* ---- phi ---- */
+
+/* Of c and the Gram matrix: Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j. */
+static double penalty_of(const struct window *window, uint32_t count, const double *c) {
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double product = 0;
+        for (uint32_t j = 0; j < count; j++)
+            product += window->gram[i][j] * c[j];
+        sum += c[i] * (window->point[i] + product / 2);
+    }
+    return sum;
+}
+
+static double value_of(const struct span *span, const struct window *window, const double *c,
+                       double loss) {
+    const struct span_settings *settings = &span->settings;
+    double penalty = settings->l2 > 0 ? settings->l2 * penalty_of(window, span->count, c) : 0;
+    return loss / settings->weight_sum + penalty;
+}
+
+/* The slopes of phi at a point. */
+static void slopes_of(const struct span *span, const struct window *window, const double *c,
+                      const double *sums, double *slopes) {
+    const struct span_settings *settings = &span->settings;
+    for (uint32_t i = 0; i < span->count; i++) {
+        double product = window->point[i];
+        for (uint32_t j = 0; j < span->count; j++)
+            product += window->gram[i][j] * c[j];
+        slopes[i] =
+            sums[i] / settings->weight_sum + (settings->l2 > 0 ? settings->l2 * product : 0);
+    }
+}
+
+static double dot(uint32_t count, const double *a, const double *b) {
+    double sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+void span_point(const struct span *span, double *point) {
+    for (uint32_t i = 0; i < span->count; i++)
+        point[i] = span->length > 0 ? span->c[i] + span->length * span->step[i] : span->c[i];
+}
+
+double span_fall(const struct span *span) {
+    return dot(span->count, span->c, span->slopes);
+}
+
+/* ---- steps ---- */
+
+/* The Hessian of phi, with the newest direction first, in units of its diagonal, and those units:
+ * 0 for a direction without curvature. */
+static void scaled_hessian(const struct span *span, const struct window *window,
+                           const double *second, double *h, double *units) {
+    uint32_t n = span->count;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j <= i; j++) {
+            uint32_t a = n - 1 - j, b = n - 1 - i; /* a is not older than b */
+            double sum = second[(size_t)a * (a + 1) / 2 + b] / span->settings.weight_sum;
+            h[(size_t)i * n + j] =
+                span->settings.l2 > 0 ? sum + span->settings.l2 * window->gram[a][b] : sum;
+        }
+    for (uint32_t i = 0; i < n; i++) {
+        double unit = 1 / sqrt(h[(size_t)i * n + i]);
+        units[i] = isfinite(unit) && unit > 0 ? unit : 0;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            h[(size_t)i * n + j] *= units[i] * units[j];
+}
+
+/* The step −H⁻¹γ. False if the newest direction has no curvature. */
+static bool newton_step(struct span *span, const struct window *window, const double *slopes,
+                        const double *second) {
+    uint32_t n = span->count;
+    double *h = memory_new((size_t)n * n, sizeof *h);
+    double units[DIRECTIONS_MAX], b[DIRECTIONS_MAX];
+    scaled_hessian(span, window, second, h, units);
+    for (uint32_t i = 0; i < n; i++)
+        b[i] = -units[i] * slopes[n - 1 - i];
+    dense_semidefinite_solve(n, h, PIVOT_LEAST, b);
+    for (uint32_t i = 0; i < n; i++)
+        span->step[n - 1 - i] = units[i] * b[i];
+    free(h);
+    return units[0] > 0;
+}
+
+/* Where no row curves the newest direction is gone along, farther each time. */
+static void plain_step(struct span *span) {
+    memset(span->step, 0, span->count * sizeof span->step[0]);
+    span->step[span->count - 1] = span->reach;
+    span->reach *= REACH_GROWTH;
+}
+
+static enum span_answer stop(struct span *span) {
+    span->length = 0;
+    return span->steps > 0 ? SPAN_ACCEPT : SPAN_FAIL;
+}
+
+static enum span_answer take_all_rows(struct span *span) {
+    assert(span->rate < 1);
+    span->rate = 1;
+    span->length = 0;
+    return SPAN_ALL;
+}
+
+/* The last step needs no more than the loss at its end. */
+static enum span_answer try_step(struct span *span) {
+    span->length = 1;
+    return span->steps + 1 < STEPS_MAX ? SPAN_ALL : SPAN_LOSS;
+}
+
+static enum span_answer next_step(struct span *span, const struct window *window,
+                                  const struct span_trial *trial) {
+    double slopes[DIRECTIONS_MAX];
+    slopes_of(span, window, span->c, trial->slopes, slopes);
+    if (span->steps == 0)
+        memcpy(span->slopes, slopes, span->count * sizeof slopes[0]);
+    bool curved = newton_step(span, window, slopes, trial->second);
+    if (!curved && span->rate < 1)
+        return take_all_rows(span);
+    if (!curved)
+        plain_step(span);
+    span->slope = dot(span->count, slopes, span->step);
+    if (!(span->slope < 0) || !isfinite(span->slope))
+        return span->rate < 1 ? take_all_rows(span) : stop(span);
+    if (span->steps == 0)
+        span->decrement = -span->slope;
+    else if (curved && -span->slope <= DECREMENT_ENOUGH * span->decrement)
+        return stop(span);
+    if (span->steps >= STEPS_SAMPLED && span->rate < 1)
+        return take_all_rows(span);
+    return try_step(span);
+}
+
+/* ---- trials ---- */
+
+static enum span_answer shrink(struct span *span, double share) {
+    span->length *= share;
+    if (span->length < LENGTH_LEAST || span->trials >= SPAN_TRIALS_MAX)
+        return stop(span);
+    return SPAN_LOSS;
+}
+
+static enum span_answer accept(struct span *span, const struct window *window,
+                               const struct span_trial *trial, double value) {
+    span_point(span, span->c);
+    span->value = value;
+    span->loss = trial->loss / span->settings.weight_sum;
+    span->derivative = trial->derivative;
+    span->length = 0;
+    span->steps++;
+    if (span->steps >= STEPS_MAX || span->trials >= SPAN_TRIALS_MAX)
+        return stop(span);
+    return trial->slopes ? next_step(span, window, trial) : SPAN_ALL;
+}
+
+static enum span_answer judge(struct span *span, const struct window *window,
+                              const struct span_trial *trial) {
+    double point[DIRECTIONS_MAX], slopes[DIRECTIONS_MAX];
+    span_point(span, point);
+    double value = value_of(span, window, point, trial->loss);
+    if (!isfinite(value) || !isfinite(trial->derivative))
+        return shrink(span, SHRINK_FAR);
+    double fall = value - span->value;
+    if (fabs(fall) <= span->settings.noise) {
+        if (!trial->slopes)
+            return SPAN_ALL;
+        slopes_of(span, window, point, trial->slopes, slopes);
+        fall = span->length * (span->slope + dot(span->count, slopes, span->step)) / 2;
+    }
+    if (!(fall <= SUFFICIENT_DECREASE * span->length * span->slope))
+        return shrink(span, SHRINK);
+    return accept(span, window, trial, value);
+}
+
+void span_begin(struct span *span, const struct window *window,
+                const struct span_settings *settings) {
+    assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
+    assert(settings->first > 0 && settings->noise >= 0);
+    double sample = (double)ROWS_EACH * window->directions;
+    *span = (struct span){.settings = *settings,
+                          .count = window->count + 1,
+                          .rate = fmin(1, sample / (double)settings->rows),
+                          .reach = settings->first};
+}
+
+enum span_answer span_next(struct span *span, const struct window *window,
+                           const struct span_trial *trial) {
+    assert(span->count == window->count + 1 && span->trials <= SPAN_TRIALS_MAX);
+    if (span->length > 0) {
+        span->trials++;
+        return judge(span, window, trial);
+    }
+    assert(trial->slopes && trial->second);
+    if (span->steps == 0) {
+        span->loss = trial->loss / span->settings.weight_sum;
+        span->derivative = trial->derivative;
+        span->value = value_of(span, window, span->c, trial->loss);
+        if (!isfinite(span->value))
+            return stop(span);
+    }
+    return next_step(span, window, trial);
+}
+
+/* ---- in the record of the state ---- */
+
+static void serialize_settings(struct codec *codec, struct span_settings *settings) {
+    serialize_f64(codec, &settings->weight_sum);
+    serialize_f64(codec, &settings->l2);
+    serialize_u64(codec, &settings->rows);
+    serialize_f64(codec, &settings->noise);
+    serialize_f64(codec, &settings->first);
+}
+
+void span_serialize(struct codec *codec, struct span *span) {
+    serialize_settings(codec, &span->settings);
+    serialize_u32(codec, &span->count);
+    serialize_fails_if(codec, span->count > DIRECTIONS_MAX);
+    serialize_u32(codec, &span->steps);
+    serialize_u32(codec, &span->trials);
+    serialize_f64(codec, &span->rate);
+    for (uint32_t i = 0; i < span->count && !codec->in.failed; i++) {
+        serialize_f64(codec, &span->c[i]);
+        serialize_f64(codec, &span->step[i]);
+        serialize_f64(codec, &span->slopes[i]);
+    }
+    serialize_f64(codec, &span->length);
+    serialize_f64(codec, &span->value);
+    serialize_f64(codec, &span->slope);
+    serialize_f64(codec, &span->loss);
+    serialize_f64(codec, &span->derivative);
+    serialize_f64(codec, &span->decrement);
+    serialize_f64(codec, &span->reach);
+}
