@@ -41,6 +41,8 @@ struct world {
     struct segment *point;
     uint32_t handed_out; /* chunks */
     uint64_t threads;
+    uint64_t rows; /* as the set-up says */
+    char *failure; /* what the replica said of it */
     const char *device;
     int64_t *sum;       /* of the slices staged */
     struct exact total; /* the first: the loss, or trace times leverage */
@@ -56,9 +58,23 @@ static bool is_curvature(const struct world *world) {
     return world->kind == EVALUATION_CURVATURE;
 }
 
+/* Of the kinds that need vectors of rows. */
+static bool has_rows(const struct world *world) {
+    return world->kind != EVALUATION_GRADIENT && !is_curvature(world);
+}
+
 static uint64_t sums(const struct world *world) {
-    const struct sums_sizes sizes = {.parameters = parameters(world), .order = parameters(world)};
-    return evaluation_sums_total(is_curvature(world) ? SUMS_TRIANGLE : SUMS_PARAMETERS, &sizes);
+    const struct sums_sizes sizes = {.parameters = parameters(world),
+                                     .order = parameters(world),
+                                     .rows = set_info(world->set)->rows,
+                                     .outputs = 1};
+    const struct evaluation_parts parts = {{{world->kind, 0, 1}}, 1};
+    return evaluation_sums_total(evaluation_sums(&parts), &sizes);
+}
+
+/* Of the point, or of the vector of rows in its place. */
+static uint64_t point_numbers(const struct world *world) {
+    return world->kind == EVALUATION_TRANSPOSE ? set_info(world->set)->rows : parameters(world);
 }
 
 static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
@@ -86,6 +102,7 @@ static void set_up(struct world *world, struct outbox *out) {
                                               .threads = (uint32_t)world->threads,
                                               .flush_ms = 5,
                                               .precondition = is_curvature(world),
+                                              .rows = world->rows,
                                               .block_columns = world->shape.features}});
     answer(out, world->coordinator,
            (struct message){
@@ -147,6 +164,10 @@ static void play_coordinator(struct world *world, const struct message *message,
     case MESSAGE_FLUSHED:
         judge(world, &message->flushed, out);
         break;
+    case MESSAGE_FAILED:
+        world->failure = memory_copy_string(message->failed.reason);
+        answer(out, world->coordinator, (struct message){.type = MESSAGE_BYE});
+        break;
     case MESSAGE_PONG: /* the replica is at long work here, under sanitizers */
         break;
     default:
@@ -172,18 +193,18 @@ static void fold(struct world *world, const struct message *message) {
 
 static void play_shard(struct world *world, uint32_t from, const struct message *message,
                        struct outbox *out) {
-    struct message_parameters point = {1, 1, 0, parameters(world)};
+    struct message_parameters point = {1, 1, 0, point_numbers(world)};
     switch (message->type) {
     case MESSAGE_GREET:
         assert_string_equal(message->greet.run, "run 1");
         answer(out, from, (struct message){.type = MESSAGE_GREETED, .greeted = {0, 100}});
         break;
     case MESSAGE_FETCH:
-        answer(out, from,
-               (struct message){
-                   .type = MESSAGE_PARAMETERS,
-                   .parameters = point,
-                   .bulk = {world->point->start, parameters(world) * 8, world->point, NULL}});
+        answer(
+            out, from,
+            (struct message){.type = MESSAGE_PARAMETERS,
+                             .parameters = point,
+                             .bulk = {world->point->start, point.count * 8, world->point, NULL}});
         break;
     case MESSAGE_STAGE:
         fold(world, message);
@@ -287,9 +308,38 @@ static double chunk_gradient(const struct world *world, const struct rows *rows,
     const struct set_info *info = set_info(world->set);
     const struct objective_scale scale = {.exponent = info->uniform ? NULL : info->exponent,
                                           .uniform = info->uniform_exponent};
+    const double *point = world->point->start;
     struct objective_result result;
-    objective_block(&world->shape, &scale, rows, world->point->start, sum, scratch, &result);
-    return result.loss;
+    if (world->kind == EVALUATION_GRADIENT)
+        objective_block(&world->shape, &scale, rows, point, sum, scratch, &result);
+    else
+        objective_transpose(&world->shape, &scale, rows, point + rows->first, sum, scratch,
+                            &result);
+    return world->kind == EVALUATION_GRADIENT ? result.loss : rows->count;
+}
+
+static double chunk_rows(const struct world *world, const struct rows *rows,
+                         struct objective_scratch *scratch, int64_t *sum) {
+    if (world->kind == EVALUATION_LABELS)
+        objective_add_labels(&world->shape, rows, sum + rows->first);
+    else if (world->kind == EVALUATION_WEIGHTS)
+        objective_add_weights(&world->shape, rows, sum + rows->first);
+    else
+        objective_product(&world->shape, rows, world->point->start, scratch, sum + rows->first);
+    return rows->count;
+}
+
+static double chunk_total(const struct world *world, uint32_t number, const struct rows *rows,
+                          struct objective_scratch *scratch, int64_t *sum) {
+    switch (world->kind) {
+    case EVALUATION_CURVATURE:
+        return chunk_curvature(world, number, rows, scratch, sum);
+    case EVALUATION_GRADIENT:
+    case EVALUATION_TRANSPOSE:
+        return chunk_gradient(world, rows, scratch, sum);
+    default:
+        return chunk_rows(world, rows, scratch, sum);
+    }
 }
 
 static void plain_loop(const struct world *world, int64_t *sum, struct exact *total) {
@@ -298,8 +348,7 @@ static void plain_loop(const struct world *world, int64_t *sum, struct exact *to
     for (uint32_t i = 0; i < set_info(world->set)->chunks; i++) {
         struct rows rows;
         assert_int_equal(set_chunk(world->set, i, &rows), 0);
-        exact_add(total, is_curvature(world) ? chunk_curvature(world, i, &rows, scratch, sum)
-                                             : chunk_gradient(world, &rows, scratch, sum));
+        exact_add(total, chunk_total(world, i, &rows, scratch, sum));
     }
     objective_scratch_free(scratch);
 }
@@ -312,14 +361,16 @@ static void world_init(struct world *world, enum evaluation_kind kind) {
     world->replica_address = memory_format("unix:%s/replica", world->folder);
     world->shard_address = memory_format("unix:%s/shard", world->folder);
     make_set(world);
-    world->point = segment_new(parameters(world) * 8);
+    world->rows = has_rows(world) ? set_info(world->set)->rows : 0;
+    world->point = segment_new(point_numbers(world) * 8);
     double *point = world->point->start;
-    for (uint64_t i = 0; i < parameters(world); i++)
+    for (uint64_t i = 0; i < point_numbers(world); i++)
         point[i] = (double)(i % 17) / 8 - 1;
 }
 
 static void world_release(struct world *world) {
     segment_free(world->point);
+    free(world->failure);
     set_close(world->set);
     free(world->replica_address);
     free(world->shard_address);
@@ -409,6 +460,35 @@ static void what_the_program_stages_is_the_curvature_of_a_plain_loop(void **stat
     world_release(&world);
 }
 
+/* Each row once, whoever computed its chunk: also beside a device. */
+static void what_the_program_stages_by_rows_is_that_of_a_plain_loop(void **state) {
+    (void)state;
+    for (int kind = EVALUATION_LABELS; kind <= EVALUATION_TRANSPOSE; kind++) {
+        struct world world;
+        world_init(&world, (enum evaluation_kind)kind);
+        world.device = "cpu";
+        assert_plain_loop(&world, 3, true);
+        world.device = "emulated";
+        assert_plain_loop(&world, 1, false);
+        assert_null(world.failure);
+        world_release(&world);
+    }
+}
+
+static void another_number_of_rows_than_the_set_has_is_told(void **state) {
+    (void)state;
+    struct world world;
+    world_init(&world, EVALUATION_PRODUCT);
+    world.device = "cpu";
+    world.rows++;
+    one_run(&world, 1);
+    assert_non_null(world.failure);
+    assert_non_null(strstr(world.failure, "has 20000 rows of training, but the coordinator counts "
+                                          "20001"));
+    memory_unmap(world.sum, sums(&world) * 8);
+    world_release(&world);
+}
+
 static void a_device_stages_the_same_gradient(void **state) {
     (void)state;
     struct world world;
@@ -426,6 +506,8 @@ SUITE(replica_program) {
         cmocka_unit_test(what_the_program_stages_is_the_gradient_of_a_plain_loop),
         cmocka_unit_test(what_the_program_stages_is_the_curvature_of_a_plain_loop),
         cmocka_unit_test(a_device_stages_the_same_gradient),
+        cmocka_unit_test(what_the_program_stages_by_rows_is_that_of_a_plain_loop),
+        cmocka_unit_test(another_number_of_rows_than_the_set_has_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
