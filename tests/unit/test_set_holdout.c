@@ -321,6 +321,32 @@ static void kept_rows_find_columns_and_labels_of_other_files(void **state) {
     close_all(&packs);
 }
 
+static void rows_are_numbered_through_training_and_then_the_holdout(void **state) {
+    (void)state;
+    char *text = fixture_rows(0, 3000);
+    const char *const files[] = {fixture_text("numbered", text), NULL};
+    for (int shuffled = 0; shuffled < 2; shuffled++) {
+        struct set *set = merge(files, (struct set_options){.labels = LABEL_BINARY,
+                                                            .holdout = 0.3,
+                                                            .keep_holdout = true,
+                                                            .shuffled = shuffled});
+        const struct set_info *info = set_info(set);
+        uint64_t row = 0;
+        for (uint32_t i = 0; i < info->chunks; i++) {
+            struct rows rows;
+            assert_int_equal(set_chunk(set, i, &rows), 0);
+            assert_true(i != set_training_chunks(info) || row == info->rows);
+            assert_int_equal(rows.first, row);
+            row += rows.count;
+        }
+        assert_int_equal(row, info->rows + info->holdout_rows);
+        assert_int_equal(row, 3000);
+        assert_true(info->chunks > 1u + 10u * (unsigned)shuffled);
+        set_close(set);
+    }
+    free(text);
+}
+
 /* ---- names and errors ---- */
 
 static void another_share_is_another_set(void **state) {
@@ -388,6 +414,7 @@ SUITE(set_holdout) {
         cmocka_unit_test(kept_rows_have_columns_and_classes_of_training_alone),
         cmocka_unit_test(kept_rows_are_dense_where_training_is),
         cmocka_unit_test(kept_rows_find_columns_and_labels_of_other_files),
+        cmocka_unit_test(rows_are_numbered_through_training_and_then_the_holdout),
         cmocka_unit_test(another_share_is_another_set),
         cmocka_unit_test(a_holdout_that_is_not_kept_changes_no_name),
         cmocka_unit_test(a_share_that_leaves_a_side_empty_is_refused),
