@@ -41,6 +41,7 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
                                          .first = registers->first,
                                          .count = registers->count,
                                          .history_type = registers->history_type,
+                                         .numbers = rows_numbers(&registers->rows),
                                          .points = POINTS_LEAST};
     memcpy(header->magic, magic, sizeof magic);
     size_t length = strcspn(run, "~"); /* a copy of the state goes on from the same checkpoints */
@@ -53,8 +54,8 @@ char *checkpoint_path(const char *folder, uint64_t step) {
 
 /* ---- lengths ---- */
 
-static size_t header_bytes(uint32_t pairs) {
-    size_t bytes = sizeof(struct checkpoint_header) + pairs * sizeof(struct checkpoint_pair);
+static size_t header_bytes(uint32_t entries) {
+    size_t bytes = sizeof(struct checkpoint_header) + entries * sizeof(struct checkpoint_pair);
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -74,8 +75,15 @@ static uint64_t point_offset(const struct checkpoint_header *header, uint32_t po
     return offset;
 }
 
-static size_t history_bytes(const struct checkpoint_header *header) {
+/* Of a vector of an entry: the second one of a direction is of rows. */
+static size_t vector_bytes(const struct checkpoint_header *header, uint32_t entry, size_t part) {
+    if (part && entry >= header->pairs)
+        return header->numbers * sizeof(double);
     return header->count * history_size((enum history_type)header->history_type);
+}
+
+static size_t margins_bytes(const struct checkpoint_header *header) {
+    return header->margins ? header->numbers * sizeof(double) : 0;
 }
 
 static size_t bytes_of_factor(const struct checkpoint_header *header) {
@@ -86,14 +94,19 @@ static uint64_t factor_offset(const struct checkpoint_header *header) {
     return point_offset(header, CHECKPOINT_POINTS);
 }
 
-/* Where s of pair number `pair`, which lies in the file, begins; for all pairs: where the file
+static uint64_t margins_offset(const struct checkpoint_header *header) {
+    return factor_offset(header) + bytes_of_factor(header);
+}
+
+/* Where the vectors of an entry that lies in the file begin; behind the last one, where the file
  * ends. */
-static uint64_t pair_offset(const struct checkpoint *checkpoint, uint32_t pair) {
+static uint64_t entry_offset(const struct checkpoint *checkpoint, uint32_t entry) {
     const struct checkpoint_header *header = &checkpoint->header;
-    uint64_t before = 0; /* pairs that lie in the file */
-    for (uint32_t i = 0; i < pair; i++)
-        before += checkpoint->pairs[i].file == header->step;
-    return factor_offset(header) + bytes_of_factor(header) + before * 2 * history_bytes(header);
+    uint64_t offset = margins_offset(header) + margins_bytes(header);
+    for (uint32_t i = 0; i < entry; i++)
+        if (checkpoint->pairs[i].file == header->step)
+            offset += vector_bytes(header, i, 0) + vector_bytes(header, i, 1);
+    return offset;
 }
 
 /* The checksum of a header as it lies in memory. */
@@ -115,43 +128,69 @@ static double *copy_register(const struct registers *registers, uint8_t number) 
     return copy;
 }
 
-/* The entry of a pair in an earlier file; a file of the same step is about to be replaced. */
-static const struct checkpoint_pair *
-find_earlier(const struct checkpoint *earlier, const struct checkpoint_pair *pair, uint64_t step) {
-    for (uint32_t i = 0; earlier && i < earlier->header.pairs; i++)
-        if (earlier->pairs[i].serial == pair->serial && earlier->pairs[i].file != step)
+/* A pair or a direction in an earlier file; a file of the same step is about to be replaced. */
+static const struct checkpoint_pair *find_earlier(const struct checkpoint *earlier, bool direction,
+                                                  const struct checkpoint_pair *entry,
+                                                  uint64_t step) {
+    if (!earlier)
+        return NULL;
+    const struct checkpoint_header *header = &earlier->header;
+    uint32_t end = direction ? checkpoint_entries(header) : header->pairs;
+    for (uint32_t i = direction ? header->pairs : 0; i < end; i++)
+        if (earlier->pairs[i].serial == entry->serial && earlier->pairs[i].file != step)
             return &earlier->pairs[i];
     return NULL;
+}
+
+/* The vectors of an entry, where they are to be read from or loaded into. */
+static void find_vectors(const struct registers *registers, bool direction, uint32_t slot,
+                         void *vectors[2]) {
+    vectors[0] = direction ? registers_direction(registers, slot) : registers_s(registers, slot);
+    vectors[1] = direction ? rows_product(&registers->rows, slot) : registers_q(registers, slot);
+}
+
+static double *copy_margins(const struct checkpoint_header *header,
+                            const struct registers *registers) {
+    if (!header->margins)
+        return NULL;
+    double *copy = memory_map(margins_bytes(header));
+    heartbeat_copy(copy, registers->rows.margins, margins_bytes(header));
+    return copy;
 }
 
 struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint_header *header,
                                           const struct registers *registers,
-                                          const struct checkpoint_pair *with, uint32_t pairs,
+                                          const struct checkpoint_pair *with,
                                           const struct checkpoint *earlier) {
-    assert(pairs <= SLOTS_MAX && header->count == registers->count);
+    uint32_t entries = checkpoint_entries(header);
+    assert(header->pairs <= SLOTS_MAX && header->count == registers->count);
     struct checkpoint_job *job = memory_new(1, sizeof *job);
     job->folder = memory_copy_string(folder);
     job->checkpoint.header = *header;
-    job->checkpoint.header.pairs = pairs;
-    job->checkpoint.pairs = memory_new(pairs, sizeof *job->checkpoint.pairs);
-    job->vectors = memory_new(pairs, sizeof *job->vectors);
+    job->checkpoint.pairs = memory_new(entries, sizeof *job->checkpoint.pairs);
+    job->vectors = memory_new(entries, sizeof *job->vectors);
     job->bytes = register_bytes(header);
     job->factor = header->factor ? factor_hold(registers->factor) : NULL;
     for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
         job->points[i] =
             has_point(header, i) ? copy_register(registers, checkpoint_registers[i]) : NULL;
-    for (uint32_t i = 0; i < pairs; i++) {
-        struct checkpoint_pair *pair = &job->checkpoint.pairs[i];
-        const struct checkpoint_pair *there = find_earlier(earlier, &with[i], header->step);
-        assert(with[i].slot < registers->slots);
-        *pair = there ? *there : with[i];
-        pair->slot = with[i].slot;
+    job->margins = copy_margins(header, registers);
+    job->margins_bytes = margins_bytes(header);
+    for (uint32_t i = 0; i < entries; i++) {
+        struct checkpoint_pair *entry = &job->checkpoint.pairs[i];
+        bool direction = i >= header->pairs;
+        const struct checkpoint_pair *there =
+            find_earlier(earlier, direction, &with[i], header->step);
+        void *vectors[2];
+        *entry = there ? *there : with[i];
+        entry->slot = with[i].slot;
         if (there)
             continue;
-        pair->file = header->step;
-        job->vectors[i][0] = registers_s(registers, pair->slot);
-        job->vectors[i][1] = registers_q(registers, pair->slot);
+        entry->file = header->step;
+        find_vectors(registers, direction, entry->slot, vectors);
+        job->vectors[i][0] = vectors[0];
+        job->vectors[i][1] = vectors[1];
     }
     return job;
 }
@@ -163,6 +202,7 @@ void checkpoint_job_free(struct checkpoint_job *job) {
      * the number of points any more. Unmapping NULL does nothing. */
     for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
         memory_unmap(job->points[i], job->bytes);
+    memory_unmap(job->margins, job->margins_bytes);
     factor_drop(job->factor);
     free(job->vectors);
     free(job->folder);
@@ -185,9 +225,11 @@ static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pie
     if (bytes_of_factor(header))
         pieces[count++] =
             summed(job->factor->elements, bytes_of_factor(header), &header->factor_checksum);
-    for (uint32_t i = 0; i < header->pairs; i++)
+    if (header->margins)
+        pieces[count++] = summed(job->margins, margins_bytes(header), &header->margins_checksum);
+    for (uint32_t i = 0; i < checkpoint_entries(header); i++)
         for (size_t part = 0; part < 2 && job->vectors[i][part]; part++)
-            pieces[count++] = summed(job->vectors[i][part], history_bytes(header),
+            pieces[count++] = summed(job->vectors[i][part], vector_bytes(header, i, part),
                                      &job->checkpoint.pairs[i].checksums[part]);
     return count;
 }
@@ -196,12 +238,13 @@ static size_t gather_sections(struct checkpoint_job *job, struct disk_piece *pie
  * freed. */
 static struct disk_piece complete_header(struct checkpoint *checkpoint) {
     struct checkpoint_header *header = &checkpoint->header;
-    header->header_bytes = (uint32_t)header_bytes(header->pairs);
-    header->file_bytes = pair_offset(checkpoint, header->pairs);
+    const uint32_t entries = checkpoint_entries(header);
+    header->header_bytes = (uint32_t)header_bytes(entries);
+    header->file_bytes = entry_offset(checkpoint, entries);
     assert(header->header_bytes % ALIGNMENT == 0 && header->file_bytes >= header->header_bytes);
     uint8_t *bytes = memory_new(header->header_bytes, 1);
     memcpy(bytes, header, sizeof *header);
-    memcpy(bytes + sizeof *header, checkpoint->pairs, header->pairs * sizeof *checkpoint->pairs);
+    memcpy(bytes + sizeof *header, checkpoint->pairs, entries * sizeof *checkpoint->pairs);
     header->checksum = header_checksum(bytes, header->header_bytes);
     memcpy(bytes, header, sizeof *header);
     checkpoint->digest = hash64(bytes, header->header_bytes);
@@ -220,7 +263,7 @@ static void tell_taken(void *context) {
 }
 
 int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
-    struct disk_piece pieces[1 + CHECKPOINT_POINTS + 1 + 2 * SLOTS_MAX];
+    struct disk_piece pieces[1 + CHECKPOINT_POINTS + 2 + 2 * (SLOTS_MAX + WINDOW_MAX)];
     size_t sections = gather_sections(job, pieces + 1);
     assert(sections < sizeof pieces / sizeof *pieces);
     pieces[0] = complete_header(&job->checkpoint);
@@ -284,8 +327,8 @@ static int check_header(const struct checkpoint_reader *reader, const uint8_t *b
                          "%s has version %" PRIu32 ", but this program reads version %d: end the "
                          "run with the program that began it, or begin another one with --fresh",
                          reader->path, header->version, CHECKPOINT_VERSION);
-    if (!whole || header->pairs > SLOTS_MAX ||
-        header->header_bytes != header_bytes(header->pairs) ||
+    if (!whole || header->pairs > SLOTS_MAX || header->window > WINDOW_MAX || header->margins > 1 ||
+        header->header_bytes != header_bytes(checkpoint_entries(header)) ||
         (header->points & POINTS_LEAST) != POINTS_LEAST || header->points >> CHECKPOINT_POINTS)
         return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
     return 0;
@@ -308,9 +351,9 @@ static int read_header(struct checkpoint_reader *reader) {
         code = check_header(reader, bytes);
     if (!code) {
         checkpoint->digest = hash64(bytes, header->header_bytes);
-        checkpoint->pairs = memory_new(header->pairs, sizeof *checkpoint->pairs);
-        memcpy(checkpoint->pairs, bytes + sizeof *header,
-               header->pairs * sizeof *checkpoint->pairs);
+        const uint32_t entries = checkpoint_entries(header);
+        checkpoint->pairs = memory_new(entries, sizeof *checkpoint->pairs);
+        memcpy(checkpoint->pairs, bytes + sizeof *header, entries * sizeof *checkpoint->pairs);
     }
     free(bytes);
     return code;
@@ -340,6 +383,12 @@ static int check_owner(const struct checkpoint_reader *reader,
                          "%s holds a history of another type: the precision of the history must "
                          "stay as the run began",
                          path);
+    if (header->numbers != expected->numbers)
+        return error_set(ERROR_DATA,
+                         "%s holds vectors of rows with %" PRIu64 " numbers, not %" PRIu64
+                         ": the rows, and whether common directions are searched, must stay as the "
+                         "run began",
+                         path, header->numbers, expected->numbers);
     return 0;
 }
 
@@ -364,8 +413,9 @@ static int reader_open(struct checkpoint_reader *reader, const struct disk *disk
                          reader->path, header->step);
     if (!code)
         code = check_length(reader, header->file_bytes);
-    if (!code && (reader->length != header->file_bytes ||
-                  pair_offset(&reader->checkpoint, header->pairs) != header->file_bytes))
+    if (!code &&
+        (reader->length != header->file_bytes ||
+         entry_offset(&reader->checkpoint, checkpoint_entries(header)) != header->file_bytes))
         code = error_set(ERROR_DATA, "%s is longer than it was written" PUT_BACK, reader->path);
     return code;
 }
@@ -431,11 +481,21 @@ static int load_factor(const struct checkpoint_reader *reader, struct registers 
     return code;
 }
 
-/* Finds the place of a pair in the list of the file that holds it. */
-static int find_pair(const struct checkpoint_reader *reader, const struct checkpoint_pair *wanted,
-                     uint32_t *place) {
+static int load_margins(const struct checkpoint_reader *reader, const struct registers *registers) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
+    if (!header->margins)
+        return 0;
+    return load_section(reader, margins_offset(header), registers->rows.margins,
+                        margins_bytes(header), header->margins_checksum);
+}
+
+/* Finds the place of a pair or direction in the list of the file that holds it. */
+static int find_entry(const struct checkpoint_reader *reader, bool direction,
+                      const struct checkpoint_pair *wanted, uint32_t *place) {
     const struct checkpoint *checkpoint = &reader->checkpoint;
-    for (uint32_t i = 0; i < checkpoint->header.pairs; i++) {
+    const struct checkpoint_header *header = &checkpoint->header;
+    uint32_t end = direction ? checkpoint_entries(header) : header->pairs;
+    for (uint32_t i = direction ? header->pairs : 0; i < end; i++) {
         const struct checkpoint_pair *pair = &checkpoint->pairs[i];
         if (pair->serial == wanted->serial && pair->file == checkpoint->header.step) {
             *place = i;
@@ -443,47 +503,58 @@ static int find_pair(const struct checkpoint_reader *reader, const struct checkp
         }
     }
     return error_set(ERROR_DATA,
-                     "%s does not hold the pair of step %" PRIu64 " that a later checkpoint needs "
+                     "%s does not hold the %s of step %" PRIu64 " that a later checkpoint needs "
                      "of it" PUT_BACK,
-                     reader->path, wanted->serial);
+                     reader->path, direction ? "direction" : "pair", wanted->serial);
 }
 
-static int load_pair(const struct checkpoint_reader *holder, const struct checkpoint_pair *pair,
-                     const struct registers *registers) {
+static int load_entry(const struct checkpoint_reader *holder, bool direction,
+                      const struct checkpoint_pair *entry, const struct registers *registers) {
+    const struct checkpoint_header *header = &holder->checkpoint.header;
     uint32_t place = 0;
-    int code = find_pair(holder, pair, &place);
+    void *vectors[2];
+    int code = find_entry(holder, direction, entry, &place);
     if (code)
         return code;
-    uint64_t offset = pair_offset(&holder->checkpoint, place);
-    size_t bytes = history_bytes(&holder->checkpoint.header);
-    code =
-        load_section(holder, offset, registers_s(registers, pair->slot), bytes, pair->checksums[0]);
-    return code ? code
-                : load_section(holder, offset + bytes, registers_q(registers, pair->slot), bytes,
-                               pair->checksums[1]);
+    uint64_t offset = entry_offset(&holder->checkpoint, place);
+    find_vectors(registers, direction, entry->slot, vectors);
+    for (size_t part = 0; part < 2 && !code; part++) {
+        size_t bytes = vector_bytes(header, place, part);
+        code = load_section(holder, offset, vectors[part], bytes, entry->checksums[part]);
+        offset += bytes;
+    }
+    return code;
 }
 
-/* Pairs are listed oldest first, so the pairs of one earlier file are neighbours: one open file at
- * a time is enough. */
-static int load_pairs(const struct checkpoint_reader *reader, const char *folder,
-                      const struct checkpoint_header *expected, const struct registers *registers) {
-    const struct checkpoint *checkpoint = &reader->checkpoint;
+static int check_slot(const struct checkpoint_reader *reader, bool direction, uint32_t slot,
+                      const struct registers *registers) {
+    if (slot < (direction ? registers->rows.slots : registers->slots))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s has more %s than the run keeps: the length of the %s must stay as the run "
+                     "began",
+                     reader->path, direction ? "directions" : "pairs",
+                     direction ? "window" : "history");
+}
+
+/* Pairs are listed oldest first, as directions are, so those of one earlier file are neighbours:
+ * one open file at a time is enough. */
+static int load_entries(const struct checkpoint_reader *reader, const char *folder,
+                        const struct checkpoint_header *expected,
+                        const struct registers *registers) {
+    const struct checkpoint_header *header = &reader->checkpoint.header;
     struct checkpoint_reader earlier = {0};
     int code = 0;
-    for (uint32_t i = 0; i < checkpoint->header.pairs && !code; i++) {
-        const struct checkpoint_pair *pair = &checkpoint->pairs[i];
-        bool own = pair->file == checkpoint->header.step;
-        if (pair->slot >= registers->slots)
-            code = error_set(ERROR_DATA,
-                             "%s has more pairs than the run keeps: the length of the history "
-                             "must stay as the run began",
-                             reader->path);
-        if (!code && !own && (!earlier.path || earlier.checkpoint.header.step != pair->file)) {
+    for (uint32_t i = 0; i < checkpoint_entries(header) && !code; i++) {
+        const struct checkpoint_pair *entry = &reader->checkpoint.pairs[i];
+        bool own = entry->file == header->step, direction = i >= header->pairs;
+        code = check_slot(reader, direction, entry->slot, registers);
+        if (!code && !own && (!earlier.path || earlier.checkpoint.header.step != entry->file)) {
             reader_close(&earlier);
-            code = reader_open(&earlier, reader->disk, folder, pair->file, expected);
+            code = reader_open(&earlier, reader->disk, folder, entry->file, expected);
         }
         if (!code)
-            code = load_pair(own ? reader : &earlier, pair, registers);
+            code = load_entry(own ? reader : &earlier, direction, entry, registers);
     }
     reader_close(&earlier);
     return code;
@@ -503,7 +574,9 @@ int checkpoint_load(const struct disk *disk, const char *folder,
     if (!code)
         code = load_factor(&reader, registers);
     if (!code)
-        code = load_pairs(&reader, folder, expected, registers);
+        code = load_margins(&reader, registers);
+    if (!code)
+        code = load_entries(&reader, folder, expected, registers);
     *loaded = (struct checkpoint){0};
     if (!code) {
         *loaded = reader.checkpoint;

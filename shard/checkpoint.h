@@ -1,9 +1,10 @@
 /* Checkpoints as bytes: what a shard must have again to go on from a step.
  *
  * A file `step-STEP` holds x, g, the best point if that is another one, Adagrad's sums (or the
- * diagonal that they became) if they are in use, the preconditioner if there is one, and those
- * pairs that no earlier file of the shard holds, and lists all pairs in use with the file that
- * holds each. doc/FORMATS.md shows the layout.
+ * diagonal that they became) if they are in use, the preconditioner if there is one, the margins of
+ * the shard's rows if they are asked for, and those pairs and directions of the window that no
+ * earlier file of the shard holds, and lists all in use with the file that holds each.
+ * doc/FORMATS.md shows the layout.
  *
  * The life of a checkpoint, from the coordinator's decision to the disk:
  * coordinator/machine/recovery.c (CHECKPOINT), shard/saving.c (what is written), here (bytes),
@@ -22,7 +23,7 @@
 
 /* Raised whenever this program would misread a file of the former version. Files of another version
  * are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 5
+#define CHECKPOINT_VERSION 6
 
 #define CHECKPOINT_RUN_BYTES 64
 
@@ -38,9 +39,11 @@ enum checkpoint_point {
 /* The register of each. */
 extern const uint8_t checkpoint_registers[CHECKPOINT_POINTS];
 
-/* The beginning of a file, byte for byte. The pairs follow, and zeros up to `header_bytes`, a
- * multiple of 64; then, without gaps, the vectors of `points`, the factor if it has a serial
- * number (as shard/factor.h lays it out), and s and q of each pair that this file holds. */
+/* The beginning of a file, byte for byte. The entries follow, one a pair and then one a direction
+ * of the window, and zeros up to `header_bytes`, a multiple of 64; then, without gaps, the vectors
+ * of `points`, the factor if it has a serial number (as shard/factor.h lays it out), the margins,
+ * and the two vectors of each entry that this file holds: s and q of a pair, a direction and its
+ * margins. */
 struct checkpoint_header {
     char magic[8];
     uint32_t version;
@@ -59,25 +62,35 @@ struct checkpoint_header {
     uint64_t checksums[CHECKPOINT_POINTS]; /* of each of them; 0 of what is not there */
     uint64_t factor;                       /* serial number of the preconditioner; 0: none */
     uint64_t factor_checksum;              /* 0 if it has no bytes */
+    uint64_t numbers;                      /* in a vector of this shard's rows (shard/rows.h) */
+    uint64_t margins_checksum;             /* of the margins at x; 0 if they are not there */
+    uint32_t margins;                      /* 1 if they are there, else 0 */
+    uint32_t window;                       /* directions */
 };
 
+/* A pair, or a direction of the window. */
 struct checkpoint_pair {
     uint32_t slot;
     uint32_t zero;
     uint64_t serial;       /* the step that formed it */
     uint64_t file;         /* the step of the file that holds it */
-    uint64_t checksums[2]; /* of s and of q */
+    uint64_t checksums[2]; /* of s and of q; of a direction and of its margins */
 };
 
-_Static_assert(sizeof(struct checkpoint_header) == 192, "the header is laid out without gaps");
+_Static_assert(sizeof(struct checkpoint_header) == 216, "the header is laid out without gaps");
 _Static_assert(sizeof(struct checkpoint_pair) == 40, "pairs are laid out without gaps");
 
 /* The header and the list of pairs of a file. */
 struct checkpoint {
     struct checkpoint_header header;
-    struct checkpoint_pair *pairs; /* [header.pairs], oldest first; owned */
+    struct checkpoint_pair *pairs; /* [header.pairs], oldest first, then [header.window]; owned */
     uint64_t digest;               /* over all header_bytes, the checksum included */
 };
+
+/* Pairs and directions. Entry number `entry` is a direction from header.pairs on. */
+static inline uint32_t checkpoint_entries(const struct checkpoint_header *header) {
+    return header->pairs + header->window;
+}
 
 void checkpoint_release(struct checkpoint *checkpoint);
 
@@ -97,7 +110,9 @@ struct checkpoint_job {
     double *points[CHECKPOINT_POINTS]; /* copies, NULL of what is not to be there; owned */
     size_t bytes;                      /* of each of them */
     struct factor *factor;             /* held, as it never changes; or NULL */
-    const void *(*vectors)[2]; /* s and q of each pair that is to be written; NULL, NULL for one
+    double *margins;                   /* a copy, or NULL; owned */
+    size_t margins_bytes;
+    const void *(*vectors)[2]; /* those of each entry that is to be written; NULL, NULL for one
                                   that an earlier file holds. The list is owned; the vectors are the
                                   registers', which must not change them before `taken` */
     atomic_bool taken;         /* the registers have been read */
@@ -105,14 +120,13 @@ struct checkpoint_job {
     void *on_taken_context;
 };
 
-/* The header says which points are to be in it, and whether the factor is. `with` names the pairs
- * in use, slot and serial, oldest first; those that `earlier` (or NULL) lists are left where they
- * are.
- */
+/* The header says which points are to be in it, whether the factor and the margins are, and how
+ * many entries there are. `with` names the pairs in use, slot and serial, oldest first, and then
+ * the directions in the same way; those that `earlier` (or NULL) lists are left where they are. */
 struct checkpoint_job *checkpoint_job_new(const char *folder,
                                           const struct checkpoint_header *header,
                                           const struct registers *registers,
-                                          const struct checkpoint_pair *with, uint32_t pairs,
+                                          const struct checkpoint_pair *with,
                                           const struct checkpoint *earlier);
 void checkpoint_job_free(struct checkpoint_job *job);
 

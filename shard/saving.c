@@ -294,6 +294,14 @@ static void tell_checkpointed(const struct shard *shard, uint32_t to, uint32_t a
     shard_answer(shard, to, message, out);
 }
 
+static int check_slots(const struct u64_list *slots, uint32_t count) {
+    for (uint32_t i = 0; i < slots->length; i++)
+        if (slots->items[i] >= count)
+            return error_set(ERROR_INTERNAL, "asked for a checkpoint of slot %llu of %u",
+                             (unsigned long long)slots->items[i], count);
+    return 0;
+}
+
 static int check_wanted(const struct shard *shard, const struct message_checkpoint *wanted) {
     uint64_t serial = registers_factor_serial(&shard->registers);
     if (!shard->ready || !shard->saving.folder)
@@ -309,11 +317,12 @@ static int check_wanted(const struct shard *shard, const struct message_checkpoi
         return error_set(ERROR_INTERNAL,
                          "asked for a checkpoint of preconditioner %llu, but this shard has %llu",
                          (unsigned long long)wanted->factor, (unsigned long long)serial);
-    for (uint32_t i = 0; i < wanted->slots.length; i++)
-        if (wanted->slots.items[i] >= shard->registers.slots)
-            return error_set(ERROR_INTERNAL, "asked for a checkpoint of slot %llu of %u",
-                             (unsigned long long)wanted->slots.items[i], shard->registers.slots);
-    return 0;
+    if (wanted->margins && !shard->registers.rows.total)
+        return error_set(ERROR_INTERNAL,
+                         "asked for a checkpoint of margins of rows, but this shard "
+                         "has none");
+    int code = check_slots(&wanted->slots, shard->registers.slots);
+    return code ? code : check_slots(&wanted->window, shard->registers.rows.slots);
 }
 
 /* Moves the points of a bit set between the host and where programs run. */
@@ -336,33 +345,45 @@ static struct checkpoint_header header_of(const struct shard *shard,
     header.points |= (uint32_t)wanted->sums << CHECKPOINT_SUMS;
     header.factor = wanted->factor;
     header.factor_order = wanted->factor ? (uint32_t)registers_factor_order(&shard->registers) : 0;
+    header.margins = wanted->margins;
+    header.pairs = wanted->slots.length;
+    header.window = wanted->window.length;
     return header;
 }
 
-/* Copies the points. Pairs are written from the history itself (see disturbs_writing()), the factor
- * from where it is, as FACTOR makes the next one elsewhere. */
+static void name_entries(const struct u64_list *slots, const struct u64_list *serials,
+                         struct checkpoint_pair *entries) {
+    assert(serials->length == slots->length);
+    for (uint32_t i = 0; i < slots->length; i++)
+        entries[i] = (struct checkpoint_pair){.slot = (uint32_t)slots->items[i],
+                                              .serial = serials->items[i]};
+}
+
+/* Copies the points and the margins. Pairs and directions are written from where they are (see
+ * disturbs_writing()), as is the factor, for FACTOR makes the next one elsewhere. */
 static struct checkpoint_job *take_snapshot(const struct shard *shard,
                                             const struct checkpoint_header *header,
                                             const struct message_checkpoint *wanted) {
     const struct saving *saving = &shard->saving;
-    struct checkpoint_pair pairs[SLOTS_MAX] = {0};
-    assert(wanted->slots.length <= SLOTS_MAX && wanted->serials.length == wanted->slots.length);
-    for (uint32_t i = 0; i < wanted->slots.length; i++) {
-        pairs[i].slot = (uint32_t)wanted->slots.items[i];
-        pairs[i].serial = wanted->serials.items[i];
-    }
-    return checkpoint_job_new(saving->folder, header, &shard->registers, pairs,
-                              wanted->slots.length,
+    struct checkpoint_pair entries[SLOTS_MAX + WINDOW_MAX];
+    assert(wanted->slots.length <= SLOTS_MAX && wanted->window.length <= WINDOW_MAX);
+    name_entries(&wanted->slots, &wanted->serials, entries);
+    name_entries(&wanted->window, &wanted->window_serials, entries + wanted->slots.length);
+    return checkpoint_job_new(saving->folder, header, &shard->registers, entries,
                               saving->kept_count ? &saving->kept[saving->kept_count - 1] : NULL);
 }
 
-/* Brings the pairs that no earlier file has to the host. Nothing changes these copies until the
- * next checkpoint. */
-static int pull_pairs(struct registers *registers, const struct checkpoint_job *job) {
+/* Brings the pairs and directions that no earlier file has to the host. Nothing changes these
+ * copies until the next checkpoint. */
+static int pull_entries(struct registers *registers, const struct checkpoint_job *job) {
+    const struct checkpoint_header *header = &job->checkpoint.header;
     int code = 0;
-    for (uint32_t i = 0; i < job->checkpoint.header.pairs && !code; i++)
+    for (uint32_t i = 0; i < checkpoint_entries(header) && !code; i++) {
+        uint32_t slot = job->checkpoint.pairs[i].slot;
         if (job->vectors[i][0])
-            code = registers_pull_pair(registers, job->checkpoint.pairs[i].slot);
+            code = i < header->pairs ? registers_pull_pair(registers, slot)
+                                     : registers_pull_direction(registers, slot);
+    }
     return code;
 }
 
@@ -384,7 +405,7 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
     code = move_points(&shard->registers, header.points, registers_pull);
     struct checkpoint_job *job = code ? NULL : take_snapshot(shard, &header, wanted);
     if (!code)
-        code = pull_pairs(&shard->registers, job);
+        code = pull_entries(&shard->registers, job);
     if (code) {
         checkpoint_job_free(job);
         shard_fail(shard, code, out);
@@ -456,8 +477,10 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
 /* What was loaded into vectors of the host goes to where programs run. */
 static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
     int code = move_points(registers, loaded->header.points, registers_push);
-    for (uint32_t i = 0; i < loaded->header.pairs && !code; i++)
-        code = registers_push_pair(registers, loaded->pairs[i].slot);
+    for (uint32_t i = 0; i < checkpoint_entries(&loaded->header) && !code; i++)
+        code = i < loaded->header.pairs
+                   ? registers_push_pair(registers, loaded->pairs[i].slot)
+                   : registers_push_direction(registers, loaded->pairs[i].slot);
     return code;
 }
 
@@ -483,13 +506,14 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
  * other files: it takes its references from the newest known checkpoint. */
 static size_t list_needed(struct saving *saving) {
     size_t count = 0;
-    saving->steps =
-        memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + 1), sizeof *saving->steps);
+    saving->steps = memory_resize(saving->steps, saving->kept_count * (SLOTS_MAX + WINDOW_MAX + 1),
+                                  sizeof *saving->steps);
     for (size_t i = 0; i < saving->kept_count; i++) {
         const struct checkpoint *kept = &saving->kept[i];
         assert(!i || kept[-1].header.step < kept->header.step);
         saving->steps[count++] = kept->header.step;
-        for (uint32_t k = 0; k < kept->header.pairs && !mutant(CHECKPOINT_DELETED_EARLY); k++)
+        uint32_t entries = mutant(CHECKPOINT_DELETED_EARLY) ? 0 : checkpoint_entries(&kept->header);
+        for (uint32_t k = 0; k < entries; k++)
             saving->steps[count++] = kept->pairs[k].file;
     }
     return count;

@@ -60,18 +60,35 @@ struct replica_link *shard_replica(const struct shard *shard, uint32_t link) {
 
 /* `taken` is set by the writer's thread after its last read of the history (release); this load
  * (acquire) makes it safe to overwrite the slots. */
-static bool is_being_written(const struct checkpoint_job *job, uint32_t slot) {
+static bool is_being_written(const struct checkpoint_job *job, bool direction, uint32_t slot) {
+    const struct checkpoint_header *header = &job->checkpoint.header;
+    uint32_t end = direction ? checkpoint_entries(header) : header->pairs;
     if (atomic_load(&job->taken))
         return false;
-    for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
+    for (uint32_t i = direction ? header->pairs : 0; i < end; i++)
         if (job->vectors[i][0] && job->checkpoint.pairs[i].slot == slot)
             return true;
     return false;
 }
 
-/* The points were copied when the job was made, so x and g may change. The pairs were not copied,
- * as they are most of the memory: only a program that forms a pair in a slot being written must
- * wait. */
+static bool overwrites(const struct operation *operation, const struct checkpoint_job *job) {
+    switch (operation->code) {
+    case OPERATION_PAIR:
+        return is_being_written(job, false, operation->slot);
+    case OPERATION_ROWS_TAKE:
+        if (operation->vector != ROWS_PRODUCT)
+            return false;
+        return is_being_written(job, true, operation->slot);
+    case OPERATION_KEEP:
+        return is_being_written(job, true, operation->slot);
+    default:
+        return false;
+    }
+}
+
+/* The points were copied when the job was made, so x and g may change. The pairs and directions
+ * were not copied, as they are most of the memory: only a program that forms one in a slot being
+ * written must wait. */
 static bool disturbs_writing(const struct checkpoint_job *job, const struct message *message) {
     switch (message->type) {
     case MESSAGE_SHARD_SETUP:
@@ -87,7 +104,7 @@ static bool disturbs_writing(const struct checkpoint_job *job, const struct mess
     struct cursor cursor = cursor_over(program->data, program->length);
     struct operation operation;
     while (program_next(&cursor, &operation))
-        if (operation.code == OPERATION_PAIR && is_being_written(job, operation.slot))
+        if (overwrites(&operation, job))
             return !mutant(PAIR_OVERWRITTEN);
     return false;
 }

@@ -245,11 +245,11 @@ static void the_best_point_is_saved_if_asked_and_comes_back(void **state) {
     randomize(&saved, REGISTER_BEST); /* too late to be in it */
     finish_writing(&saved.bench, &files_disk);
     uint64_t digest = assert_checkpointed(&saved.bench);
-    assert_int_equal(size_of(&saved, "step-0"), 192 + 3 * sizeof kept);
+    assert_int_equal(size_of(&saved, "step-0"), 256 + 3 * sizeof kept);
     order(&saved.bench, setup_with_best(&saved, 3));
     assert_restores(&saved, 3, point, digest);
     assert_memory_equal(best, kept, sizeof kept);
-    flip(&saved, "step-0", 192 + 3 * sizeof kept - 1);
+    flip(&saved, "step-0", 256 + 3 * sizeof kept - 1);
     order(&saved.bench, setup_with_best(&saved, 4));
     assert_refused(&saved, 0, digest, 65, "step-0", "damaged");
     free(point);
@@ -304,7 +304,7 @@ static void sums_are_saved_if_asked_and_come_back_beside_the_best_point_or_witho
     for (unsigned best = 0; best < 2; best++) {
         struct saved saved;
         double sums[ELEMENTS];
-        size_t end = 192 + (3 + best) * sizeof sums;
+        size_t end = 256 + (3 + best) * sizeof sums;
         saved_init(&saved);
         order(&saved.bench, setup_with_sums(&saved, 2, best));
         for (uint8_t i = 0; i < REGISTERS; i++)

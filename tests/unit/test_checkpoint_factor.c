@@ -152,7 +152,7 @@ static void one_that_is_not_asked_for_is_not_saved(void **state) {
     saved_with(&saved);
     refresh_with(&saved, 1, 1, 0);
     uint64_t digest = save_with(&saved, 4, 0);
-    assert_int_equal(size_of(&saved, "step-4"), 192 + 2 * N * sizeof(double));
+    assert_int_equal(size_of(&saved, "step-4"), 256 + 2 * N * sizeof(double));
     assert_int_equal(serial_now(&saved), 1);
     begin_attempt(&saved, 2);
     assert_int_equal(restore(&saved, 2, 4, digest).status, 0);
@@ -166,7 +166,7 @@ static void a_flipped_bit_of_it_is_found_and_leaves_none(void **state) {
     saved_with(&saved);
     refresh_with(&saved, 1, 1, 0.1);
     uint64_t digest = save_with(&saved, 3, 1);
-    size_t begin = 192 + 2 * N * sizeof(double), end = size_of(&saved, "step-3");
+    size_t begin = 256 + 2 * N * sizeof(double), end = size_of(&saved, "step-3");
     assert_int_equal(end - begin, (8 + 8 + N * 8) * sizeof(double)); /* numbers, roots, rows */
     bench_release(&saved.bench);
     start_with(&saved, 2, 0, N);
