@@ -16,7 +16,9 @@ tests_unit_replica_tests_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJ
 # It brings an objective of its own in place of those of objective/.
 check_PROGRAMS += tests/unit/test_workers
 TESTS += tests/unit/test_workers
-tests_unit_test_workers_SOURCES = tests/unit/test_workers.c \
-	tests/unit/made_up_objective.c tests/unit/made_up_objective.h
+tests_unit_test_workers_SOURCES = tests/unit/suites.c tests/unit/suites.h \
+	tests/unit/test_workers.c tests/unit/test_workers_rows.c \
+	tests/unit/made_up_objective.c tests/unit/made_up_objective.h \
+	tests/unit/workers_bench.c tests/unit/workers_bench.h
 tests_unit_test_workers_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

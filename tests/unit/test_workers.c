@@ -7,152 +7,13 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/memory.h"
-#include "replica/workers.h"
 #include "tests/unit/made_up_objective.h"
-
-enum { CHUNKS = 50, LONG = 200000, SHORT = 777, OUTPUTS = 3, NUMBERS = CHUNKS * OUTPUTS };
-
-/* In place of a number of threads. */
-enum { DEVICE = 0, THREADS_MOST = 3 };
-
-static double labels[CHUNKS];
-static const double one[1] = {1};
-
-/* ---- the bench ---- */
-
-struct bench {
-    struct workers *workers;
-    sem_t done;
-    sem_t gate; /* chunks wait here if `gated` */
-    sem_t waiting;
-    bool gated;
-    uint64_t shift; /* of the numbers of rows */
-};
-
-static int chunk(void *context, uint32_t number, struct rows *rows) {
-    struct bench *bench = context;
-    if (number >= CHUNKS)
-        return error_set(ERROR_DATA, "chunk %u is damaged", number);
-    if (bench->gated) {
-        sem_post(&bench->waiting);
-        sem_wait(&bench->gate);
-    }
-    *rows = (struct rows){
-        .count = 1, .values = number, .label = &labels[number], .first = bench->shift + number};
-    return 0;
-}
-
-static void done(void *context) {
-    struct bench *bench = context;
-    sem_post(&bench->done);
-}
-
-/* The device is never touched: see tests/unit/made_up_objective.h. */
-static int open_workers(struct bench *bench, unsigned threads, uint32_t parameters,
-                        uint64_t shuffle) {
-    return workers_new(
-        &(struct workers_settings){.threads = threads,
-                                   .device = threads == DEVICE ? (struct device *)bench : NULL,
-                                   .shape = {.features = parameters, .outputs = OUTPUTS},
-                                   .sizes = {.parameters = parameters,
-                                             .order = parameters == SHORT ? SHORT : 0,
-                                             .rows = CHUNKS,
-                                             .outputs = OUTPUTS},
-                                   .block_columns = parameters,
-                                   .chunk = chunk,
-                                   .done = done,
-                                   .context = bench,
-                                   .shuffle = shuffle,
-                                   .pause_us = 200},
-        &bench->workers);
-}
-
-/* On so many threads, or on a device. */
-static void bench_init(struct bench *bench, unsigned threads, uint32_t parameters,
-                       uint64_t shuffle) {
-    for (int i = 0; i < CHUNKS; i++)
-        labels[i] = i;
-    sem_init(&bench->done, 0, 0);
-    sem_init(&bench->gate, 0, 0);
-    sem_init(&bench->waiting, 0, 0);
-    bench->gated = false;
-    bench->shift = 0;
-    made_up_failure = NULL;
-    assert_int_equal(open_workers(bench, threads, parameters, shuffle), 0);
-}
-
-static void bench_release(struct bench *bench) {
-    workers_free(bench->workers);
-    sem_destroy(&bench->done);
-    sem_destroy(&bench->gate);
-    sem_destroy(&bench->waiting);
-}
-
-static struct computation computation(uint32_t first, uint32_t count) {
-    return (struct computation){.first = first,
-                                .count = count,
-                                .parts = {{{EVALUATION_GRADIENT, 0, CHUNKS}}, 1},
-                                .point = 1,
-                                .parameters = one,
-                                .bounds = bounds_of_one(10),
-                                .sums = true};
-}
-
-static void run(struct bench *bench, struct computation computation, struct computed *computed) {
-    workers_compute(bench->workers, &computation);
-    sem_wait(&bench->done);
-    assert_int_equal(workers_take(bench->workers, computed), WORK_COMPUTE);
-}
-
-static void gather(struct bench *bench, int64_t *into) {
-    if (workers_gather(bench->workers, into))
-        return;
-    struct computed computed;
-    sem_wait(&bench->done);
-    assert_int_equal(workers_take(bench->workers, &computed), WORK_GATHER);
-}
-
-/* What one plain loop over the chunks gives. */
-static void plain_loop(uint32_t parameters, uint32_t first, uint32_t count, int64_t *sum,
-                       struct exact *loss) {
-    const struct objective_shape shape = {.features = parameters};
-    const struct objective_scale scale = {.bounds = bounds_of_one(10)};
-    exact_init(loss);
-    memset(sum, 0, parameters * sizeof *sum);
-    for (uint32_t i = first; i < first + count; i++) {
-        double label = i;
-        struct rows rows = {.count = 1, .label = &label};
-        struct objective_result result;
-        objective_block(&shape, &scale, &rows, one, sum, NULL, &result);
-        exact_add(loss, result.loss);
-    }
-}
-
-static int64_t *new_sum(uint32_t parameters) {
-    int64_t *sum = memory_new(parameters, sizeof *sum);
-    memset(sum, 0x5a, parameters * sizeof *sum); /* buffers come with anything in them */
-    return sum;
-}
-
-/* ---- tests ---- */
-
-/* Tests run with `state` pointing to one of these. */
-static bool processor = false, device = true;
-
-#define ON_BOTH(test)                                                                              \
-    {"processor: " #test, test, NULL, NULL, &processor}, {                                         \
-        "device: " #test, test, NULL, NULL, &device                                                \
-    }
-
-static unsigned threads_or_device(void **state, unsigned threads) {
-    return *(const bool *)*state ? DEVICE : threads;
-}
+#include "tests/unit/suites.h"
+#include "tests/unit/workers_bench.h"
 
 /* Derivatives of chunks whose loss alone is asked for are beyond the bound, and of no matter. */
 static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
@@ -327,126 +188,6 @@ static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
     bench_release(&bench);
 }
 
-/* ---- vectors of rows ---- */
-
-static struct computation by_rows(enum evaluation_kind kind, uint32_t first, uint32_t count) {
-    struct computation wanted = computation(first, count);
-    wanted.parts.items[0].kind = kind;
-    wanted.point = kind;
-    return wanted;
-}
-
-/* What chunks [first, end) add, as doubles; what they do not touch is 0. */
-static void assert_rows(const int64_t *sum, uint32_t first, uint32_t end) {
-    const double *number = (const double *)(const void *)sum;
-    for (uint32_t i = 0; i < NUMBERS; i++) {
-        uint32_t row = i / OUTPUTS;
-        double expected = row < first || row >= end ? 0 : row * one[0] + i % OUTPUTS;
-        assert_true(number[i] == expected);
-    }
-}
-
-static void each_row_is_added_where_it_belongs(void **state) {
-    struct bench bench;
-    struct computed computed;
-    int64_t *sum = new_sum(NUMBERS);
-    for (uint64_t shuffle = 0; shuffle <= 1; shuffle++) {
-        bench_init(&bench, threads_or_device(state, 3), SHORT, shuffle);
-        run(&bench, by_rows(EVALUATION_PRODUCT, 5, 10), &computed);
-        assert_true(exact_value(&computed.totals.sum[0]) == 10 && computed.values == 10);
-        run(&bench, by_rows(EVALUATION_PRODUCT, 15, 25), &computed);
-        gather(&bench, sum);
-        assert_rows(sum, 5, 40);
-        gather(&bench, sum);
-        assert_rows(sum, 0, 0);
-        bench_release(&bench);
-    }
-    free(sum);
-}
-
-static void labels_and_weights_of_rows_are_gathered(void **state) {
-    struct bench bench;
-    struct computed computed;
-    int64_t *sum = new_sum(NUMBERS);
-    const double *number = (const double *)(const void *)sum;
-    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
-    for (int kind = EVALUATION_LABELS; kind <= EVALUATION_WEIGHTS; kind++) {
-        run(&bench, by_rows((enum evaluation_kind)kind, 0, CHUNKS), &computed);
-        gather(&bench, sum);
-        for (uint32_t i = 0; i < NUMBERS; i++)
-            assert_true(number[i] ==
-                        (i % OUTPUTS ? 0 : i / OUTPUTS + (kind == EVALUATION_WEIGHTS ? 0.5 : 0)));
-    }
-    free(sum);
-    bench_release(&bench);
-}
-
-static void a_transpose_takes_each_rows_derivatives(void **state) {
-    struct bench bench;
-    struct computed computed;
-    int64_t *sum = new_sum(SHORT);
-    static double derivatives[NUMBERS];
-    for (int i = 0; i < NUMBERS; i++)
-        derivatives[i] = i + 1;
-    bench_init(&bench, threads_or_device(state, 3), SHORT, 1);
-    struct computation wanted = by_rows(EVALUATION_TRANSPOSE, 3, 40);
-    wanted.parameters = derivatives;
-    made_up_points = 0;
-    run(&bench, wanted, &computed);
-    assert_int_equal(made_up_points, 0); /* it is no point for a device */
-    assert_true(exact_value(&computed.totals.sum[0]) == 40);
-    assert_true(maxima_largest(&computed.maxima) == 42 * OUTPUTS + 1 && !computed.exceeded);
-    gather(&bench, sum);
-    for (uint32_t i = 0; i < SHORT; i++)
-        assert_int_equal(sum[i], i >= 3 && i < 43 ? i * OUTPUTS + 1 : 0);
-    wanted.bounds = bounds_of_one(3);
-    run(&bench, wanted, &computed);
-    assert_true(computed.exceeded);
-    free(sum);
-    bench_release(&bench);
-}
-
-static void rows_and_gradients_leave_no_trace_in_each_other(void **state) {
-    struct bench bench;
-    struct computed computed;
-    struct exact loss;
-    int64_t *rows = new_sum(NUMBERS), *sum = new_sum(SHORT), *expected = new_sum(SHORT);
-    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
-    struct computation product = by_rows(EVALUATION_PRODUCT, 20, 4);
-    run(&bench, product, &computed); /* never gathered */
-    struct computation clearing = computation(0, CHUNKS);
-    clearing.clear = true;
-    run(&bench, clearing, &computed); /* never gathered, either */
-    product = by_rows(EVALUATION_PRODUCT, 30, 4);
-    product.clear = true;
-    run(&bench, product, &computed);
-    gather(&bench, rows);
-    assert_rows(rows, 30, 34);
-    run(&bench, clearing, &computed);
-    gather(&bench, sum);
-    plain_loop(SHORT, 0, CHUNKS, expected, &loss);
-    assert_memory_equal(sum, expected, SHORT * sizeof *sum);
-    free(rows);
-    free(sum);
-    free(expected);
-    bench_release(&bench);
-}
-
-/* Those of the holdout are numbered behind all of training. */
-static void rows_beyond_the_vector_end_the_computation(void **state) {
-    struct bench bench;
-    struct computed computed;
-    bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
-    bench.shift = 1;
-    for (int kind = EVALUATION_LABELS; kind <= EVALUATION_TRANSPOSE; kind++) {
-        run(&bench, by_rows((enum evaluation_kind)kind, CHUNKS - 1, 1), &computed);
-        assert_int_equal(computed.error, ERROR_INTERNAL);
-        assert_non_null(strstr(computed.reason, "the rows of chunk 49"));
-        assert_false(computed.device_failed);
-    }
-    bench_release(&bench);
-}
-
 /* ---- errors ---- */
 
 static void a_chunk_that_is_of_no_part_ends_the_computation_with_its_number(void **state) {
@@ -596,7 +337,7 @@ static void a_device_that_cannot_be_had_gives_no_workers(void **state) {
     error_clear();
 }
 
-int main(void) {
+SUITE(workers) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_of_the_loss_alone_give_it_and_nothing_else),
         cmocka_unit_test(threads_and_order_do_not_change_a_bit),
@@ -605,11 +346,6 @@ int main(void) {
         ON_BOTH(beyond_the_bound_loss_and_largest_derivative_stay_exact),
         ON_BOTH(where_nobody_needs_them_the_sums_stay_as_they_are),
         ON_BOTH(curvature_and_gradient_leave_no_trace_in_each_other),
-        ON_BOTH(each_row_is_added_where_it_belongs),
-        ON_BOTH(labels_and_weights_of_rows_are_gathered),
-        ON_BOTH(a_transpose_takes_each_rows_derivatives),
-        ON_BOTH(rows_and_gradients_leave_no_trace_in_each_other),
-        ON_BOTH(rows_beyond_the_vector_end_the_computation),
         ON_BOTH(a_chunk_that_is_of_no_part_ends_the_computation_with_its_number),
         ON_BOTH(a_damaged_chunk_ends_the_computation_with_its_text),
         cmocka_unit_test(a_stopped_computation_ends_at_the_next_chunk),
@@ -620,5 +356,5 @@ int main(void) {
         cmocka_unit_test(a_device_that_cannot_be_had_gives_no_workers),
         ON_BOTH(workers_may_be_freed_while_they_work),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("workers", tests, NULL, NULL);
 }
