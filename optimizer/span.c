@@ -11,6 +11,7 @@
 #define STEPS_MAX 5
 #define STEPS_SAMPLED 3 /* after which a sample must have been enough */
 #define ROWS_EACH 150   /* rows of a sample for each direction */
+#define RATE_MOST 0.25  /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
 #define DECREMENT_ENOUGH 1e-2 /* of the first one */
 #define LENGTH_LEAST 1e-6
@@ -201,10 +202,10 @@ void span_begin(struct span *span, const struct window *window,
                 const struct span_settings *settings) {
     assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
-    double sample = (double)ROWS_EACH * window->directions;
+    double rate = (double)ROWS_EACH * window->directions / (double)settings->rows;
     *span = (struct span){.settings = *settings,
                           .count = window->count + 1,
-                          .rate = fmin(1, sample / (double)settings->rows),
+                          .rate = rate <= RATE_MOST ? rate : 1,
                           .reach = settings->first};
 }
 

@@ -258,6 +258,14 @@ static void row_run_release(struct row_run *run) {
     free(run->scalars);
 }
 
+static void keep_durable(struct row_run *run, enum disturbance disturbance,
+                         struct lbfgs *optimizer) {
+    if (disturbance != ROLLED_BACK)
+        return;
+    backend_copy(&run->durable, &run->backend);
+    write_state(optimizer, &run->state);
+}
+
 void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
                    enum disturbance disturbance, uint32_t at, const double *start,
                    const struct optimizer_settings *settings, struct minimization *result) {
@@ -275,8 +283,7 @@ void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
         backend_run(&run.backend, &run.program, run.scalars);
         bytes_clear(&run.program);
         if (accepted) {
-            backend_copy(&run.durable, &run.backend);
-            write_state(&result->optimizer, &run.state);
+            keep_durable(&run, disturbance, &result->optimizer);
             result->loss_largest_rise =
                 fmax(result->loss_largest_rise, result->optimizer.loss - before);
             before = result->optimizer.loss;

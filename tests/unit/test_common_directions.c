@@ -114,10 +114,85 @@ static void so_do_squared_and_softmax_losses_with_weights(void **state) {
     assert_same_optimum_sooner();
 }
 
+/* ---- whatever happens to a run ---- */
+
+/* The Hessian of the logistic loss without weights, row-major. */
+static void logistic_hessian(uint32_t n, const double *x, double *hessian) {
+    memset(hessian, 0, (size_t)n * n * sizeof *hessian);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        double margin = 0;
+        const double *row = value + (size_t)i * COLUMNS;
+        for (uint32_t j = 0; j < n; j++)
+            margin += row[j] * x[j];
+        double chance = 1 / (1 + exp(-margin)), second = chance * (1 - chance) / ROWS;
+        for (uint32_t j = 0; j < n; j++)
+            for (uint32_t k = 0; k < n; k++)
+                hessian[(size_t)j * n + k] += second * row[j] * row[k];
+    }
+}
+
+/* At each request of a run with few directions, so that some are dropped and Z is made anew. */
+static void assert_same_bits(test_hessian *hessian, enum disturbance disturbance) {
+    struct optimizer_settings settings = settings_of(3);
+    if (hessian)
+        settings.preconditioner = (struct preconditioner_settings){.form = PRECONDITION_FULL,
+                                                                   .rows = ROWS,
+                                                                   .sample = 60,
+                                                                   .columns = COLUMNS,
+                                                                   .block_columns = COLUMNS,
+                                                                   .parts = 1,
+                                                                   .trace_first = .25,
+                                                                   .price_term = 1e-5};
+    struct minimization undisturbed, disturbed;
+    minimize_rows(&problem, hessian, UNDISTURBED, 0, start, &settings, &undisturbed);
+    print_message("%u requests, %u steps, %g passes\n", undisturbed.requests,
+                  (unsigned)undisturbed.optimizer.step, undisturbed.passes);
+    uint32_t n = problem.columns * problem.outputs;
+    for (uint32_t at = 0; at < undisturbed.requests; at += disturbance == SERIALIZED ? 1000 : 1) {
+        minimize_rows(&problem, hessian, disturbance, at, start, &settings, &disturbed);
+        assert_memory_equal(disturbed.x, undisturbed.x, n * sizeof(double));
+        assert_true(disturbed.optimizer.loss == undisturbed.optimizer.loss);
+        assert_int_equal(disturbed.optimizer.step, undisturbed.optimizer.step);
+        assert_int_equal(disturbed.optimizer.reason, undisturbed.optimizer.reason);
+        free(disturbed.x);
+    }
+    free(undisturbed.x);
+}
+
+static void a_run_goes_on_from_any_request(void **state) {
+    (void)state;
+    make(ROWS_LOGISTIC, true);
+    problem.weights = weights;
+    assert_same_bits(NULL, SERIALIZED);
+    make(ROWS_LOGISTIC, false);
+    assert_same_bits(logistic_hessian, SERIALIZED);
+}
+
+static void a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits(void **state) {
+    (void)state;
+    make(ROWS_LOGISTIC, true);
+    problem.weights = weights;
+    assert_same_bits(NULL, ROLLED_BACK);
+    make(ROWS_LOGISTIC, false);
+    assert_same_bits(logistic_hessian, ROLLED_BACK);
+}
+
+static void a_run_that_is_cancelled_anywhere_comes_to_the_same_bits(void **state) {
+    (void)state;
+    make(ROWS_LOGISTIC, true);
+    problem.weights = weights;
+    assert_same_bits(NULL, CANCELLED);
+    make(ROWS_LOGISTIC, false);
+    assert_same_bits(logistic_hessian, CANCELLED);
+}
+
 SUITE(common_directions) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logistic_regression_takes_fewer_passes),
         cmocka_unit_test(so_do_squared_and_softmax_losses_with_weights),
+        cmocka_unit_test(a_run_goes_on_from_any_request),
+        cmocka_unit_test(a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits),
+        cmocka_unit_test(a_run_that_is_cancelled_anywhere_comes_to_the_same_bits),
     };
     return cmocka_run_group_tests(tests, some_rows, NULL);
 }
