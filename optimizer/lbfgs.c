@@ -278,7 +278,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
         uint64_t passes = common_runs(o) ? 1 : o->search.trials;
-        preconditioner_stepped(&o->preconditioner, o->search.step, passes);
+        preconditioner_stepped(&o->preconditioner, fabs(o->search.step), passes);
     }
     o->started = true;
     o->accepted = true;

@@ -81,7 +81,7 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
 /* Where most rows are fitted, as they are towards the end of classes that can nearly be separated,
  * they hardly curve, and P takes steps that bring other rows back to where they curve. */
 void preconditioner_stepped(struct preconditioner *p, double length, uint64_t passes) {
-    assert(passes > 0 && length > 0);
+    assert(passes > 0 && length >= 0);
     if (p->in_force && !p->steps && length < FIRST_STEP_LEAST)
         p->overshoots++;
     p->steps++;

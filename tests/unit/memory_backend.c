@@ -162,7 +162,13 @@ static void evaluate_rows(struct row_run *run, struct minimization *result,
         totals[3] = 1;
         return;
     }
-    totals[0] = memory_rows_evaluate(&run->rows, part->kind, t, backend->sum);
+    const struct rows_problem *holdout = run->rows.problem->holdout;
+    if (part->kind == EVALUATION_LOSS)
+        totals[0] = rows_loss_at(holdout, t);
+    else
+        totals[0] = memory_rows_evaluate(&run->rows, part->kind, t, backend->sum);
+    if (request->parts.count > 1)
+        totals[1] = rows_loss_at(holdout, t);
     result->passes += part->kind == EVALUATION_GRADIENT    ? 1
                       : part->kind == EVALUATION_TRANSPOSE ? 0.5
                       : part->kind == EVALUATION_PRODUCT   ? 0.5
@@ -266,36 +272,55 @@ static void keep_durable(struct row_run *run, enum disturbance disturbance,
     write_state(optimizer, &run->state);
 }
 
+/* To the end. Answers whether that is the limit of steps. */
+static bool run_rows(struct row_run *run, enum disturbance disturbance, uint32_t at,
+                     struct optimizer_request *request, struct minimization *result) {
+    double before = INFINITY;
+    while (request->want != OPTIMIZER_FINISH) {
+        bool accepted = request->accepted;
+        backend_run(&run->backend, &run->program, run->scalars);
+        bytes_clear(&run->program);
+        if (accepted) {
+            keep_durable(run, disturbance, &result->optimizer);
+            result->loss_largest_rise =
+                fmax(result->loss_largest_rise, result->optimizer.loss - before);
+            before = result->optimizer.loss;
+        }
+        if (disturbance == SERIALIZED || result->requests == at)
+            disturb(run, disturbance, result, request);
+        result->requests++;
+        answer(run, result, request);
+    }
+    backend_run(&run->backend, &run->program, run->scalars);
+    return result->optimizer.reason == REASON_STEP_LIMIT;
+}
+
 void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
                    enum disturbance disturbance, uint32_t at, const double *start,
                    const struct optimizer_settings *settings, struct minimization *result) {
     static struct row_run run;
     struct optimizer_data data = {
         .chunks = 1, .rows = rows->rows, .weight_sum = rows_weight_sum(rows)};
-    double before = INFINITY;
+    struct lbfgs *optimizer = &result->optimizer;
+    if (rows->holdout) {
+        data.holdout_chunks = 1;
+        data.holdout_weight_sum = rows_weight_sum(rows->holdout);
+    }
     row_run_init(&run, rows, hessian, start);
     *result = (struct minimization){.loss_largest_rise = -INFINITY};
-    lbfgs_init(&result->optimizer, settings, &data);
+    lbfgs_init(optimizer, settings, &data);
+    if (disturbance == LIMITED)
+        optimizer->settings.steps_max = at;
     struct optimizer_request request = {.program = &run.program};
-    lbfgs_row.begin(&result->optimizer, &request);
-    while (request.want != OPTIMIZER_FINISH) {
-        bool accepted = request.accepted;
-        backend_run(&run.backend, &run.program, run.scalars);
-        bytes_clear(&run.program);
-        if (accepted) {
-            keep_durable(&run, disturbance, &result->optimizer);
-            result->loss_largest_rise =
-                fmax(result->loss_largest_rise, result->optimizer.loss - before);
-            before = result->optimizer.loss;
-        }
-        if (disturbance == SERIALIZED || result->requests == at)
-            disturb(&run, disturbance, result, &request);
-        result->requests++;
-        answer(&run, result, &request);
+    lbfgs_row.begin(optimizer, &request);
+    bool limit = run_rows(&run, disturbance, at, &request, result);
+    if (limit && disturbance == LIMITED) {
+        optimizer->settings.steps_max = settings->steps_max;
+        restart(&run, result, &request);
+        run_rows(&run, UNDISTURBED, 0, &request, result);
     }
-    backend_run(&run.backend, &run.program, run.scalars);
     result->x = memory_new(run.backend.n, sizeof(double));
-    memcpy(result->x, run.backend.vector[lbfgs_answer_register(&result->optimizer)],
+    memcpy(result->x, run.backend.vector[lbfgs_answer_register(optimizer)],
            run.backend.n * sizeof *start);
     row_run_release(&run);
 }

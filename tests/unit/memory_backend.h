@@ -53,6 +53,7 @@ enum disturbance {
     SERIALIZED,  /* at each: the optimizer goes on from what it wrote */
     ROLLED_BACK, /* all goes back to the last accepted point, as it was there */
     CANCELLED,   /* the run is ended, and goes on from its final checkpoint */
+    LIMITED,     /* the run may make as many steps as requests are given, and goes on later */
 };
 
 /* Minimizes the loss of a linear model over rows, with common directions or without. */

@@ -114,6 +114,15 @@ static void margins_of(const struct rows_problem *problem, const double *t, uint
     }
 }
 
+double rows_loss_at(const struct rows_problem *problem, const double *t) {
+    double sum = 0, z[OUTPUTS_MAX];
+    for (uint32_t i = 0; i < problem->rows; i++) {
+        margins_of(problem, t, i, z);
+        sum += weight_of(problem, i) * loss_of(problem, z, problem->labels[i], NULL, NULL);
+    }
+    return sum;
+}
+
 static void add_gradient(const struct rows_problem *problem, uint32_t row, const double *d,
                          double *sum) {
     double weight = weight_of(problem, row);

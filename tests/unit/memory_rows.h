@@ -22,8 +22,9 @@ struct rows_problem {
     const uint32_t *column;
     const double *value;
     const double *labels;
-    const double *weights; /* NULL: all are 1 */
-    bool intercept;        /* the last column is one, free of l2 */
+    const double *weights;              /* NULL: all are 1 */
+    bool intercept;                     /* the last column is one, free of l2 */
+    const struct rows_problem *holdout; /* NULL: there is none */
 };
 
 struct memory_rows {
@@ -47,6 +48,8 @@ uint32_t memory_rows_run(struct memory_rows *rows, const struct operation *o, do
 /* Computes a part at t. Gradients go to `sum`; answers the first total. */
 double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, const double *t, double *sum);
 
+/* The sum of the losses at t. */
+double rows_loss_at(const struct rows_problem *problem, const double *t);
 double rows_weight_sum(const struct rows_problem *problem);
 
 #endif

@@ -131,9 +131,10 @@ static void logistic_hessian(uint32_t n, const double *x, double *hessian) {
     }
 }
 
-/* At each request of a run with few directions, so that some are dropped and Z is made anew. */
-static void assert_same_bits(test_hessian *hessian, enum disturbance disturbance) {
+/* Few directions, so that some are dropped and Z is made anew. */
+static struct optimizer_settings settings_of_few(test_hessian *hessian, uint32_t patience) {
     struct optimizer_settings settings = settings_of(3);
+    settings.patience = patience;
     if (hessian)
         settings.preconditioner = (struct preconditioner_settings){.form = PRECONDITION_FULL,
                                                                    .rows = ROWS,
@@ -143,56 +144,169 @@ static void assert_same_bits(test_hessian *hessian, enum disturbance disturbance
                                                                    .parts = 1,
                                                                    .trace_first = .25,
                                                                    .price_term = 1e-5};
+    return settings;
+}
+
+static void assert_same_end(const struct minimization *a, const struct minimization *b) {
+    struct optimizer_point one = lbfgs_answer(&a->optimizer), other = lbfgs_answer(&b->optimizer);
+    assert_memory_equal(a->x, b->x, problem.columns * problem.outputs * sizeof(double));
+    assert_true(one.loss == other.loss && one.gradient_max == other.gradient_max);
+    assert_int_equal(one.step, other.step);
+    assert_int_equal(a->optimizer.step, b->optimizer.step);
+    assert_int_equal(a->optimizer.reason, b->optimizer.reason);
+}
+
+/* At each request, or after each step. */
+static void assert_same_bits(test_hessian *hessian, uint32_t patience,
+                             enum disturbance disturbance) {
+    struct optimizer_settings settings = settings_of_few(hessian, patience);
     struct minimization undisturbed, disturbed;
     minimize_rows(&problem, hessian, UNDISTURBED, 0, start, &settings, &undisturbed);
-    print_message("%u requests, %u steps, %g passes\n", undisturbed.requests,
-                  (unsigned)undisturbed.optimizer.step, undisturbed.passes);
-    uint32_t n = problem.columns * problem.outputs;
-    for (uint32_t at = 0; at < undisturbed.requests; at += disturbance == SERIALIZED ? 1000 : 1) {
+    uint32_t times = disturbance == SERIALIZED ? 1
+                     : disturbance == LIMITED  ? (uint32_t)undisturbed.optimizer.step
+                                               : undisturbed.requests;
+    assert_true(undisturbed.optimizer.step > 5);
+    for (uint32_t at = 0; at < times; at++) {
         minimize_rows(&problem, hessian, disturbance, at, start, &settings, &disturbed);
-        assert_memory_equal(disturbed.x, undisturbed.x, n * sizeof(double));
-        assert_true(disturbed.optimizer.loss == undisturbed.optimizer.loss);
-        assert_int_equal(disturbed.optimizer.step, undisturbed.optimizer.step);
-        assert_int_equal(disturbed.optimizer.reason, undisturbed.optimizer.reason);
+        assert_same_end(&disturbed, &undisturbed);
         free(disturbed.x);
     }
     free(undisturbed.x);
 }
 
-static void a_run_goes_on_from_any_request(void **state) {
-    (void)state;
+/* Other rows than those that are trained on: the loss on them falls, and rises again. */
+static void hold_out_half(void) {
+    static struct rows_problem half;
+    half = problem;
+    half.start += ROWS / 2;
+    half.labels += ROWS / 2;
+    half.rows = ROWS / 2;
+    problem.rows = ROWS / 2;
+    problem.holdout = &half;
+}
+
+/* With weights, with P, and with a holdout. */
+static void assert_same_bits_of_all(enum disturbance disturbance) {
     make(ROWS_LOGISTIC, true);
     problem.weights = weights;
-    assert_same_bits(NULL, SERIALIZED);
+    assert_same_bits(NULL, 0, disturbance);
     make(ROWS_LOGISTIC, false);
-    assert_same_bits(logistic_hessian, SERIALIZED);
+    assert_same_bits(logistic_hessian, 0, disturbance);
+    make(ROWS_LOGISTIC, true);
+    hold_out_half();
+    assert_same_bits(NULL, 5, disturbance);
+}
+
+static void a_run_goes_on_from_what_it_wrote_at_any_request(void **state) {
+    (void)state;
+    assert_same_bits_of_all(SERIALIZED);
 }
 
 static void a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits(void **state) {
     (void)state;
-    make(ROWS_LOGISTIC, true);
-    problem.weights = weights;
-    assert_same_bits(NULL, ROLLED_BACK);
-    make(ROWS_LOGISTIC, false);
-    assert_same_bits(logistic_hessian, ROLLED_BACK);
+    assert_same_bits_of_all(ROLLED_BACK);
 }
 
 static void a_run_that_is_cancelled_anywhere_comes_to_the_same_bits(void **state) {
     (void)state;
+    assert_same_bits_of_all(CANCELLED);
+}
+
+/* What the check at the limit found is told, and leaves no trace. */
+static void a_limit_that_is_raised_leaves_no_trace(void **state) {
+    (void)state;
+    assert_same_bits_of_all(LIMITED);
+}
+
+/* ---- ends ---- */
+
+static void a_run_with_a_holdout_ends_at_its_best_point(void **state) {
+    (void)state;
     make(ROWS_LOGISTIC, true);
-    problem.weights = weights;
-    assert_same_bits(NULL, CANCELLED);
+    hold_out_half();
+    struct optimizer_settings settings = settings_of_few(NULL, 5);
+    struct minimization result;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_EARLY_STOPPING);
+    struct optimizer_point best = lbfgs_answer(&result.optimizer);
+    assert_int_equal(result.optimizer.step, best.step + 5);
+    double loss = rows_loss_at(problem.holdout, result.x) / rows_weight_sum(problem.holdout);
+    assert_true(best.holdout.loss == loss);
+    free(result.x);
+}
+
+/* Not by margins that were kept for 31 steps. */
+static void what_is_told_of_the_end_comes_from_an_ordinary_evaluation(void **state) {
+    (void)state;
     make(ROWS_LOGISTIC, false);
-    assert_same_bits(logistic_hessian, CANCELLED);
+    struct optimizer_settings settings = settings_of(3);
+    settings.steps_max = 31;
+    struct minimization result;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_STEP_LIMIT);
+    long double square = 0;
+    for (uint32_t j = 0; j < COLUMNS; j++)
+        square += (long double)result.x[j] * result.x[j];
+    double mean = rows_loss_at(&problem, result.x) / rows_weight_sum(&problem);
+    assert_true(lbfgs_answer(&result.optimizer).loss == mean + settings.l2 / 2 * (double)square);
+    assert_true(lbfgs_answer(&result.optimizer).loss != result.optimizer.loss);
+    free(result.x);
+}
+
+/* No product is finite in the end: the run stops with the last good point. */
+static void margins_that_overflow_end_a_run_with_a_reason(void **state) {
+    (void)state;
+    make(ROWS_SQUARED, false);
+    static double huge[ROWS * COLUMNS];
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        huge[i] = 1e120 * value[i];
+    problem.value = huge;
+    struct minimization result;
+    minimize_undisturbed(5, &result);
+    assert_int_equal(result.optimizer.reason, REASON_STALLED);
+    for (uint32_t j = 0; j < COLUMNS; j++)
+        assert_true(result.x[j] == 0);
+    free(result.x);
+}
+
+static void a_start_that_is_not_finite_is_no_start(void **state) {
+    (void)state;
+    make(ROWS_SQUARED, false);
+    double far[COLUMNS];
+    for (uint32_t j = 0; j < COLUMNS; j++)
+        far[j] = 1e300;
+    struct optimizer_settings settings = settings_of(5);
+    struct minimization result;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, far, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_NOT_FINITE);
+    free(result.x);
+}
+
+static void a_loss_that_curves_nowhere_still_falls(void **state) {
+    (void)state;
+    make(ROWS_CORNER, true);
+    struct optimizer_settings settings = settings_of(10);
+    settings.steps_max = 200;
+    struct minimization result;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &result);
+    double zero[COLUMNS] = {0};
+    assert_true(rows_loss_at(&problem, result.x) < 0.7 * rows_loss_at(&problem, zero));
+    free(result.x);
 }
 
 SUITE(common_directions) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logistic_regression_takes_fewer_passes),
         cmocka_unit_test(so_do_squared_and_softmax_losses_with_weights),
-        cmocka_unit_test(a_run_goes_on_from_any_request),
+        cmocka_unit_test(a_run_goes_on_from_what_it_wrote_at_any_request),
         cmocka_unit_test(a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits),
         cmocka_unit_test(a_run_that_is_cancelled_anywhere_comes_to_the_same_bits),
+        cmocka_unit_test(a_limit_that_is_raised_leaves_no_trace),
+        cmocka_unit_test(a_run_with_a_holdout_ends_at_its_best_point),
+        cmocka_unit_test(what_is_told_of_the_end_comes_from_an_ordinary_evaluation),
+        cmocka_unit_test(margins_that_overflow_end_a_run_with_a_reason),
+        cmocka_unit_test(a_start_that_is_not_finite_is_no_start),
+        cmocka_unit_test(a_loss_that_curves_nowhere_still_falls),
     };
     return cmocka_run_group_tests(tests, some_rows, NULL);
 }
