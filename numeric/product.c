@@ -135,6 +135,7 @@ struct product_block {
     const double *a; /* k rows of BLOCK_COLUMNS columns */
     size_t stride;   /* from row to row of a */
     const double *b; /* k×n */
+    size_t b_stride; /* from row to row of b */
     double *c;       /* n×m, at the first of the columns */
     size_t columns;  /* of c */
 
@@ -155,7 +156,7 @@ LANES_INLINE void block_outputs(bool asks, size_t outputs, size_t first,
     quad sum[BLOCK_OUTPUTS][2] = {0};
     const double *a = block->a, *b = block->b + first;
     const char *ahead = block->ahead;
-    for (size_t i = 0; i < block->k; i++, a += block->stride, b += block->n) {
+    for (size_t i = 0; i < block->k; i++, a += block->stride, b += block->b_stride) {
         quad low, high;
         if (asks) {
             __builtin_prefetch(a + BLOCK_COLUMNS);
@@ -206,10 +207,10 @@ LANES_INLINE void block_group(bool asks, size_t first, size_t end,
 }
 
 /* The outputs in as few groups as the registers allow, of nearly equal size. The first one asks for
- * what all of them will need. */
-LANES_INLINE void block_product(const struct product_block *block) {
+ * what all of them will need, if `asks`. */
+LANES_INLINE void block_product(bool asks, const struct product_block *block) {
     size_t groups = (block->n + BLOCK_OUTPUTS - 1) / BLOCK_OUTPUTS, first = block->n / groups;
-    block_group(true, 0, first, block);
+    block_group(asks, 0, first, block);
     for (size_t group = 1; group < groups; group++) {
         size_t end = block->n * (group + 1) / groups;
         block_group(false, first, end, block);
@@ -217,7 +218,14 @@ LANES_INLINE void block_product(const struct product_block *block) {
     }
 }
 
-/* The columns behind the last whole block are copied, with zeros behind them. */
+/* The columns behind the last whole block, with zeros behind them. */
+static void copy_edge(size_t k, size_t m, size_t first, const double *a,
+                      double (*edge)[BLOCK_COLUMNS]) {
+    for (size_t i = 0; i < k; i++)
+        for (size_t l = 0; l < BLOCK_COLUMNS; l++)
+            edge[i][l] = first + l < m ? a[i * m + first + l] : 0;
+}
+
 VECTOR_CLONES
 void product_transposed(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
                         const void *ahead, size_t ahead_size) {
@@ -228,6 +236,7 @@ void product_transposed(size_t m, size_t n, size_t k, const double *a, const dou
                                   .a = a,
                                   .stride = m,
                                   .b = b,
+                                  .b_stride = n,
                                   .c = c,
                                   .columns = BLOCK_COLUMNS,
                                   .ahead = ahead,
@@ -237,17 +246,37 @@ void product_transposed(size_t m, size_t n, size_t k, const double *a, const dou
         block.a = a + j;
         block.c = c + j;
         block.ahead = (const char *)ahead + j * ahead_size;
-        block_product(&block);
+        block_product(true, &block);
     }
     if (j == m)
         return;
     double edge[PRODUCT_ROWS_MAX][BLOCK_COLUMNS];
-    for (size_t i = 0; i < k; i++)
-        for (size_t l = 0; l < BLOCK_COLUMNS; l++)
-            edge[i][l] = j + l < m ? a[i * m + j + l] : 0;
+    copy_edge(k, m, j, a, edge);
     block.a = edge[0];
     block.stride = BLOCK_COLUMNS;
     block.c = c + j;
     block.columns = m - j;
-    block_product(&block);
+    block_product(true, &block);
+}
+
+/* Of each block of columns, the outputs from its first column on. */
+VECTOR_CLONES
+void product_triangle(size_t m, size_t k, const double *a, const double *b, double *c) {
+    assert(k <= PRODUCT_ROWS_MAX);
+    double edge[PRODUCT_ROWS_MAX][BLOCK_COLUMNS];
+    struct product_block block = {
+        .k = k, .m = m, .stride = m, .b_stride = m, .columns = BLOCK_COLUMNS};
+    for (size_t j = 0; j < m; j += BLOCK_COLUMNS) {
+        block.n = m - j;
+        block.a = a + j;
+        block.b = b + j;
+        block.c = c + j * m + j;
+        if (block.n < BLOCK_COLUMNS) {
+            copy_edge(k, m, j, a, edge);
+            block.a = edge[0];
+            block.stride = BLOCK_COLUMNS;
+            block.columns = block.n;
+        }
+        block_product(false, &block);
+    }
 }

@@ -25,4 +25,8 @@ void product_plain(size_t m, size_t n, size_t k, const double *a, const double *
 void product_transposed(size_t m, size_t n, size_t k, const double *a, const double *b, double *c,
                         const void *ahead, size_t ahead_size);
 
+/* The lower triangle of the same for two k×m matrices, c (m×m) += bᵀ · a: elements (i, j) with
+ * i ≥ j, in the same order. What c has above the diagonal is undefined. */
+void product_triangle(size_t m, size_t k, const double *a, const double *b, double *c);
+
 #endif

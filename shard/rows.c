@@ -53,8 +53,12 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
                 const struct layout *layout) {
     struct segment *derivatives = rows->derivatives;
     const struct objective *objective = NULL;
+    uint64_t parameters = layout_parameters(layout);
     if (setup->directions && !(objective = rows_objective(setup->objective, setup->outputs)))
         return ERROR_INTERNAL;
+    if (setup->directions &&
+        (!parameters || setup->first > parameters || setup->count > parameters - setup->first))
+        return error_set(ERROR_INTERNAL, "set-up: a range beyond the parameters");
     unmap_private(rows);
     *rows = (struct row_vectors){.total = setup->directions ? setup->rows : 0,
                                  .outputs = setup->outputs,

@@ -21,7 +21,9 @@
 #include "shard/pass_plan.h"
 #include "shard/registers.h"
 
-enum { BLOCKS_A_BEAT = 64, TILE_ROWS = PRODUCT_ROWS_MAX };
+/* TILE_ROWS is what served best of 32 to 256: tiles of 40 slots fit into the second cache beside
+ * what they are gathered from. */
+enum { BLOCKS_A_BEAT = 64, TILE_ROWS = 128, SQUARE_ROWS = PRODUCT_ROWS_MAX };
 
 const struct objective *rows_objective(const char *name, uint32_t outputs) {
     const struct objective *objective = objective_find(name);
@@ -57,9 +59,10 @@ struct tile {
     size_t rows;   /* filled */
     double *plain; /* TILE_ROWS × slots */
     double *curved;
-    double *sums;    /* slots × slots: of the block */
-    double *square;  /* S of one row: outputs × outputs */
-    double *margins; /* of one row, by slots: outputs × slots */
+    double *sums;     /* slots × slots: of the block */
+    double *square;   /* of S of one row: SQUARE_ROWS × outputs, or fewer */
+    double *margins;  /* of one row, by slots: outputs × slots; */
+    double *products; /* and S times those */
 };
 
 /* What is at hand: a piece of a block. */
@@ -134,15 +137,15 @@ static double drawn(uint64_t dice, uint64_t row) {
 static void tile_flush(struct tile *tile) {
     size_t slots = tile->operation->count;
     if (tile->rows)
-        product_transposed(slots, slots, tile->rows, tile->plain, tile->curved, tile->sums,
-                           tile->plain, sizeof *tile->plain);
+        product_triangle(slots, tile->rows, tile->plain, tile->curved, tile->sums);
     tile->rows = 0;
 }
 
-static void tile_push(struct tile *tile, const double *plain, const double *curved) {
+static void tile_push(struct tile *tile, const double *plain, double weight, const double *curved) {
     size_t slots = tile->operation->count;
     memcpy(tile->plain + tile->rows * slots, plain, slots * sizeof *plain);
-    memcpy(tile->curved + tile->rows * slots, curved, slots * sizeof *curved);
+    for (size_t s = 0; s < slots; s++)
+        tile->curved[tile->rows * slots + s] = weight * curved[s];
     if (++tile->rows == TILE_ROWS)
         tile_flush(tile);
 }
@@ -159,44 +162,51 @@ static void gather_row(const struct piece *piece, const struct operation *operat
     }
 }
 
-static void add_scaled(size_t n, double *out, double factor, const double *from) {
-    for (size_t i = 0; i < n; i++)
-        out[i] += factor * from[i];
+/* S·Q of one row into the tile's room: S, which is symmetric, a few rows at a time. */
+static void curve_row(const struct piece *piece, size_t i, struct tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs, slots = tile->operation->count;
+    memset(tile->products, 0, outputs * slots * sizeof *tile->products);
+    for (size_t first = 0, some; first < outputs; first += some) {
+        some = outputs - first < SQUARE_ROWS ? outputs - first : SQUARE_ROWS;
+        for (size_t k = 0; k < some; k++)
+            rows->objective->second_row(outputs, rows->labels[piece->first + i],
+                                        piece->derivatives + i * outputs, first + k,
+                                        tile->square + k * outputs);
+        const double *margins = tile->margins + first * slots;
+        product_transposed(slots, outputs, some, margins, tile->square, tile->products, margins,
+                           sizeof *margins);
+    }
 }
 
 /* A row with several outputs: K rows in the tiles. */
 static void second_of_row(const struct piece *piece, size_t i, double weight, struct tile *tile) {
-    const struct row_vectors *rows = piece->rows;
-    size_t outputs = rows->outputs, slots = tile->operation->count;
-    double curved[WINDOW_MAX], *row = tile->square;
+    size_t slots = tile->operation->count;
     gather_row(piece, tile->operation, i, tile->margins);
-    for (size_t k = 0; k < outputs; k++) {
-        rows->objective->second_row(outputs, rows->labels[piece->first + i],
-                                    piece->derivatives + i * outputs, k, row);
-        memset(curved, 0, slots * sizeof *curved);
-        for (size_t l = 0; l < outputs; l++)
-            if (row[l] != 0)
-                add_scaled(slots, curved, weight * row[l], tile->margins + l * slots);
-        tile_push(tile, tile->margins + k * slots, curved);
-    }
+    curve_row(piece, i, tile);
+    for (size_t k = 0; k < piece->rows->outputs; k++)
+        tile_push(tile, tile->margins + k * slots, weight, tile->products + k * slots);
 }
 
-/* Of one output: the rows that were drawn, then each slot's numbers of them, side by side. */
+/* Of one output: each slot's numbers of the rows that were drawn, side by side, as many at a time
+ * as the first cache has room for. */
 static void second_of_column(const struct piece *piece, size_t count, const uint16_t *row,
                              const double *weight, struct tile *tile) {
     const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
     size_t slots = operation->count;
-    assert(!tile->rows && count <= TILE_ROWS);
-    for (size_t s = 0; s < slots; s++) {
-        const double *from = rows_product(rows, operation->slots[s]) + piece->first;
-        for (size_t i = 0; i < count; i++) {
-            tile->plain[i * slots + s] = from[row[i]];
-            tile->curved[i * slots + s] = weight[i] * from[row[i]];
+    assert(!tile->rows);
+    for (size_t first = 0; first < count; first += TILE_ROWS, tile_flush(tile)) {
+        tile->rows = count - first < TILE_ROWS ? count - first : TILE_ROWS;
+        for (size_t s = 0; s < slots; s++) {
+            const double *from = rows_product(rows, operation->slots[s]) + piece->first;
+            for (size_t i = 0; i < tile->rows; i++) {
+                double margin = from[row[first + i]];
+                tile->plain[i * slots + s] = margin;
+                tile->curved[i * slots + s] = weight[first + i] * margin;
+            }
         }
     }
-    tile->rows = count;
-    tile_flush(tile);
 }
 
 static void add_second(struct piece *piece, struct tile *tile) {
@@ -238,11 +248,13 @@ static void finish_second(struct tile *tile, double *sums) {
 
 static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation) {
     size_t slots = operation->count, outputs = rows->outputs;
+    size_t square_rows = outputs < SQUARE_ROWS ? outputs : SQUARE_ROWS;
     return (struct tile){.operation = operation,
                          .plain = memory_new(TILE_ROWS * slots, sizeof(double)),
                          .curved = memory_new(TILE_ROWS * slots, sizeof(double)),
                          .sums = memory_new(slots * slots, sizeof(double)),
-                         .square = memory_new(outputs, sizeof(double)),
+                         .square = memory_new(outputs * square_rows, sizeof(double)),
+                         .products = memory_new(outputs * slots, sizeof(double)),
                          .margins = memory_new(outputs * slots, sizeof(double))};
 }
 
@@ -252,6 +264,7 @@ static void tile_release(struct tile *tile) {
     free(tile->sums);
     free(tile->square);
     free(tile->margins);
+    free(tile->products);
 }
 
 /* ---- a block ---- */

@@ -29,7 +29,8 @@ struct row_cluster {
 static inline struct message row_setup(const char *objective, uint32_t outputs, bool weighted) {
     struct message message = setup(ROW_PARAMETERS, 0, ROW_PARAMETERS);
     struct message_shard_setup *body = &message.shard_setup;
-    body->layout = layout_blob(ROW_PARAMETERS, outputs, 0);
+    uint32_t rest = ROW_PARAMETERS % outputs;
+    body->layout = layout_blob(ROW_PARAMETERS - rest, outputs, rest);
     body->directions = DIRECTIONS;
     body->rows = ROWS;
     body->outputs = outputs;

@@ -65,6 +65,34 @@ static void check_transposed(size_t m, size_t n, size_t k, struct random *random
     free(c);
 }
 
+static void check_triangle(size_t m, size_t k, struct random *random) {
+    double *a = numbers(k * m, random), *b = numbers(k * m, random);
+    double *before = numbers(m * m, random), *c = memory_new(m * m, sizeof *c);
+    for (size_t i = 0; i < m * m; i++)
+        c[i] = before[i];
+    product_triangle(m, k, a, b, c);
+    for (size_t o = 0; o < m; o++)
+        for (size_t j = 0; j <= o; j++) {
+            double sum = 0;
+            for (size_t i = 0; i < k; i++)
+                sum += a[i * m + j] * b[i * m + o];
+            assert_true(c[o * m + j] == before[o * m + j] + sum);
+        }
+    free(a);
+    free(b);
+    free(before);
+    free(c);
+}
+
+static void a_triangle_has_the_elements_of_the_whole_product(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 1);
+    for (size_t m = 0; m < 45; m++)
+        for (size_t r = 0; r < LENGTH(rows_of); r++)
+            check_triangle(m, rows_of[r], &random);
+}
+
 static void for_all_shapes(void (*check)(size_t m, size_t n, size_t k, struct random *random),
                            bool columns_first) {
     struct random random;
@@ -90,6 +118,7 @@ SUITE(product) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_adds_over_the_columns_in_order_from_zero),
         cmocka_unit_test(a_transposed_product_adds_over_the_rows_in_order_and_then_to_the_result),
+        cmocka_unit_test(a_triangle_has_the_elements_of_the_whole_product),
     };
     return cmocka_run_group_tests_name("product", tests, NULL, NULL);
 }

@@ -2,7 +2,10 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/row_cluster.h"
 
-enum { OUTPUTS_MOST = 3, DICE = 17 };
+#include "numeric/product.h"
+
+/* More outputs than the second derivatives of a row are computed for at once. */
+enum { OUTPUTS_MOST = PRODUCT_ROWS_MAX + 44, DICE = 17 };
 
 /* One problem: every vector as the whole of it. */
 struct problem {
@@ -83,7 +86,7 @@ static void expect(const struct problem *p, const struct operation *at, double r
     const size_t outputs = p->outputs;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < ROWS; i++) {
-        double v[OUTPUTS_MOST], second[OUTPUTS_MOST][OUTPUTS_MOST];
+        static double v[OUTPUTS_MOST], second[OUTPUTS_MOST][OUTPUTS_MOST];
         double *derivatives = &out->derivatives[i * outputs], weight = p->weights[i * outputs];
         for (size_t k = 0; k < outputs; k++) {
             v[k] = p->z[i * outputs + k];
@@ -171,11 +174,13 @@ static void measure_on_any_number_of_shards(uint32_t outputs, bool weighted, dou
 
 static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
     (void)state;
-    for (uint32_t outputs = 1; outputs <= OUTPUTS_MOST; outputs += 2)
+    for (uint32_t outputs = 1; outputs <= 3; outputs += 2)
         for (int weighted = 0; weighted < 2; weighted++) {
             measure_on_any_number_of_shards(outputs, weighted, 1);
             measure_on_any_number_of_shards(outputs, weighted, 0.375);
         }
+    measure_on_any_number_of_shards(20, true, 0.1); /* blocks of several pieces */
+    measure_on_any_number_of_shards(OUTPUTS_MOST, false, 0.01);
 }
 
 /* ---- giving out derivatives ---- */
@@ -280,7 +285,7 @@ static void margins_beyond_numbers_yield_losses_that_are_none(void **state) {
         {.code = OPERATION_ROWS_DERIVATIVE},
         {.code = OPERATION_ROWS_SLOPES, .count = 1, .slots = {2}},
         {.code = OPERATION_ROWS_SECOND, .count = 1, .slots = {2}, .alpha = 1}};
-    for (uint32_t outputs = 1; outputs <= OUTPUTS_MOST; outputs += 2)
+    for (uint32_t outputs = 1; outputs <= 3; outputs += 2)
         for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
             struct problem *p = problem_new(outputs, false);
             struct row_cluster cluster;
