@@ -9,11 +9,20 @@
 #include "objective/device_chunk.h"
 #include "objective/loss_row.h"
 
+/* What a pass wants to know between margins and gradient. */
+enum pass_task {
+    PASS_LOSSES,
+    PASS_MARGINS,     /* the biases are added to the margins, and that is all */
+    PASS_DERIVATIVES, /* they are there in place of the margins: no losses, but all that is made of
+                         derivatives */
+};
+
 /* Margins, and what else a launch has of its rows: see struct device_pass. */
 struct chunk_losses_arguments {
     const struct device_chunk *chunks;
     uint32_t count, blocks_each;
     uint32_t kind, outputs;
+    uint32_t task;      /* enum pass_task */
     uint32_t check;     /* enum prediction_check; CHECK_NONE also if `correct` is not wanted */
     uint32_t weighs;    /* whether derivatives are made ready for a gradient */
     const double *bias; /* NULL: there is no intercept */
@@ -82,6 +91,22 @@ PORTABLE void weigh_derivatives(const struct chunk_losses_arguments *arguments, 
         arguments->common[row] = sum;
 }
 
+/* The loss of a row, whose margins become derivatives. */
+PORTABLE double chunk_row_loss(const struct chunk_losses_arguments *arguments,
+                               const struct device_chunk *chunk, uint32_t i, double weight,
+                               double *margins) {
+    uint32_t outputs = arguments->outputs;
+    uint64_t row = chunk->first_row + i;
+    const double *label = row_label(arguments, chunk, i);
+    double loss;
+    add_biases(arguments, row, margins);
+    if (arguments->check != CHECK_NONE)
+        arguments->right[row] = check_row(arguments->check, outputs, margins, label) ? weight : 0;
+    loss_row(arguments->kind, &arguments->parameters, outputs, label, margins, &loss,
+             arguments->work + row * outputs);
+    return loss;
+}
+
 /* The bits of the row's largest |derivative|. A row of weight 0 counts for nothing, whatever its
  * values are. */
 PORTABLE uint64_t chunk_losses_row(const struct chunk_losses_arguments *arguments,
@@ -90,13 +115,13 @@ PORTABLE uint64_t chunk_losses_row(const struct chunk_losses_arguments *argument
     uint64_t row = chunk->first_row + i;
     double *margins = arguments->margins + row * outputs;
     double weight = chunk->weight ? chunk->weight[i] : 1;
-    const double *label = row_label(arguments, chunk, i);
-    add_biases(arguments, row, margins);
-    if (arguments->check != CHECK_NONE)
-        arguments->right[row] = check_row(arguments->check, outputs, margins, label) ? weight : 0;
-    double loss;
-    loss_row(arguments->kind, &arguments->parameters, outputs, label, margins, &loss,
-             arguments->work + row * outputs);
+    double loss = 0;
+    if (arguments->task == PASS_MARGINS) {
+        add_biases(arguments, row, margins);
+        return 0;
+    }
+    if (arguments->task == PASS_LOSSES)
+        loss = chunk_row_loss(arguments, chunk, i, weight, margins);
     for (uint32_t k = 0; k < outputs && weight == 0; k++)
         margins[k] = 0;
     arguments->loss[row] = weight > 0 ? weight * loss : 0;

@@ -180,6 +180,7 @@ static int launch_losses(const struct device_pass *pass, enum prediction_check c
         .blocks_each = device_pass_blocks(pass->rows_most, kernel_chunk_losses.threads),
         .kind = pass->shape->kind,
         .outputs = pass->shape->outputs,
+        .task = pass->task,
         .check = check,
         .weighs = pass->sum && pass->family->adds_biases,
         .bias = bias_of(pass),
@@ -216,5 +217,5 @@ int device_losses(const struct device_pass *pass) {
     enum prediction_check check =
         pass->sum ? CHECK_NONE : prediction_check_of(objective_of(shape->kind), shape->outputs);
     int code = launch_losses(pass, check);
-    return code ? code : launch_fold(pass, check);
+    return code || pass->task != PASS_LOSSES ? code : launch_fold(pass, check);
 }

@@ -5,6 +5,8 @@
  *   losses        losses, derivatives, and the sum and maximum of each chunk: device_losses()
  *   gradient      by the family: added to the sums, if they are wanted
  *
+ * A product is the margins alone, and a transpose begins with derivatives in their place.
+ *
  * Each number is what objective_block() makes of the chunk, in its order of additions; only
  * integers are added in any order. */
 #ifndef DML_OBJECTIVE_DEVICE_PASS_H
@@ -15,6 +17,7 @@
 
 #include "device/device.h"
 #include "objective/device_chunk.h"
+#include "objective/device_losses_kernels.h"
 #include "objective/family.h"
 
 /* All pointers but `device` and `shape` are to memory of the device. K is the number of outputs. */
@@ -59,13 +62,15 @@ struct device_pass {
     uint64_t *chunk_largest; /* the bits of the largest |derivative| */
 
     int64_t *sum; /* n; NULL: no gradient is wanted, but `correct` is */
+    enum pass_task task;
 };
 
 /* How many blocks work on each chunk, if a block has so many threads, and a thread is to have one
  * of `items`, those of the largest chunk. */
 uint32_t device_pass_blocks(uint64_t items, uint32_t threads);
 
-/* Launches the losses: from the margins to all members below them in struct device_pass. */
+/* Launches the losses: from the margins to all members below them in struct device_pass, or what
+ * the task asks for of that. */
 int device_losses(const struct device_pass *pass);
 
 /* ---- families ---- */

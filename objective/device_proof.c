@@ -41,14 +41,18 @@ static int compute(struct device *device, const struct objective_device_settings
     return code;
 }
 
+static struct objective_device_settings device_settings(struct proof_case *data) {
+    return (struct objective_device_settings){.shape = data->shape,
+                                              .exponent = data->scale.exponent,
+                                              .uniform = data->scale.uniform,
+                                              .memory = MEMORY_BYTES,
+                                              .chunk = give,
+                                              .context = data};
+}
+
 static int find_on_device(struct device *device, struct proof_case *data,
                           struct proof_result *found) {
-    const struct objective_device_settings settings = {.shape = data->shape,
-                                                       .exponent = data->scale.exponent,
-                                                       .uniform = data->scale.uniform,
-                                                       .memory = MEMORY_BYTES,
-                                                       .chunk = give,
-                                                       .context = data};
+    const struct objective_device_settings settings = device_settings(data);
     const struct objective_device_work work = {
         .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
     return compute(device, &settings, data->parameters, &work, &found->result, found->sum,
@@ -99,6 +103,66 @@ static int prove(struct device *device, struct proof_case *data) {
     if (!code && !is_same(&found[0], &found[1]))
         code =
             differs(device, data, family_of(&data->shape)->rounds_chunks ? "network" : "gradient");
+    free(found);
+    return code;
+}
+
+/* ---- products and transposes ---- */
+
+enum { PROOF_MARGINS = PROOF_ROWS * PROOF_OUTPUTS };
+
+struct proof_halves {
+    int64_t margins[PROOF_MARGINS];
+    int64_t sum[PROOF_PARAMETERS];
+    struct objective_device_result transposed;
+};
+
+/* Any will do as derivatives: the margins of the processor are, within the bound. */
+static void halves_here(const struct proof_case *data, double *derivatives,
+                        struct proof_halves *found) {
+    struct objective_scratch *scratch = objective_scratch_new(&data->shape);
+    objective_product(&data->shape, &data->rows, data->parameters, scratch, found->margins);
+    memcpy(derivatives, found->margins, sizeof found->margins);
+    objective_transpose(&data->shape, &data->scale, &data->rows, derivatives, found->sum, scratch,
+                        &found->transposed.result);
+    objective_scratch_free(scratch);
+}
+
+static int halves_on_device(struct device *device, struct proof_case *data,
+                            const double *derivatives, struct proof_halves *found) {
+    const struct objective_device_settings settings = device_settings(data);
+    struct objective_device_result product;
+    int64_t none[PROOF_PARAMETERS];
+    uint64_t n = objective_parameters(&data->shape);
+    struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_PRODUCT,
+                                         .count = 1,
+                                         .bounds = data->scale.bounds,
+                                         .margins = found->margins};
+    int code = compute(device, &settings, data->parameters, &work, &product, none, n);
+    work.kind = OBJECTIVE_DEVICE_TRANSPOSE;
+    work.sums = true;
+    work.derivatives = derivatives;
+    return code ? code
+                : compute(device, &settings, data->parameters, &work, &found->transposed,
+                          found->sum, n);
+}
+
+static int prove_halves(struct device *device, struct proof_case *data) {
+    if (!objective_has_products(&data->shape))
+        return 0;
+    struct proof_halves *found = memory_new(2, sizeof *found);
+    double *derivatives = memory_new(PROOF_MARGINS, sizeof *derivatives);
+    halves_here(data, derivatives, &found[1]);
+    int code = halves_on_device(device, data, derivatives, &found[0]);
+    const struct objective_result *one = &found[0].transposed.result,
+                                  *other = &found[1].transposed.result;
+    bool same = memcmp(found[0].margins, found[1].margins, sizeof found->margins) == 0 &&
+                memcmp(found[0].sum, found[1].sum, sizeof found->sum) == 0 &&
+                one->maxima.value[0] == other->maxima.value[0] && !one->exceeded &&
+                !other->exceeded;
+    if (!code && !same)
+        code = differs(device, data, "products");
+    free(derivatives);
     free(found);
     return code;
 }
@@ -193,6 +257,8 @@ int objective_device_prove(struct device *device) {
         for (int kind = 0; kind < OBJECTIVES && !code; kind++) {
             struct proof_case linear = proof_linear(data, (enum objective_kind)kind, dense);
             code = prove(device, &linear);
+            if (!code)
+                code = prove_halves(device, &linear);
             if (!code)
                 code = prove_curvature(device, data, (enum objective_kind)kind, dense);
         }

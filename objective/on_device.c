@@ -41,6 +41,7 @@ struct objective_device {
     struct device_room rows;     /* what passes keep of each row */
     struct device_room outcomes; /* and of each chunk */
     void *outcomes_here;
+    double *margins_here; /* of a group, of products */
 };
 
 /* ---- memory ---- */
@@ -170,6 +171,7 @@ void objective_device_free(struct objective_device *on) {
     device_delete(on->device, on->sum);
     device_delete(on->device, on->point);
     free(on->outcomes_here);
+    free(on->margins_here);
     free(on->hessian);
     free(on);
 }
@@ -183,6 +185,17 @@ int objective_device_point(struct objective_device *on, const double *parameters
 }
 
 /* ---- a pass over a group ---- */
+
+/* Whether there are derivatives, and with them maxima and perhaps sums. */
+static bool has_gradient(const struct objective_device_work *work) {
+    return work->kind == OBJECTIVE_DEVICE_GRADIENT || work->kind == OBJECTIVE_DEVICE_TRANSPOSE;
+}
+
+static enum pass_task task_of(const struct objective_device_work *work) {
+    return work->kind == OBJECTIVE_DEVICE_PRODUCT     ? PASS_MARGINS
+           : work->kind == OBJECTIVE_DEVICE_TRANSPOSE ? PASS_DERIVATIVES
+                                                      : PASS_LOSSES;
+}
 
 static struct outcomes outcomes_at(void *memory, uint32_t count) {
     double *loss = memory;
@@ -213,7 +226,7 @@ static struct device_pass pass_over(const struct objective_device *on,
                                     const struct device_group *group) {
     const struct objective_device_settings *settings = &on->settings;
     const struct outcomes outcomes = outcomes_at(on->outcomes.memory, group->count);
-    bool scaled = work->kind == OBJECTIVE_DEVICE_GRADIENT;
+    bool scaled = has_gradient(work);
     struct device_pass pass = {
         .device = on->device,
         .shape = &settings->shape,
@@ -238,17 +251,24 @@ static struct device_pass pass_over(const struct objective_device *on,
         .chunk_correct = outcomes.correct,
         .chunk_largest = outcomes.largest,
         .sum = scaled && work->sums ? on->sum : NULL,
+        .task = task_of(work),
     };
     place_rows(on, &pass);
     return pass;
 }
 
+/* `done` rows of the work come before those of the pass. */
 static int compute_pass(struct objective_device *on, const struct objective_device_work *work,
-                        const struct device_pass *pass) {
-    int code = on->family->margins(on->own, pass);
+                        const struct device_pass *pass, uint64_t done) {
+    uint64_t outputs = pass->shape->outputs;
+    int code =
+        work->kind == OBJECTIVE_DEVICE_TRANSPOSE
+            ? device_put(on->device, QUEUE_COMPUTE, pass->margins,
+                         work->derivatives + done * outputs, pass->rows * outputs * sizeof(double))
+            : on->family->margins(on->own, pass);
     if (!code)
         code = device_losses(pass);
-    if (!code && work->kind == OBJECTIVE_DEVICE_GRADIENT)
+    if (!code && has_gradient(work))
         code = on->family->gradient(on->own, pass, &work->bounds);
     if (!code && work->kind == OBJECTIVE_DEVICE_CURVATURE) {
         on->hessian = memory_resize(on->hessian, pass->count, sizeof *on->hessian);
@@ -259,7 +279,7 @@ static int compute_pass(struct objective_device *on, const struct objective_devi
 }
 
 static int launch(struct objective_device *on, const struct objective_device_work *work,
-                  const struct device_group *group) {
+                  const struct device_group *group, uint64_t done) {
     struct device *device = on->device;
     uint64_t bytes = group->count * OUTCOME_BYTES;
     int code = device_room_reserve(device, &on->rows, group->rows * row_bytes(on));
@@ -272,7 +292,7 @@ static int launch(struct objective_device *on, const struct objective_device_wor
     if (code)
         return code;
     const struct device_pass pass = pass_over(on, work, group);
-    return compute_pass(on, work, &pass);
+    return compute_pass(on, work, &pass, done);
 }
 
 /* ---- results ---- */
@@ -283,8 +303,7 @@ static struct objective_result result_with_maximum(const struct objective_device
     memcpy(&largest, &bits, sizeof largest);
     if (!isfinite(largest) || !isfinite(loss))
         largest = INFINITY;
-    double bound =
-        work->kind == OBJECTIVE_DEVICE_GRADIENT ? fixed_power(work->bounds.exponent[0]) : INFINITY;
+    double bound = has_gradient(work) ? fixed_power(work->bounds.exponent[0]) : INFINITY;
     return (struct objective_result){
         .loss = loss, .maxima = maxima_of_one(largest), .exceeded = largest > bound};
 }
@@ -307,7 +326,10 @@ static struct objective_device_result result_of(const struct objective_device *o
                                                 const struct objective_device_work *work,
                                                 const struct device_group *group,
                                                 const struct outcomes *outcomes, uint32_t i) {
-    struct objective_device_result result = {.values = group->chunks[i].values};
+    struct objective_device_result result = {.values = group->chunks[i].values,
+                                             .rows = group->chunks[i].rows};
+    if (work->kind == OBJECTIVE_DEVICE_PRODUCT)
+        return result;
     if (work->kind == OBJECTIVE_DEVICE_CURVATURE) {
         result.hessian = on->hessian[i];
         return result;
@@ -318,6 +340,20 @@ static struct objective_device_result result_of(const struct objective_device *o
         result.result = result_with_maximum(work, outcomes->loss[i], outcomes->largest[i]);
     result.result.correct = outcomes->correct[i];
     return result;
+}
+
+/* Waits for the margins of a group, which begin what a pass keeps of its rows. */
+static int collect_margins(struct objective_device *on, const struct objective_device_work *work,
+                           const struct device_group *group, uint64_t done) {
+    uint64_t outputs = on->settings.shape.outputs, count = group->rows * outputs;
+    if (work->kind != OBJECTIVE_DEVICE_PRODUCT)
+        return 0;
+    on->margins_here = memory_resize(on->margins_here, count, sizeof *on->margins_here);
+    int code = device_get(on->device, QUEUE_COMPUTE, on->margins_here, on->rows.memory,
+                          count * sizeof *on->margins_here);
+    for (uint64_t i = 0; i < count && !code; i++)
+        add_bits(&work->margins[done * outputs + i], on->margins_here[i]);
+    return code;
 }
 
 /* Waits for the group's pass. */
@@ -339,16 +375,20 @@ int objective_device_compute(struct objective_device *on, const struct objective
                              struct objective_device_result *results, bool *stopped) {
     struct device_group *now = &on->groups[0], *next = &on->groups[1];
     uint32_t done = 0;
+    uint64_t rows = 0; /* of the chunks that are done */
     *stopped = false;
     int code = device_chunks_load(on->chunks, work->first, work->count, &on->limit, now);
     while (!code && done < work->count && !*stopped) {
         uint32_t loaded = done + now->count;
-        code = launch(on, work, now);
+        code = launch(on, work, now, rows);
         if (!code && loaded < work->count)
             code = device_chunks_load(on->chunks, work->first + loaded, work->count - loaded,
                                       &on->limit, next);
         if (!code)
             code = collect(on, work, now, results + done);
+        if (!code)
+            code = collect_margins(on, work, now, rows);
+        rows += now->rows;
         done = loaded;
         struct device_group *other = now;
         now = next;

@@ -56,6 +56,8 @@ enum objective_device_kind {
     OBJECTIVE_DEVICE_GRADIENT,  /* objective_block() */
     OBJECTIVE_DEVICE_LOSS,      /* objective_block() without scale and sum */
     OBJECTIVE_DEVICE_CURVATURE, /* objective_curvature() */
+    OBJECTIVE_DEVICE_PRODUCT,   /* objective_product(); the shape has products, as of the next */
+    OBJECTIVE_DEVICE_TRANSPOSE, /* objective_transpose(); the point does not matter */
 };
 
 /* Chunks [first, first + count), all for one kind: of an evaluation of several parts there is one
@@ -63,9 +65,11 @@ enum objective_device_kind {
 struct objective_device_work {
     enum objective_device_kind kind;
     uint32_t first, count;
-    bool sums;                    /* of gradient and curvature: whether the sums are wanted */
+    bool sums;                    /* of gradient, curvature, transpose: whether sums are wanted */
     struct bounds bounds;         /* of the evaluation */
     struct row_sampling sampling; /* of curvature */
+    int64_t *margins;             /* of products: rows×K of all chunks, as `sum` there */
+    const double *derivatives;    /* of transposes: rows×K of all chunks */
     const atomic_bool *stop;      /* asked between groups; NULL: never */
 };
 
@@ -74,6 +78,7 @@ struct objective_device_result {
     struct objective_result result;
     struct objective_hessian hessian;
     uint64_t values; /* stored values of its rows */
+    uint32_t rows;
 };
 
 /* Computes the chunks at the point and writes `count` results. Once a bound was exceeded the sums
@@ -83,8 +88,8 @@ int objective_device_compute(struct objective_device *on, const struct objective
                              struct objective_device_result *results, bool *stopped);
 
 /* The sums since they were last gathered or discarded, of gradients: n elements; of curvature:
- * n(n + 1)/2. One kind at a time has sums. Gathering copies `count` elements, which must be all,
- * and then discards them. */
+ * n(n + 1)/2; of transposes as of gradients. One kind at a time has sums. Gathering copies `count`
+ * elements, which must be all, and then discards them. */
 int objective_device_gather(struct objective_device *on, int64_t *into, uint64_t count);
 int objective_device_discard(struct objective_device *on);
 

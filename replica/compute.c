@@ -29,14 +29,11 @@ static int curvature(const struct kernel_place *place, uint32_t number, const st
     return 0;
 }
 
-/* Where the rows of a chunk are in a vector of rows: *at, in numbers. Those of the holdout are in
- * none. */
-static int find_rows(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const struct rows *rows,
                      uint64_t *at) {
-    const struct sums_sizes *sizes = place->sizes;
     if (rows->first > sizes->rows || rows->count > sizes->rows - rows->first)
         return error_set(ERROR_INTERNAL, "the rows of chunk %u are in no vector of rows", number);
-    assert(sizes->outputs == place->shape->outputs);
+    assert(sizes->outputs > 0);
     *at = rows->first * sizes->outputs;
     return 0;
 }
@@ -45,7 +42,7 @@ static int labels(const struct kernel_place *place, uint32_t number, const struc
                   int64_t *sums, struct chunk_result *found) {
     uint64_t at;
     (void)found;
-    int code = find_rows(place, number, rows, &at);
+    int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
         objective_add_labels(place->shape, rows, sums + at);
     return code;
@@ -55,7 +52,7 @@ static int weights(const struct kernel_place *place, uint32_t number, const stru
                    int64_t *sums, struct chunk_result *found) {
     uint64_t at;
     (void)found;
-    int code = find_rows(place, number, rows, &at);
+    int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
         objective_add_weights(place->shape, rows, sums + at);
     return code;
@@ -65,7 +62,7 @@ static int product(const struct kernel_place *place, uint32_t number, const stru
                    int64_t *sums, struct chunk_result *found) {
     uint64_t at;
     (void)found;
-    int code = find_rows(place, number, rows, &at);
+    int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
         objective_product(place->shape, rows, place->parameters, place->scratch, sums + at);
     return code;
@@ -74,7 +71,7 @@ static int product(const struct kernel_place *place, uint32_t number, const stru
 static int transpose(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      int64_t *sums, struct chunk_result *found) {
     uint64_t at;
-    int code = find_rows(place, number, rows, &at);
+    int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code)
         objective_transpose(place->shape, place->scale, rows, place->parameters + at, sums,
                             place->scratch, &found->result);
@@ -116,12 +113,12 @@ bool kind_is_of_processor(uint32_t kind) {
     switch ((enum evaluation_kind)kind) {
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
-    case EVALUATION_PRODUCT:
-    case EVALUATION_TRANSPOSE:
         return true;
     case EVALUATION_GRADIENT:
     case EVALUATION_LOSS:
     case EVALUATION_CURVATURE:
+    case EVALUATION_PRODUCT:
+    case EVALUATION_TRANSPOSE:
         break;
     }
     return false;

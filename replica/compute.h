@@ -67,8 +67,13 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
 bool parts_take_rows(const struct evaluation_parts *parts);
 bool parts_mix_points(const struct evaluation_parts *parts);
 
-/* Whether only the processor computes the kind: its sums are on the host even beside a device. */
+/* Whether the processor computes the kind even beside a device. */
 bool kind_is_of_processor(uint32_t kind);
+
+/* Where the rows of chunk `number` are in a vector of rows: *at, in numbers. Those of the holdout
+ * are in none: ERROR_INTERNAL. */
+int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const struct rows *rows,
+                     uint64_t *at);
 
 /* Records that a chunk belongs to no part. */
 int kernel_no_part(uint32_t number);

@@ -6,6 +6,7 @@ libreplica_a_SOURCES = \
 	replica/setup.c \
 	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \
+	replica/workers_device.c replica/workers_parts.h \
 	replica/replica.c replica/replica.h
 REPLICA_LIBS = libreplica.a
 

@@ -4,8 +4,6 @@
 #include "replica/workers.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,68 +12,12 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "objective/on_device.h"
-#include "replica/sum.h"
+#include "replica/workers_parts.h"
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */
 #define GATHER_ELEMENTS 65536
 
-struct worker {
-    struct workers *workers;
-    pthread_t thread;
-    struct computed computed; /* its part */
-
-    /* of the processor */
-    struct sum sum; /* but of vectors of rows */
-    struct objective_scratch *scratch;
-};
-
-/* What a thread does for the work that was posted. */
-struct workers_backend {
-    void (*compute)(struct worker *worker);
-    void (*gather)(struct worker *worker);
-};
-
-struct workers {
-    const struct workers_backend *backend;
-    struct workers_settings settings;
-    struct worker *worker;
-    unsigned count; /* of them: one drives a device */
-
-    /* Vectors of rows: one for all threads, as every chunk has elements of its own. */
-    struct sum rows;
-
-    pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
-    pthread_cond_t posted;
-    enum work ended;   /* what workers_take() will answer next */
-    unsigned to_start; /* how many threads more are to join the current work */
-    bool closing;
-
-    /* The current work. The owner sets it while no thread works; threads only read it. */
-    enum work work;
-    struct computation computation;
-    enum sums_layout layout;
-    struct sum **spread; /* what they are the sum of, unless they are on the device; owned */
-    unsigned spread_count;
-    uint64_t sums; /* elements of its layout */
-    bool on_host;  /* they are in this process's memory, and not in that of the device */
-    int64_t *into;
-    uint32_t *order; /* of the chunks, or NULL; owned */
-    uint64_t shuffles;
-    uint64_t pieces; /* chunks, or ranges of elements */
-    atomic_uint_fast64_t next_piece;
-    atomic_bool stop;
-    atomic_uint running; /* threads that have not finished */
-
-    /* Of a device, for the thread that drives it. */
-    struct objective_device *on;
-    uint64_t point;  /* the number of the point that the device has; 0: none */
-    bool not_device; /* the error is of a chunk, and not of the device */
-    struct objective_device_result *results;
-    uint32_t result_capacity;
-};
-
-static void note_error(struct computed *computed, int code) {
+void worker_note_error(struct computed *computed, int code) {
     computed->error = code;
     snprintf(computed->reason, sizeof computed->reason, "%s", error_text());
     error_clear();
@@ -96,10 +38,12 @@ static uint32_t *shuffled(uint64_t seed, uint32_t count) {
     return order;
 }
 
-static void pause_some(uint64_t seed, uint64_t most_us) {
+void workers_pause(const struct workers *workers, uint32_t number) {
     struct random random;
-    random_init(&random, seed);
-    long pause_us = (long)random_below(&random, most_us + 1);
+    if (!workers->order)
+        return;
+    random_init(&random, workers->settings.shuffle + number);
+    long pause_us = (long)random_below(&random, workers->settings.pause_us + 1);
     struct timespec pause = {pause_us / 1000000, pause_us % 1000000 * 1000};
     nanosleep(&pause, NULL);
 }
@@ -111,7 +55,7 @@ static void set_sum_state(struct worker *worker) {
         sum_hold(&worker->sum);
 }
 
-static int compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
+int worker_compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
     struct workers *workers = worker->workers;
     struct rows rows;
     int code = workers->settings.chunk(workers->settings.context, number, &rows);
@@ -132,24 +76,16 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
         }
         uint32_t number = workers->order ? workers->order[piece] : (uint32_t)piece;
         number += workers->computation.first;
-        if (workers->order)
-            pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
-        int code = compute_chunk(worker, place, number);
+        workers_pause(workers, number);
+        int code = worker_compute_chunk(worker, place, number);
         if (code) {
-            note_error(&worker->computed, code);
+            worker_note_error(&worker->computed, code);
             atomic_store(&workers->stop, true);
         }
     }
 }
 
-/* What a thread uses for the current computation; `kernel` refers to the others. */
-struct kernel_use {
-    struct kernel_place kernel;
-    struct objective_scale scale;
-    struct objective_sample sample;
-};
-
-static void kernel_use_init(struct kernel_use *use, struct worker *worker) {
+void worker_begin(struct worker *worker, struct kernel_use *use) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
     int64_t *sums = workers->layout == SUMS_ROWS ? workers->rows.element : worker->sum.element;
@@ -181,7 +117,7 @@ static void kernel_use_init(struct kernel_use *use, struct worker *worker) {
  * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
     struct kernel_use use;
-    kernel_use_init(&use, worker);
+    worker_begin(worker, &use);
     compute_chunks(worker, &use.kernel);
 }
 
@@ -203,164 +139,7 @@ static void gather(struct worker *worker) {
     }
 }
 
-static const struct workers_backend on_processor = {compute, gather};
-
-/* ---- a device ---- */
-
-static int device_chunk(void *context, uint32_t number, struct rows *rows) {
-    struct workers *workers = context;
-    int code = workers->settings.chunk(workers->settings.context, number, rows);
-    workers->not_device |= code != 0;
-    return code;
-}
-
-static enum objective_device_kind kind_of(uint32_t kind) {
-    switch ((enum evaluation_kind)kind) {
-    case EVALUATION_LOSS:
-        return OBJECTIVE_DEVICE_LOSS;
-    case EVALUATION_CURVATURE:
-        return OBJECTIVE_DEVICE_CURVATURE;
-    case EVALUATION_GRADIENT:
-    case EVALUATION_LABELS:
-    case EVALUATION_WEIGHTS:
-    case EVALUATION_PRODUCT:
-    case EVALUATION_TRANSPOSE:
-        break;
-    }
-    return OBJECTIVE_DEVICE_GRADIENT;
-}
-
-/* Computes chunks [first, first + count) on the processor, beside the device. */
-static int compute_on_host(struct workers *workers, uint32_t first, uint32_t count) {
-    struct worker *worker = workers->worker;
-    struct kernel_use use;
-    int code = 0;
-    kernel_use_init(&use, worker);
-    for (uint32_t i = 0; i < count && !code && !worker->computed.stopped; i++) {
-        worker->computed.stopped = atomic_load(&workers->stop);
-        if (!worker->computed.stopped)
-            code = compute_chunk(worker, &use.kernel, first + i);
-    }
-    workers->not_device |= code != 0;
-    return code;
-}
-
-/* Computes chunks [first, first + count), all of one part. */
-static int compute_on_device(struct workers *workers, uint32_t part, uint32_t first,
-                             uint32_t count) {
-    const struct computation *computation = &workers->computation;
-    struct computed *computed = &workers->worker->computed;
-    enum objective_device_kind kind = kind_of(computation->parts.items[part].kind);
-    const struct objective_device_work work = {
-        .kind = kind,
-        .first = first,
-        .count = count,
-        .sums = computation->sums && !computed->exceeded && kind != OBJECTIVE_DEVICE_LOSS,
-        .bounds = computation->bounds,
-        .sampling = computation->sampling,
-        .stop = &workers->stop,
-    };
-    assert(count && part < computation->parts.count);
-    if (count > workers->result_capacity) {
-        workers->results = memory_resize(workers->results, count, sizeof *workers->results);
-        workers->result_capacity = count;
-    }
-    bool stopped = false;
-    int code = objective_device_compute(workers->on, &work, workers->results, &stopped);
-    computed->stopped |= stopped;
-    for (uint32_t i = 0; i < count && !code && !stopped; i++)
-        computed_add_chunk(computed, &computation->parts, part,
-                           &(struct chunk_result){.result = workers->results[i].result,
-                                                  .hessian = workers->results[i].hessian,
-                                                  .values = workers->results[i].values});
-    return code;
-}
-
-/* Computes the chunks of [first, end) that are of the first one's part; *next is the one after. */
-static int compute_leading_part(struct workers *workers, uint32_t first, uint32_t end,
-                                uint32_t *next) {
-    const struct evaluation_parts *parts = &workers->computation.parts;
-    uint32_t part = evaluation_part_at(parts, first);
-    workers->worker->computed.stopped |= atomic_load(&workers->stop);
-    if (workers->worker->computed.stopped)
-        return 0;
-    if (part == parts->count) {
-        workers->not_device = true;
-        return kernel_no_part(first);
-    }
-    uint32_t part_end = parts->items[part].first + parts->items[part].count;
-    *next = part_end < end ? part_end : end;
-    if (kind_is_of_processor(parts->items[part].kind))
-        return compute_on_host(workers, first, *next - first);
-    return compute_on_device(workers, part, first, *next - first);
-}
-
-/* In a shuffled order, one by one. */
-static int compute_shuffled(struct workers *workers) {
-    const struct computation *computation = &workers->computation;
-    int code = 0;
-    for (uint32_t i = 0; i < computation->count && !code && !workers->worker->computed.stopped;
-         i++) {
-        uint32_t number = computation->first + workers->order[i], next;
-        pause_some(workers->settings.shuffle + number, workers->settings.pause_us);
-        code = compute_leading_part(workers, number, number + 1, &next);
-    }
-    return code;
-}
-
-static int compute_in_order(struct workers *workers) {
-    const struct computation *computation = &workers->computation;
-    uint32_t next = computation->first, end = next + computation->count;
-    int code = 0;
-    while (next < end && !code && !workers->worker->computed.stopped)
-        code = compute_leading_part(workers, next, end, &next);
-    return code;
-}
-
-/* The device gets the point of what it computes a part of. */
-static int set_device_point(struct workers *workers) {
-    const struct computation *computation = &workers->computation;
-    bool asked = false;
-    for (uint32_t i = 0; i < computation->parts.count; i++)
-        asked |= !kind_is_of_processor(computation->parts.items[i].kind);
-    if (!asked || workers->point == computation->point)
-        return 0;
-    workers->point = computation->point;
-    return objective_device_point(workers->on, computation->parameters);
-}
-
-static int device_compute(struct workers *workers) {
-    int code = workers->computation.clear ? objective_device_discard(workers->on) : 0;
-    if (!code)
-        code = set_device_point(workers);
-    if (code)
-        return code;
-    return workers->order ? compute_shuffled(workers) : compute_in_order(workers);
-}
-
-/* The first error stays the answer to all later work: the device's state is not known after it. */
-static void note_device_error(struct worker *worker, int code) {
-    if (!code)
-        return;
-    worker->computed.device_failed = !worker->workers->not_device;
-    note_error(&worker->computed, code);
-}
-
-static void drive_computation(struct worker *worker) {
-    if (!worker->computed.error)
-        note_device_error(worker, device_compute(worker->workers));
-}
-
-static void drive_gathering(struct worker *worker) {
-    struct workers *workers = worker->workers;
-    if (workers->on_host)
-        gather(worker);
-    else if (!worker->computed.error)
-        note_device_error(worker,
-                          objective_device_gather(workers->on, workers->into, workers->sums));
-}
-
-static const struct workers_backend on_device = {drive_computation, drive_gathering};
+const struct workers_backend workers_on_processor = {compute, gather};
 
 /* ---- the threads ---- */
 
@@ -428,7 +207,7 @@ static void set_layout(struct workers *workers) {
     const struct evaluation_parts *parts = &workers->computation.parts;
     workers->layout = evaluation_sums(parts);
     workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
-    workers->on_host = !workers->on || workers->layout == SUMS_ROWS || parts_take_rows(parts);
+    workers->on_host = !workers->on || workers->layout == SUMS_ROWS;
     workers->spread_count = workers->layout == SUMS_ROWS ? 1 : workers->count;
     for (unsigned i = 0; i < workers->spread_count; i++)
         workers->spread[i] =
@@ -542,24 +321,11 @@ static void start_threads(struct workers *workers) {
 }
 
 static int start_device(struct workers *workers) {
-    const struct workers_settings *settings = &workers->settings;
-    int code = objective_device_new(settings->device,
-                                    &(struct objective_device_settings){
-                                        .shape = settings->shape,
-                                        .curvature = settings->sizes.order > 0,
-                                        .block_columns = settings->block_columns,
-                                        .exponent = settings->exponent,
-                                        .uniform = settings->uniform,
-                                        .exponents = settings->exponents,
-                                        .examples = settings->examples,
-                                        .chunk = device_chunk,
-                                        .context = workers,
-                                    },
-                                    &workers->on);
+    int code = workers_open_device(workers);
     if (code)
         return code;
-    if (settings->sizes.rows)
-        give_memory(workers->worker);
+    if (workers->settings.sizes.rows)
+        workers->worker->scratch = objective_scratch_new(&workers->settings.shape);
     int failure = pthread_create(&workers->worker->thread, NULL, work, workers->worker);
     if (failure)
         return error_set(ERROR_UNAVAILABLE, "a thread could not be started: %s", strerror(failure));
@@ -570,7 +336,7 @@ int workers_new(const struct workers_settings *settings, struct workers **into) 
     struct workers *workers = memory_new(1, sizeof *workers);
     int code = 0;
     workers->settings = *settings;
-    workers->backend = settings->device ? &on_device : &on_processor;
+    workers->backend = settings->device ? &workers_on_device : &workers_on_processor;
     if (settings->sizes.rows)
         sum_init(&workers->rows, evaluation_sums_total(SUMS_ROWS, &settings->sizes));
     workers->count = settings->device ? 1 : settings->threads;

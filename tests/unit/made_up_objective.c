@@ -150,6 +150,7 @@ int objective_device_point(struct objective_device *on, const double *parameters
 
 static int compute_one(struct objective_device *on, const struct objective_device_work *work,
                        uint32_t number, struct objective_device_result *result) {
+    const uint64_t at = (uint64_t)(number - work->first) * on->settings.shape.outputs;
     struct rows rows;
     const struct objective_scale scale = {.bounds = work->bounds};
     const struct objective_sample sample = {.sampling = work->sampling};
@@ -157,8 +158,14 @@ static int compute_one(struct objective_device *on, const struct objective_devic
     if (code)
         return code;
     result->values = rows.values;
+    result->rows = rows.count;
     int64_t *sums = work->sums ? on->sums : NULL;
-    if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
+    if (work->kind == OBJECTIVE_DEVICE_PRODUCT)
+        objective_product(&on->settings.shape, &rows, on->point, NULL, work->margins + at);
+    else if (work->kind == OBJECTIVE_DEVICE_TRANSPOSE)
+        objective_transpose(&on->settings.shape, &scale, &rows, work->derivatives + at, sums, NULL,
+                            &result->result);
+    else if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
         objective_curvature(&on->settings.shape, &sample, &rows, number, on->point, sums, NULL,
                             &result->hessian);
     else
@@ -172,10 +179,11 @@ static int compute_one(struct objective_device *on, const struct objective_devic
 int objective_device_compute(struct objective_device *on, const struct objective_device_work *work,
                              struct objective_device_result *results, bool *stopped) {
     int code = failing(on);
-    assert(on->has_point);
+    assert(on->has_point || work->kind == OBJECTIVE_DEVICE_TRANSPOSE);
     *stopped = false;
     if (work->sums) {
         assert(!on->dirty || on->kind == work->kind); /* one kind at a time has sums */
+        assert(work->kind != OBJECTIVE_DEVICE_PRODUCT);
         on->kind = work->kind;
         on->dirty = true;
     }

@@ -159,6 +159,69 @@ bool bench_assert_same(const struct bench *bench, enum objective_device_kind kin
     return exceeded;
 }
 
+static void assert_product(struct bench *bench, struct found *found) {
+    static int64_t margins[CANNED_ROWS * CANNED_OUTPUTS_MAX];
+    const struct objective_shape *shape = &bench->canned->shape;
+    const struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_PRODUCT,
+                                               .count = BENCH_CHUNKS,
+                                               .bounds = bench->scale.bounds,
+                                               .margins = found->margins};
+    struct objective_scratch *scratch = objective_scratch_new(shape);
+    bool stopped;
+    memset(margins, 0, sizeof margins);
+    memset(found->margins, 0, sizeof found->margins);
+    assert_int_equal(objective_device_compute(bench->on, &work, found->results, &stopped), 0);
+    for (uint32_t c = 0, row = 0; c < BENCH_CHUNKS; row += bench_rows[c++]) {
+        objective_product(shape, &bench->rows[c], bench->canned->parameters, scratch,
+                          margins + (size_t)row * shape->outputs);
+        assert_int_equal(found->results[c].rows, bench_rows[c]);
+    }
+    objective_scratch_free(scratch);
+    assert_memory_equal(found->margins, margins, sizeof margins);
+}
+
+static void assert_transpose(struct bench *bench, const double *derivatives, bool sums,
+                             struct found *found) {
+    _Alignas(64) static int64_t sum[CANNED_PARAMETERS];
+    const struct objective_shape *shape = &bench->canned->shape;
+    const struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_TRANSPOSE,
+                                               .count = BENCH_CHUNKS,
+                                               .sums = sums,
+                                               .bounds = bench->scale.bounds,
+                                               .derivatives = derivatives};
+    uint64_t n = objective_parameters(shape);
+    struct objective_scratch *scratch = objective_scratch_new(shape);
+    bool stopped;
+    memset(sum, 0, sizeof sum);
+    assert_int_equal(objective_device_compute(bench->on, &work, found->results, &stopped), 0);
+    assert_int_equal(objective_device_gather(bench->on, found->sum, n), 0);
+    for (uint32_t c = 0, row = 0; c < BENCH_CHUNKS; row += bench_rows[c++]) {
+        struct objective_result result;
+        objective_transpose(shape, &bench->scale, &bench->rows[c],
+                            derivatives + (size_t)row * shape->outputs, sums ? sum : NULL, scratch,
+                            &result);
+        assert_same_result(&found->results[c].result, &result);
+        assert_int_equal(found->results[c].rows, bench_rows[c]);
+        assert_int_equal(found->results[c].values, bench->rows[c].values);
+    }
+    objective_scratch_free(scratch);
+    assert_memory_equal(found->sum, sum, n * sizeof *sum);
+}
+
+void bench_assert_products(struct bench *bench, uint64_t memory) {
+    static struct found found;
+    static double derivatives[CANNED_ROWS * CANNED_OUTPUTS_MAX];
+    if (!objective_has_products(&bench->canned->shape))
+        return;
+    for (size_t i = 0; i < sizeof derivatives / sizeof *derivatives; i++)
+        derivatives[i] = (double)((int)(i % 37) - 18) / 20;
+    assert_int_equal(bench_open(bench, memory), 0);
+    assert_product(bench, &found);
+    assert_transpose(bench, derivatives, true, &found);
+    assert_transpose(bench, derivatives, false, &found);
+    assert_product(bench, &found);
+}
+
 void bench_assert_computes(struct bench *bench) {
     static struct found found;
     const enum objective_device_kind gradient = OBJECTIVE_DEVICE_GRADIENT;

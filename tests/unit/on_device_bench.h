@@ -37,6 +37,7 @@ int bench_open(struct bench *bench, uint64_t memory);
 struct found {
     struct objective_device_result results[BENCH_CHUNKS];
     int64_t sum[CANNED_PARAMETERS];
+    int64_t margins[CANNED_ROWS * CANNED_OUTPUTS_MAX]; /* of a product */
 };
 
 /* What the device finds in all chunks. */
@@ -46,6 +47,10 @@ int bench_compute(struct bench *bench, enum objective_device_kind kind, bool sum
 /* Asserts that it is what the processor finds. Whether a bound was exceeded. */
 bool bench_assert_same(const struct bench *bench, enum objective_device_kind kind, bool sums,
                        const struct found *found);
+
+/* Computes a product, and a transpose of made-up derivatives, where the shape has them, in so much
+ * memory. */
+void bench_assert_products(struct bench *bench, uint64_t memory);
 
 /* Computes gradients, with sums and without, and losses. */
 void bench_assert_computes(struct bench *bench);

@@ -31,6 +31,21 @@ static void every_objective_on_any_rows_is_as_on_the_processor(void **state) {
             }
 }
 
+static void products_and_transposes_are_as_on_the_processor(void **state) {
+    (void)state;
+    for (size_t s = 0; s < BENCH_SHAPES; s++)
+        for (int dense = 0; dense < 2; dense++)
+            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+                struct bench bench;
+                bench_begin(&bench, &bench_shapes[s], dense, (enum value_type)type, type % 2, NULL,
+                            s + 1);
+                if (type > VALUE_BYTE)
+                    bench.scale.exponent = NULL;
+                bench_assert_products(&bench, 0);
+                bench_end(&bench);
+            }
+}
+
 static void values_of_any_size_are_as_on_the_processor(void **state) {
     (void)state;
     double scale[CANNED_FEATURES];
@@ -188,6 +203,7 @@ static void a_device_that_fails_does_not_pass_the_proof(void **state) {
 SUITE(on_device) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_objective_on_any_rows_is_as_on_the_processor),
+        cmocka_unit_test(products_and_transposes_are_as_on_the_processor),
         cmocka_unit_test(values_of_any_size_are_as_on_the_processor),
         cmocka_unit_test(chunks_of_many_rows_are_added_up_row_by_row),
         cmocka_unit_test(a_bound_that_is_exceeded_is_found_in_the_chunks_that_exceed_it),

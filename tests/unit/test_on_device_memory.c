@@ -34,6 +34,7 @@ static void chunks_that_do_not_fit_are_copied_each_time(void **state) {
                 assert_true(bench.asked - asked >= 3 * (BENCH_CHUNKS - usage.resident));
                 assert_int_equal(objective_device_usage(bench.on).resident, usage.resident);
                 assert_int_equal(bench_compute(&bench, OBJECTIVE_DEVICE_GRADIENT, true, &found), 0);
+                bench_assert_products(&bench, memory);
                 bench_end(&bench);
             }
 }
