@@ -153,8 +153,8 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
            data->labels != LABEL_LISTS && job->l1.value <= 0 && !job_has_minibatches(job);
 }
 
-uint32_t sizing_directions(const struct job *job, const struct set_info *data,
-                           const struct objective_shape *shape, enum precondition form) {
+static uint32_t directions_of(const struct job *job, const struct set_info *data,
+                              const struct objective_shape *shape, enum precondition form) {
     if (!can_have_directions(job, data, shape))
         return 0;
     if (job->directions != DIRECTIONS_AUTO)
@@ -166,6 +166,13 @@ uint32_t sizing_directions(const struct job *job, const struct set_info *data,
     double fit = DIRECTIONS_SHARE * bytes_of_values(data) / (rows * outputs * sizeof(double));
     double count = fmin(fit, DIRECTIONS_AUTO_MAX);
     return count < DIRECTIONS_AUTO_MIN ? 0 : (uint32_t)count;
+}
+
+void sizing_directions(const struct job *job, const struct set_info *data,
+                       const struct objective_shape *shape, enum precondition form,
+                       struct sizing *sizing) {
+    sizing->directions = directions_of(job, data, shape, form);
+    sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
 
 /* ---- the biases ---- */
@@ -377,6 +384,11 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 #define REPLICA_MAPPED 4
 #define REPLICA_VECTORS 1
 
+/* Vectors of rows, where there are any: of a shard Z, D, labels, weights, sums, and a slice that is
+ * being received; of a replica those that it fetches or sends, and its sums. */
+#define ROW_VECTORS_A_SHARD 6
+#define ROW_VECTORS_A_REPLICA 2
+
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
     assert(sizing->shards > 0);
     double range = parameters / sizing->shards;
@@ -384,8 +396,11 @@ static double shard_need(const struct job *job, double parameters, const struct 
     vectors += job->early_stopping ? 1 : 0;
     vectors += job->l1.value > 0 ? 2 : 0;
     vectors += job_has_minibatches(job) ? 1 : 0;
-    return range * (sizeof(double) * vectors +
-                    2.0 * (sizing->history + 2) * (double)history_size(job->history_type));
+    uint32_t window = sizing->directions ? sizing->directions + 2 : 0;
+    double stored = 2.0 * (sizing->history + 2) + window;
+    double rows = sizing->row_numbers / sizing->shards * sizeof(double);
+    return range * (sizeof(double) * vectors + stored * (double)history_size(job->history_type)) +
+           rows * (ROW_VECTORS_A_SHARD + window);
 }
 
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
@@ -395,6 +410,7 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     double triangle = (double)block * (double)(block + 1) / 2 * sizeof(double);
     double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
     double replica = vectors * count * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
+    replica += sizing->row_numbers * sizeof(double) * (ROW_VECTORS_A_REPLICA + threads);
     struct memory_need need = {
         .coordinator = BASE_BYTES + 2 * count * sizeof(double),
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,

@@ -8,7 +8,10 @@
 #include "optimizer/preconditioner.h"
 
 struct sizing {
-    uint32_t history; /* curvature pairs */
+    uint32_t history;    /* curvature pairs */
+    uint32_t directions; /* that a step minimises over at once (optimizer/lbfgs_span.c); 0: a line
+                            search along one */
+    double row_numbers;  /* with directions: numbers of a vector of rows */
     uint32_t shards, replicas;
     uint32_t threads; /* per replica; 0: each uses what its machine has */
 };
@@ -37,11 +40,11 @@ uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struc
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 
-/* How many directions a step minimises over at once (optimizer/lbfgs_span.c); 0: a line search
- * along one. From the job and the shape of the data alone. `form` is that of the preconditioner
- * which was chosen. */
-uint32_t sizing_directions(const struct job *job, const struct set_info *data,
-                           const struct objective_shape *shape, enum precondition form);
+/* Sets the directions, from the job and the shape of the data alone, and the length of vectors of
+ * rows. `form` is that of the preconditioner, of which only PRECONDITION_FULL matters. */
+void sizing_directions(const struct job *job, const struct set_info *data,
+                       const struct objective_shape *shape, enum precondition form,
+                       struct sizing *sizing);
 
 /* The scale of biases in H₀ (optimizer/pairs.h): a power of two, at most 1, from the data alone.
  *

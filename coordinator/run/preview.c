@@ -42,6 +42,8 @@ int need_of_data(const struct job *job, const struct set_info *info, struct memo
     if (!code)
         code = sizing_of(job, info, parameters, cpus_usable(), &sizing);
     if (!code)
+        sizing_directions(job, info, &shape, preconditioner.form, &sizing);
+    if (!code)
         *need = memory_need_of(job, parameters, &sizing, sizing_block(&shape, &preconditioner));
     return code;
 }

@@ -168,6 +168,8 @@ int training_shape(struct training *run) {
     if (!code)
         code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
     if (!code)
+        sizing_directions(run->job, info, &run->shape, run->preconditioner.form, &run->sizing);
+    if (!code)
         code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
         sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);

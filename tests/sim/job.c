@@ -379,6 +379,20 @@ static void choose_gap(struct job *job) {
     }
 }
 
+/* Nearly all linear ones without l1 and minibatches minimise over common directions: with windows
+ * so short that directions leave them soon. Drawn from a generator of its own. */
+static void choose_directions(struct job *job) {
+    struct random random;
+    struct optimizer_settings *optimizer = &job->optimizer;
+    random_init(&random, job->seed ^ UINT64_C(0xd14));
+    if (job->shape.network.layers || job->downpour.epochs || optimizer->l1 > 0 ||
+        random_below(&random, 8) == 0)
+        return;
+    optimizer->directions = between(&random, 1, 6);
+    optimizer->outputs = job->shape.outputs;
+    optimizer->weighted = job->data.weighted;
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -411,6 +425,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_l1(job);
     choose_scaling(job);
     choose_gap(job);
+    choose_directions(job);
 }
 
 void job_release(struct job *job) {
@@ -450,7 +465,7 @@ bool job_evaluates(const struct job *job, uint64_t chunks) {
         return job->optimizer.patience || all == training;
     if (chunks == training)
         return !job->optimizer.patience || job->optimizer.preconditioner.form ||
-               job_has_minibatch(job, chunks);
-    return job_has_minibatch(job, chunks) ||
-           (job->downpour.measures && chunks == (all & ~training));
+               job->optimizer.directions || job_has_minibatch(job, chunks);
+    bool held_out = job->downpour.measures || (job->optimizer.directions && job->optimizer.patience);
+    return job_has_minibatch(job, chunks) || (held_out && chunks == (all & ~training));
 }
