@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""Common directions: a step minimises over the last directions at once, by margins that shards keep
+by rows. One model to the bit however the run goes, and the optimum of a run along lines."""
+
+import functools
+import random
+import sqlite3
+import sys
+
+from harness import dml, main, test, train, words, write_job
+from sweeps import killed
+
+ROWS = 1500
+
+SHARED = {'directions': 6, 'history': 5, 'gradient_tolerance': 1e-13, 'loss_tolerance': 0, 'l2': 1e-4,
+          'max_steps': 25, 'checkpoint_seconds': 0, 'portion_chunks': 1, 'precondition': 'none'}
+
+LABELS = {
+    'logistic': lambda margin: int(margin > 0),
+    'squared': lambda margin: round(margin, 3),
+    'softmax': lambda margin: min(2, max(0, int(margin + 1.5))),
+    'poisson': lambda margin: max(0, round(margin + 1)),
+    'ordinal': lambda margin: min(2, max(0, int(margin + 1.5))),
+}
+
+
+@functools.cache
+def text(objective, rows=ROWS):
+    """Rows of words, of which few are frequent, more than one shard has parameters for."""
+    rng = random.Random(12)
+    effect = [rng.gauss(0, 1) for _ in range(9000)]
+    lines = []
+    for _ in range(rows):
+        ids = sorted({int(9000 * rng.random() ** 4) for _ in range(rng.randrange(3, 40))})
+        values = [(j, round(rng.random() + 0.1, 2)) for j in ids]
+        margin = sum(effect[j] * value for j, value in values) / 3 + rng.gauss(0, 0.5)
+        lines.append(f'{LABELS[objective](margin)} '
+                     + ' '.join(f'{j + 1}:{value}' for j, value in values) + '\n')
+    return ''.join(lines)
+
+
+def job_of(folder, objective='logistic', **settings):
+    (folder / 'text.libsvm').write_text(text(objective))
+    own = {'ordinal': {'ordinal': {'order': ['0', '1', '2']}}}.get(objective, {})
+    return write_job(folder, data=['text.libsvm'], objective=objective,
+                     **{**SHARED, **own, **settings})
+
+
+def check_directions(result):
+    assert result['directions'] > 0 and result['steps'] > 0, result
+
+
+def one_model(job, *arguments):
+    """However the work is divided; the result of one of them."""
+    models = {}
+    for shards in 1, 2:
+        for replicas in 1, 3:
+            for threads in 1, 2:
+                divided = {'shards': shards, 'replicas': replicas, 'threads': threads}
+                result = train(job, '--fresh', *arguments, *words(divided))
+                check_directions(result)
+                models.setdefault(result['model_sha256'], []).append(divided)
+    assert len(models) == 1, models
+    return result
+
+
+FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('poisson', {}), ('ordinal', {}),
+         ('logistic', {'standardise': True}), ('logistic', {'intercept': False}),
+         ('softmax', {'intercept': False}), ('logistic', {'weights': ['weights']}),
+         ('logistic', {'precondition': 'diagonal'}),
+         ('logistic', {'precondition': 'block', 'precondition_block': 100}),
+         ('logistic', {'history_type': 'double'}), ('logistic', {'directions': 1}),
+         ('logistic', {'holdout': 0.2, 'early_stopping': 4})]
+for objective, settings in FORMS:
+    def behaviour(folder, objective=objective, settings=settings):
+        rng = random.Random(4)
+        (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
+                                                for _ in range(ROWS)))
+        one_model(job_of(folder, objective, max_steps=8, **settings))
+    behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
+    test(behaviour)
+
+
+# ---- losses of processes ----
+
+def survives(folder, *rules, **settings):
+    """With rules for failpoints the model is that of a quiet run."""
+    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12, **settings)
+    expected = train(job, '--state', folder / 'quiet')
+    check_directions(expected)
+    for number, rule in enumerate(rules):
+        state, fired = folder / f'{number}.state', folder / f'{number}.fired'
+        result = train(job, '--state', state, DML_FAILPOINT=f'{rule}:kill',
+                       DML_FAILPOINT_ONCE=str(fired))
+        assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
+        assert result['model_sha256'] == expected['model_sha256'], f'{rule}: another model'
+
+
+@test
+def a_shard_that_dies_goes_on_with_the_window_of_the_checkpoint(folder):
+    survives(folder, *(f'shard{shard}.receive_PROGRAM:{visit}' for shard in (0, 1)
+                       for visit in (2, 9, 30, 61)))
+
+
+@test
+def a_replica_that_dies_in_a_product_or_a_transpose_costs_no_bit(folder):
+    survives(folder, *(f'replica{replica}.{place}' for replica in (0, 1)
+                       for place in ('receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
+                                     'receive_PARAMETERS:12')))
+
+
+@test
+def a_coordinator_that_dies_within_a_step_costs_no_bit(folder):
+    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
+    expected = train(job, '--state', folder / 'quiet')
+    for place in ('send_EVALUATE:1', 'send_EVALUATE:6', 'send_EVALUATE:7', 'state_accept:6',
+                  'state_accept:14'):
+        state = folder / f'{place}.state'
+        killed('run', job, place, '--state', state)
+        result = train(job, '--state', state)
+        assert result['model_sha256'] == expected['model_sha256'], f'{place}: another model'
+
+
+# ---- what it gives ----
+
+for objective in LABELS:
+    def behaviour(folder, objective=objective):
+        job = job_of(folder, objective, max_steps=3000, gradient_tolerance=1e-9)
+        lines, common = (train(job, '--fresh', '--set', f'directions={count}') for count in (0, 20))
+        assert lines['converged'] and common['converged'], (lines, common)
+        assert abs(lines['loss'] - common['loss']) <= 1e-9 * lines['loss'], (lines, common)
+        assert common['steps'] < lines['steps'], (lines['steps'], common['steps'])
+    behaviour.__name__ = f'{objective} ends at the optimum of a run along lines, in fewer steps'
+    test(behaviour)
+
+
+@test
+def a_long_run_measures_its_margins_anew_and_ends_at_the_optimum(folder):
+    job = job_of(folder, max_steps=3000, gradient_tolerance=1e-10, l2=1e-7)
+    lines, common = (train(job, '--fresh', '--set', f'directions={count}') for count in (0, 3))
+    assert common['steps'] > 40, common
+    assert abs(lines['loss'] - common['loss']) <= 1e-9 * lines['loss'], (lines, common)
+
+
+@test
+def a_model_that_a_run_starts_from_is_gone_on_from(folder):
+    job = job_of(folder, max_steps=3000, gradient_tolerance=1e-8)
+    cold = train(job)
+    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
+    assert warm['start'] and warm['steps'] < cold['steps'] / 4, (cold, warm)
+    assert abs(warm['loss'] - cold['loss']) <= 1e-9 * cold['loss'], (cold, warm)
+
+
+def hashes(state):
+    with sqlite3.connect(state / 'dml.db') as database:
+        return database.execute('SELECT DISTINCT r.member, m.sha256 FROM runs r JOIN models m '
+                                'USING (run) ORDER BY r.member').fetchall()
+
+
+@test
+def a_path_with_folds_gives_the_same_models_on_other_workers(folder):
+    job = job_of(folder, l2=[1e-2, 1e-4], folds=2, max_steps=6)
+    found = []
+    for divided in {'shards': 1, 'replicas': 1, 'threads': 2}, {'shards': 2, 'replicas': 3}:
+        state = folder / f'{divided["shards"]}.state'
+        found.append((train(job, '--state', state, *words(divided))['model_sha256'],
+                      hashes(state)))
+    assert found[0] == found[1] and len(found[0][1]) >= 6, found
+
+
+@test
+def a_device_that_is_emulated_gives_the_bits_of_the_cpu(folder):
+    job = job_of(folder, max_steps=8)
+    models = {device: train(job, '--fresh', '--set', f'device={device}')['model_sha256']
+              for device in ('cpu', 'emulated')}
+    assert len(set(models.values())) == 1, models
+
+
+@test
+def a_limit_that_is_raised_is_gone_on_from(folder):
+    whole = train(job_of(folder, max_steps=14), '--state', folder / 'whole')
+    job = job_of(folder, max_steps=7)
+    state = folder / 'parts'
+    train(job, '--state', state)
+    longer = train(job, '--state', state, '--set', 'max_steps=14')
+    assert longer['steps'] == whole['steps'] == 14, (longer, whole)
+    assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)
+
+
+@test
+def a_number_of_directions_that_is_none_is_refused(folder):
+    finished = dml('check', job_of(folder, directions=101))
+    assert finished.status == 78 and 'directions' in finished.stderr, finished
+
+
+sys.exit(main())
