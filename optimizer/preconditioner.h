@@ -81,7 +81,7 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s);
 
-/* A step of this length was accepted after so many passes. */
+/* A step of this length along the newest direction was accepted after so many passes. */
 void preconditioner_stepped(struct preconditioner *p, double length, uint64_t passes);
 
 /* A refresh at a point with loss F found this, and its factor is in force. */

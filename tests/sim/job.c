@@ -393,6 +393,15 @@ static void choose_directions(struct job *job) {
     optimizer->weighted = job->data.weighted;
 }
 
+/* Where each chunk begins in vectors of rows. */
+static void number_rows(struct job *job) {
+    uint64_t rows = 0;
+    for (uint32_t i = 0; i < job->data.chunks; i++) {
+        job->chunks[i].first = rows;
+        rows += job->chunks[i].count;
+    }
+}
+
 static double largest_label(const struct job *job) {
     double largest = 0;
     for (uint64_t i = 0; i < job->data.rows; i++)
@@ -426,6 +435,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_scaling(job);
     choose_gap(job);
     choose_directions(job);
+    number_rows(job);
 }
 
 void job_release(struct job *job) {

@@ -26,6 +26,7 @@ struct replica_process {
     struct objective_scratch *scratch;
     int64_t *sum;
     size_t sums_bytes;      /* room for those of any evaluation */
+    struct sums_sizes sizes;
     uint32_t block_columns; /* of the preconditioner, as the set-up says */
     uint64_t work;          /* counts what was started: an alarm for anything else is void */
     bool working, gathering, computed_already;
@@ -86,10 +87,9 @@ static void open_set(struct process *process, const struct replica_setup *setup)
         replica_computes_on(self->replica, "simulated");
     drop_set(self);
     self->scratch = objective_scratch_new(&job->shape);
-    struct sums_sizes sizes =
-        evaluation_sums_sizes(&setup->layout, setup->precondition, setup->block_columns);
+    self->sizes = replica_sums_sizes(setup);
     self->block_columns = setup->block_columns;
-    self->sums_bytes = (evaluation_sums_most(&sizes) * sizeof(int64_t) + 63) / 64 * 64;
+    self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
     memset(self->sum, 0, self->sums_bytes);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
@@ -111,6 +111,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                        .scale = &scale,
                                        .sample = &sample,
                                        .parameters = computation->parameters,
+                                       .sizes = &self->sizes,
                                        .sums = computation->sums ? self->sum : NULL,
                                        .scratch = self->scratch};
     self->computed.error =

@@ -91,9 +91,13 @@ static uint64_t hash_of_job(const struct process *process) {
     for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
         if (job->points[i])
             hash = hash64_seeded(job->points[i], job->bytes, hash);
-    for (uint32_t i = 0; i < job->checkpoint.header.pairs; i++)
-        for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++)
-            hash = hash64_seeded(job->vectors[i][j], bytes, hash);
+    const struct checkpoint_header *header = &job->checkpoint.header;
+    for (uint32_t i = 0; i < checkpoint_entries(header); i++)
+        for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++) {
+            bool margins = j == 1 && i >= header->pairs;
+            hash = hash64_seeded(job->vectors[i][j],
+                                 margins ? header->numbers * sizeof(double) : bytes, hash);
+        }
     return hash;
 }
 
