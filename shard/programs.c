@@ -357,7 +357,7 @@ static int run_checked(struct shard *shard, const struct operation_list *list) {
     bytes_clear(&shard->last.scalars);
     if (!code)
         code = operation_list_run(list, registers, &shard->bounds, &shard->last.scalars);
-    if (!code && begin)
+    if (!code && begin && !begin->rows)
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
     if (!code && begin) {
         assert(shard->ready && begin->bounds.count);

@@ -259,6 +259,7 @@ FAULT_IN_BODY(replica_setup) {
         unless(body->threads <= THREADS_MAX, "more threads than there may be"),
         unless(body->unit >= 0 && body->unit < INFINITY, "a unit that is none"),
         unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
+        unless(body->rows <= ELEMENTS_MAX, "more rows than vectors may have"),
         fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
                               &body->layout),
         fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device));

@@ -109,6 +109,12 @@ struct row_yields {
     double max;
 };
 
+static inline void yields_init(struct row_yields *yields) {
+    *yields = (struct row_yields){0};
+    for (size_t i = 0; i < ROW_SCALARS; i++)
+        exact_init(&yields->sums[i]);
+}
+
 static inline void add_yields(const struct bench *bench, const struct operation *operations,
                               size_t count, struct row_yields *yields) {
     struct message result = answer(bench, 0);
@@ -130,9 +136,7 @@ static inline void add_yields(const struct bench *bench, const struct operation 
 
 static inline void run_rows(struct row_cluster *cluster, const struct operation *operations,
                             size_t count, struct row_yields *yields) {
-    *yields = (struct row_yields){0};
-    for (size_t i = 0; i < ROW_SCALARS; i++)
-        exact_init(&yields->sums[i]);
+    yields_init(yields);
     for (size_t i = 0; i < cluster->count; i++) {
         run_operations(&cluster->shards[i], operations, count);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_RESULT);

@@ -355,36 +355,32 @@ static void a_set_up_with_an_objective_that_rows_cannot_have_fails(void **state)
 
 /* ---- directions of the window ---- */
 
-/* By way of the sums of a gradient; elements of x, d and the directions, as the history has them.
- */
+enum { KEPT = 3, BIASES_KEPT = 500 };
+
+/* A direction of random elements, by way of the sums of a gradient: those that are kept. */
+static double *keep_direction(struct bench *bench, struct random *random, uint32_t number) {
+    const size_t count = ROW_PARAMETERS;
+    const struct operation keep[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_D, .alpha = 10},
+        {.code = OPERATION_KEEP, .a = REGISTER_D, .slot = DIRECTIONS + 1 - number}};
+    double *kept = memory_new(count, sizeof *kept);
+    int64_t *slice = memory_new(count, sizeof *slice);
+    for (size_t k = 0; k < count; k++)
+        slice[k] = (int64_t)random_below(random, 1 << 30) - (1 << 29);
+    begin(bench, number + 1);
+    tell(bench, REPLICA_LINK, stage(flush(number + 1, 1), slice, count));
+    tell(bench, COORDINATOR_LINK, fold(flush(number + 1, 1)));
+    run_operations(bench, keep, 2);
+    for (size_t k = 0; k < count; k++)
+        kept[k] = (float)((double)slice[k] * 0x1p-20 / 10);
+    assert_memory_equal(read_register(bench, REGISTER_D, 0, count), kept, count * sizeof *kept);
+    free(slice);
+    return kept;
+}
+
+/* Both ways of COMBINE: from another register, and in place. */
 static void directions_are_kept_combined_and_measured(void **state) {
     (void)state;
-    enum { N = ROW_PARAMETERS, PUT = 3 };
-    struct random random;
-    double *v[PUT], dots[PUT] = {0};
-    random_init(&random, 3);
-    struct bench bench;
-    struct message with = row_setup("logistic", 1, false);
-    with.shard_setup.layout = layout_blob(N - 500, 1, 500);
-    with.shard_setup.history_type = HISTORY_FLOAT;
-    bench_init(&bench, with);
-    for (uint32_t i = 0; i < PUT; i++) {
-        v[i] = memory_new(N, sizeof **v);
-        int64_t *slice = memory_new(N, sizeof *slice);
-        for (size_t k = 0; k < N; k++)
-            slice[k] = (int64_t)random_below(&random, 1 << 30) - (1 << 29);
-        begin(&bench, i + 1);
-        tell(&bench, REPLICA_LINK, stage(flush(i + 1, 1), slice, N));
-        tell(&bench, COORDINATOR_LINK, fold(flush(i + 1, 1)));
-        const struct operation keep[] = {
-            {.code = OPERATION_GRADIENT, .a = REGISTER_D, .alpha = 10},
-            {.code = OPERATION_KEEP, .a = REGISTER_D, .slot = DIRECTIONS + 1 - i}};
-        run_operations(&bench, keep, 2);
-        for (size_t k = 0; k < N; k++)
-            v[i][k] = (float)((double)slice[k] * 0x1p-20 / 10);
-        assert_memory_equal(read_register(&bench, REGISTER_D, 0, N), v[i], N * sizeof **v);
-        free(slice);
-    }
     const struct operation operations[] = {{.code = OPERATION_COMBINE,
                                             .a = REGISTER_T,
                                             .b = REGISTER_D,
@@ -399,21 +395,29 @@ static void directions_are_kept_combined_and_measured(void **state) {
                                             .u = {-1}},
                                            {.code = OPERATION_WINDOW_DOTS,
                                             .a = REGISTER_T,
-                                            .count = PUT,
+                                            .count = KEPT,
                                             .slots = {DIRECTIONS + 1, DIRECTIONS, DIRECTIONS - 1}}};
-    run_operations(&bench, operations, 3);
-    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
+    struct random random;
+    struct bench bench;
     struct row_yields yields;
-    for (size_t i = 0; i < ROW_SCALARS; i++)
-        exact_init(&yields.sums[i]);
+    double *v[KEPT], dots[KEPT] = {0};
+    struct message with = row_setup("logistic", 1, false);
+    random_init(&random, 3);
+    with.shard_setup.layout = layout_blob(ROW_PARAMETERS - BIASES_KEPT, 1, BIASES_KEPT);
+    with.shard_setup.history_type = HISTORY_FLOAT;
+    bench_init(&bench, with);
+    for (uint32_t i = 0; i < KEPT; i++)
+        v[i] = keep_direction(&bench, &random, i);
+    run_operations(&bench, operations, 3);
+    yields_init(&yields);
     add_yields(&bench, operations, 3, &yields);
-    const double *t = read_register(&bench, REGISTER_T, 0, N);
-    for (size_t k = 0; k < N; k++) {
+    const double *t = read_register(&bench, REGISTER_T, 0, ROW_PARAMETERS);
+    for (size_t k = 0; k < ROW_PARAMETERS; k++) {
         assert_near(t[k], 0.25 * v[0][k] - 0.7 * v[1][k]);
-        for (size_t i = 0; i < PUT; i++)
-            dots[i] += k < N - 500 ? t[k] * v[i][k] : 0;
+        for (size_t i = 0; i < KEPT; i++)
+            dots[i] += k < ROW_PARAMETERS - BIASES_KEPT ? t[k] * v[i][k] : 0;
     }
-    for (size_t i = 0; i < PUT; i++) {
+    for (size_t i = 0; i < KEPT; i++) {
         assert_near(exact_value(&yields.sums[i]), dots[i]);
         free(v[i]);
     }

@@ -337,6 +337,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     REFUSES(REPLICA_SETUP, replica_setup.unit = INFINITY, "unit");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = -1, "l2");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = NAN, "l2");
+    REFUSES(REPLICA_SETUP, replica_setup.rows = UINT64_MAX, "rows");
     REFUSES(FACTORS, bulk.length = 3, "no numbers");
     REFUSES(REPLICA_SETUP, replica_setup.coordinates = 1, "can have none");
     REFUSES(EXPONENTS, bulk.length--, "another number");
