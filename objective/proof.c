@@ -167,6 +167,47 @@ static uint64_t hash_of_networks(struct proof_data *data, uint64_t hash) {
     return hash;
 }
 
+/* ---- losses alone ---- */
+
+struct losses_proof {
+    double margins[PROOF_ROWS * PROOF_OUTPUTS], work[PROOF_ROWS * PROOF_OUTPUTS];
+    double diagonal[PROOF_ROWS * PROOF_OUTPUTS], row[PROOF_ROWS * PROOF_OUTPUTS];
+    double loss[PROOF_ROWS];
+};
+
+static uint64_t hash_of_losses(const struct proof_data *data, enum objective_kind kind,
+                               uint64_t seed) {
+    const struct objective *objective = objective_of(kind);
+    const struct loss_parameters parameters = objective_defaults(kind);
+    const uint32_t outputs = objective_outputs(objective, PROOF_OUTPUTS);
+    struct losses_proof *proof = memory_new(1, sizeof *proof);
+    for (size_t i = 0; i < PROOF_ROWS * PROOF_OUTPUTS; i++)
+        proof->margins[i] = 8 * data->parameters[i % PROOF_PARAMETERS];
+    objective->losses(&parameters, PROOF_ROWS, outputs, data->label, proof->margins, proof->loss,
+                      proof->work);
+    if (objective->second)
+        objective->second(&parameters, PROOF_ROWS, outputs, data->label, proof->margins,
+                          proof->work, proof->diagonal);
+    for (uint32_t i = 0; objective->second_row && i < PROOF_ROWS; i++)
+        objective->second_row(outputs, data->label[i], proof->margins + i * outputs, i % outputs,
+                              proof->row + i * outputs);
+    uint64_t hash = hash64_seeded(proof, sizeof *proof, seed);
+    free(proof);
+    return hash;
+}
+
+uint64_t objective_proof_losses(void) {
+    struct proof_data *data = proof_data_new();
+    uint64_t hash = 0;
+    for (int kind = 0; kind < OBJECTIVES; kind++)
+        if (objective_of((enum objective_kind)kind)->labels != LABEL_LISTS)
+            hash = hash_of_losses(data, (enum objective_kind)kind, hash);
+    free(data);
+    return hash;
+}
+
+/* ---- all of it ---- */
+
 uint64_t objective_proof(void) {
     struct proof_data *data = proof_data_new();
     uint64_t hash = 0;

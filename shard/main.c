@@ -8,6 +8,7 @@
 #include "numeric/setup.h"
 #include "shard/disk.h"
 #include "shard/placing.h"
+#include "shard/rows.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
 #include "wire/host.h"
@@ -92,7 +93,7 @@ static int serve(const struct host_options *options) {
     struct shell shell = {.self = {.pid = (uint32_t)getpid(),
                                    .host = name,
                                    .description = numeric_description(),
-                                   .proof = numeric_proof_vectors()}};
+                                   .proof = numeric_proof_vectors() ^ rows_proof()}};
     const struct host_role role = {
         .state = &shell, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
     shell.placing.own = options->device;

@@ -64,6 +64,9 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
 /* The objective of this name; NULL with a text if vectors of rows cannot have its losses. */
 const struct objective *rows_objective(const char *name, uint32_t outputs);
 
+/* objective_proof_losses(): that this process finds the losses of all others. */
+uint64_t rows_proof(void);
+
 /* Whether its losses have second derivatives. */
 bool rows_have_second(const struct row_vectors *rows);
 

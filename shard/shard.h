@@ -32,7 +32,7 @@ struct shard_self {
     uint32_t pid;
     const char *host;
     const char *description; /* numeric_description() */
-    uint64_t proof;          /* numeric_proof_vectors() */
+    uint64_t proof;          /* of numeric_proof_vectors() and rows_proof() */
     /* Finds what a set-up asks to compute on. 0, or an error with its text. NULL: the CPU. */
     int (*place)(void *context, const struct message_shard_setup *setup, struct shard_place *place);
     void *context;

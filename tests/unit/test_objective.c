@@ -319,6 +319,8 @@ static void kinds_go_by_name(void **state) {
 static void the_proof_repeats(void **state) {
     (void)state;
     assert_true(objective_proof() == objective_proof());
+    assert_true(objective_proof_losses() == objective_proof_losses());
+    assert_true(objective_proof_losses() != 0);
 }
 
 static int set_up(void **state) {
