@@ -501,6 +501,7 @@ static void a_program_that_factors_does_so_once_and_neither_clears_nor_applies(v
 
 static void programs_are_bounded_in_operations_and_scalars(void **state) {
     (void)state;
+    enum { FIT = SCALARS_MAX / (4 * SLOTS_MAX) }; /* products with all of the history */
     static struct operation operations[OPERATIONS_MAX + 1];
     for (size_t i = 0; i <= OPERATIONS_MAX; i++)
         operations[i] = (struct operation){.code = OPERATION_DOT};
@@ -508,10 +509,10 @@ static void programs_are_bounded_in_operations_and_scalars(void **state) {
     assert_string_equal(fault_of_program(operations, OPERATIONS_MAX + 1),
                         "a program that is too long");
     operations[0] = (struct operation){.code = OPERATION_PAIR};
-    for (size_t i = 1; i <= 2; i++)
+    for (size_t i = 1; i <= FIT + 1; i++)
         operations[i] = (struct operation){.code = OPERATION_HISTORY_DOTS, .count = SLOTS_MAX};
-    assert_null(fault_of_program(operations, 2));
-    assert_string_equal(fault_of_program(operations, 3), "a program that is too long");
+    assert_null(fault_of_program(operations, 1 + FIT));
+    assert_string_equal(fault_of_program(operations, 2 + FIT), "a program that is too long");
 }
 
 SUITE(validity) {
