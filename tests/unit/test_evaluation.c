@@ -30,7 +30,7 @@ static void what_is_no_evaluation_is_refused_with_a_reason(void **state) {
         const char *reason;
     } cases[] = {
         {{loss, {0, 6, 1}}, "unknown kind"},
-        {{loss, {EVALUATION_CURVATURE + 1, 6, 1}}, "unknown kind"},
+        {{loss, {EVALUATION_TRANSPOSE + 1, 6, 1}}, "unknown kind"},
         {{loss, {UINT32_MAX, 6, 1}}, "unknown kind"},
         {{loss, {EVALUATION_LOSS, 6, 0}}, "without chunks"},
         {{loss, {EVALUATION_LOSS, 6, UINT32_MAX}}, "beyond the last"},
@@ -95,6 +95,30 @@ static void a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_trian
 }
 
 /* However many columns there are beside it. */
+/* However the parameters are divided. */
+static void each_row_is_on_one_shard_in_whole_blocks(void **state) {
+    (void)state;
+    const uint64_t rows[] = {1, ROW_BLOCK, 7 * ROW_BLOCK + 3, UINT64_C(1) << 40};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (uint64_t shards = 1; shards <= 9; shards++) {
+            const struct sums_sizes sizes = {
+                .parameters = 8 * BLOCK_ELEMENTS + 5, .rows = rows[i], .outputs = 3};
+            uint64_t next = 0, parameter = 0;
+            for (uint64_t shard = 0; shard < shards; shard++) {
+                uint64_t end = sizes.parameters * (shard + 1) / shards;
+                struct sums_range own = evaluation_rows(&sizes, parameter, end - parameter);
+                struct sums_range sums =
+                    evaluation_sums_range(SUMS_ROWS, &sizes, parameter, end - parameter);
+                assert_true(own.first == next);
+                assert_true(sums.first == 3 * own.first && sums.count == 3 * own.count);
+                next += own.count;
+                parameter = end;
+                assert_true(next % ROW_BLOCK == 0 || next == rows[i]);
+            }
+            assert_true(next == rows[i]);
+        }
+}
+
 static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **state) {
     (void)state;
     struct layout layout = layout_linear(1 << 20, 3, true);
@@ -115,6 +139,7 @@ SUITE(evaluation) {
         cmocka_unit_test(a_chunk_is_found_in_its_part),
         cmocka_unit_test(totals_follow_the_parts_and_sums_are_those_of_the_gradient),
         cmocka_unit_test(a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_triangle),
+        cmocka_unit_test(each_row_is_on_one_shard_in_whole_blocks),
         cmocka_unit_test(a_triangle_is_of_the_columns_of_the_block_and_the_biases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
