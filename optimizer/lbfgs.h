@@ -2,7 +2,8 @@
  * algorithm 7.5, with the directions of pairs.h); with l1 orthant-wise (linesearch.h).
  *
  * An accepted step takes an evaluation and two programs that return scalars: one measures the trial
- * (round A), one forms the next direction (round B).
+ * (round A), one forms the next direction (round B). With common directions (lbfgs_span.c) a step
+ * takes a product and its transpose, and more rounds between them in place of the line search.
  *
  * Invariants between calls: register x holds the last accepted point, which has the least loss, g
  * its gradient and, while a preconditioner P is in force, pg the product P·g unless
