@@ -56,6 +56,11 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     message.shard_setup.orthants = orthants;
     message.shard_setup.adagrad = 1;
     message.shard_setup.bias_exponent = 20;
+    message.shard_setup.directions = 1;
+    message.shard_setup.rows = 1;
+    message.shard_setup.outputs = OUTPUTS;
+    message.shard_setup.objective = "softmax";
+    message.shard_setup.loss = loss_blob();
     bench_init(bench, message);
     assert_int_equal(bench->out.count, 0); /* not ready without the scaling */
     uint64_t from = first / OUTPUTS, to = (first + count + OUTPUTS - 1) / OUTPUTS;
@@ -149,6 +154,28 @@ static void l2_acts_on_each_column_by_its_penalty(void **state) {
         assert_true(fabs(h[i] - 0.25 * penalty * t) <= 1e-14 * fabs(t));
     }
     assert_true(fabs(exact_value(&norm) - square) <= 1e-10 * square);
+    bench_release(&bench);
+}
+
+/* With itself, as DOT_REGULARIZED measures it. */
+static void a_direction_is_measured_by_each_columns_penalty(void **state) {
+    (void)state;
+    struct bench bench;
+    struct exact found[2];
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    const struct operation operations[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_T, .alpha = 10},
+        {.code = OPERATION_KEEP, .a = REGISTER_T, .slot = 2},
+        {.code = OPERATION_WINDOW_DOTS, .a = REGISTER_T, .count = 1, .slots = {2}},
+        {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T}};
+    run_operations(&bench, operations, 4);
+    struct message result = answer(&bench, 0);
+    struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(exact_decode(&found[i], &cursor));
+    double of_window = exact_value(&found[0]), square = exact_value(&found[1]);
+    assert_true(square > 0 && fabs(of_window - square) <= 1e-12 * square);
     bench_release(&bench);
 }
 
@@ -355,6 +382,7 @@ SUITE(shard_scaling) {
         cmocka_unit_test(adagrad_takes_l1_by_the_root_of_each_columns_penalty),
         cmocka_unit_test(a_gradient_is_scaled_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
+        cmocka_unit_test(a_direction_is_measured_by_each_columns_penalty),
         cmocka_unit_test(l1_acts_on_each_column_by_the_root_of_its_penalty),
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
         cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),

@@ -6,7 +6,7 @@ import subprocess
 
 TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_scaling', 'shard_bounds',
          'precondition', 'precondition_heavy', 'checkpoint', 'checkpoint_damage',
-         'checkpoint_factor', 'saving', 'adagrad_programs')
+         'checkpoint_factor', 'checkpoint_rows', 'saving', 'adagrad_programs', 'row_vectors')
 
 print(f'1..{len(TESTS)}')
 failed = 0
