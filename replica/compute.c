@@ -40,7 +40,7 @@ int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const stru
 
 static int labels(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                   int64_t *sums, struct chunk_result *found) {
-    uint64_t at;
+    uint64_t at = 0;
     (void)found;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
@@ -50,7 +50,7 @@ static int labels(const struct kernel_place *place, uint32_t number, const struc
 
 static int weights(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
-    uint64_t at;
+    uint64_t at = 0;
     (void)found;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
@@ -60,7 +60,7 @@ static int weights(const struct kernel_place *place, uint32_t number, const stru
 
 static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
-    uint64_t at;
+    uint64_t at = 0;
     (void)found;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
@@ -70,7 +70,7 @@ static int product(const struct kernel_place *place, uint32_t number, const stru
 
 static int transpose(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      int64_t *sums, struct chunk_result *found) {
-    uint64_t at;
+    uint64_t at = 0;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code)
         objective_transpose(place->shape, place->scale, rows, place->parameters + at, sums,
