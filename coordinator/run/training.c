@@ -423,6 +423,8 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
          * itself does not push them out at once. With a preconditioner there are none, and none are
          * kept: the first refresh would drop them, and those of a network are scaled by the factors
          * of one night. */
+        if (*run->start_model)
+            preconditioner_starts_near(&run->preconditioner);
         bool preconditioned = run->preconditioner.form || run->kronecker.factors;
         run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
         if (!run->job->history)
