@@ -171,6 +171,12 @@ struct moments {
 int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
 
+/* The mean square of each column about 0, Σ w·x²/Σ w: squares[features]. Of moments that are known,
+ * else (`known` is all zero) from one read, whose bits follow from the set alone, too. ERROR_DATA
+ * if a chunk is damaged. */
+int moments_squares(struct set *set, unsigned threads, const struct moments *known,
+                    double *squares);
+
 /* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
  */
 double moments_size(const struct moments *moments, uint32_t column);

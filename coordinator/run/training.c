@@ -124,11 +124,16 @@ static int measure_columns(struct training *run) {
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
-    int code = training_find_moments(run);
-    if (!code && run->scaling.columns)
+    if (run->scaling.columns) {
+        assert(run->moments.mean); /* it was chosen by them */
         gap_measure(info, &run->moments, run->scaling.columns);
-    else if (!code)
-        run->measured = gap_unscaled(info, &run->moments);
+        return 0;
+    }
+    double *squares = memory_new(info->features, sizeof *squares);
+    int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
+    if (!code)
+        run->measured = gap_unscaled(info, squares);
+    free(squares);
     return code;
 }
 
