@@ -191,6 +191,7 @@ struct prefix_counts {
     double sum[PREFIXES];       /* of the numbers of values */
     double square[PREFIXES];    /* and of their squares */
     double all_sum, all_square; /* the same over all columns */
+    double rest_square;         /* and of squares over all but those of the first prefix */
 };
 
 /* ERROR_DATA if a chunk is damaged. */
