@@ -181,7 +181,7 @@ static void name_run(struct training *run) {
 /* The largest file of curvature that is kept with a model. `retrain` starts from it the next night.
  * After `run`, perhaps nothing ever does: there it is kept only if it costs next to nothing. */
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
-#define CURVATURE_BYTES_SMALL (UINT64_C(8) << 20)
+#define CURVATURE_BYTES_SMALL (UINT64_C(1) << 20)
 
 /* Few of the pairs help little. So `retrain` keeps the newest that fit, but `run` all or none. In a
  * sweep those runs keep them whose models others start from. */
