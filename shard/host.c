@@ -156,7 +156,8 @@ static void run_shrink(const struct pass_step *step, const struct pass_block *bl
         l1[i] = step->l1;
     if (block->registers->scaling.used)
         scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
-    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha);
+    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha,
+                   step->beta);
 }
 
 static void run_l1(const struct pass_step *step, const struct pass_block *block,
@@ -178,7 +179,7 @@ static void run_l1(const struct pass_step *step, const struct pass_block *block,
                      block->y + (part.first - block->offset), b, a);
         break;
     case PASS_ADAGRAD:
-        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha);
+        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha, step->beta);
         break;
     case PASS_SHRINK:
         run_shrink(step, block, part);

@@ -111,9 +111,9 @@ PORTABLE void pass_adagrad(const struct pass_range *range, const struct pass_ste
                            uint64_t i) {
     double l1 = range->root ? step->l1 * range->root[i] : step->l1;
     if (step->code == PASS_ADAGRAD)
-        element_adagrad_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha);
+        element_adagrad_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha, step->beta);
     else if (step->code == PASS_SHRINK)
-        element_adagrad_shrink(&step->a[i], &step->b[i], &l1, step->alpha);
+        element_adagrad_shrink(&step->a[i], &step->b[i], &l1, step->alpha, step->beta);
     else
         element_adagrad_diagonal(&step->a[i], step->alpha, step->beta);
 }

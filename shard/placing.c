@@ -152,6 +152,7 @@ static const struct operation operations[] = {
      .b = REGISTER_A,
      .c = REGISTER_H,
      .alpha = 0.3,
+     .beta = 1e-10,
      .l1 = 0.5},
     {.code = OPERATION_DIAGONAL, .a = REGISTER_A, .alpha = 0.3, .beta = 0.7},
     {.code = OPERATION_PAIR,

@@ -55,7 +55,7 @@ static const unsigned parts[] = {
     [OPERATION_DESCENT] = PART_A | PART_B | PART_C | PART_D | PART_L1,
     [OPERATION_EXCESS] = PART_A | PART_B | PART_ALPHA | PART_L1,
     [OPERATION_TENSOR_SQUARES] = PART_A | PART_TENSORS,
-    [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_L1,
+    [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_BETA | PART_L1,
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
     [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA,
 };
@@ -271,6 +271,8 @@ static const char *fault_of_adagrad(const struct operation *o) {
         return "a program that makes a step of Adagrad with fewer than three registers";
     if (steps && !(is_positive(o->alpha) && o->l1 >= 0 && o->l1 < INFINITY))
         return "a program that makes a step of Adagrad at a rate or an l1 that is none";
+    if (steps && !is_positive(o->beta))
+        return "a program that makes a step of Adagrad that may not be finite";
     if (inverts && !(is_positive(o->alpha) && is_positive(o->beta)))
         return "a program that makes a diagonal that may not be finite";
     if (o->code == OPERATION_GAP && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))

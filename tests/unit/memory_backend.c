@@ -152,7 +152,7 @@ static void run_adagrad(struct backend *backend, const struct operation *o) {
     for (uint32_t i = 0; i < backend->n; i++) {
         double l1 = i == backend->n - 1 ? 0 : o->l1;
         sums[i] += g[i] * g[i];
-        double rate = o->alpha / (sqrt(sums[i]) + 1e-10);
+        double rate = o->alpha / (sqrt(sums[i]) + o->beta);
         double to = x[i] - rate * g[i];
         x[i] = l1 > 0 ? copysign(fmax(fabs(to) - rate * l1, 0), to) : to;
     }

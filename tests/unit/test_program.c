@@ -213,6 +213,9 @@ static void a_step_of_adagrad_is_of_three_registers_and_sound_numbers(void **sta
     operation = sound;
     operation.l1 = -1;
     assert_refused(operation, "l1");
+    operation = sound;
+    operation.beta = 0;
+    assert_refused(operation, "finite");
     operation = sample(OPERATION_DIAGONAL);
     assert_null(fault_of(operation, operation));
     operation.beta = 0;
