@@ -272,12 +272,26 @@ static void judge_on_holdout(struct lbfgs *o) {
     assert(o->best.step <= o->step && (o->best.step == o->step || !first));
 }
 
+/* How much larger the gap may be than without what the last steps showed. */
+static double flatness(const struct lbfgs *o, double factor) {
+    double least = 1;
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        least = fmin(least, o->steepness[i]);
+    return fmax(1, 1 / (factor * least));
+}
+
 /* No loss is below 0, and what duality bounds is certain. */
-static double gap_estimate(const struct lbfgs *o, const struct measured *m) {
+static double gap_estimate(struct lbfgs *o, const struct measured *m) {
     double gap = m->gap;
     if (isnan(gap))
         return NAN;
-    if (!o->history.preconditioned)
+    o->steepness[o->step % STEEPS_KEPT] = m->steepness;
+    bool newton = programs_newton_tells(o);
+    gap *= flatness(o, newton ? 1 : COLUMNS_FACTOR);
+    o->gaps[o->step % GAPS_KEPT] = gap;
+    for (unsigned i = 0; i < GAPS_KEPT && !newton && o->settings.gap.waited_for; i++)
+        gap = fmax(gap, o->gaps[i]);
+    if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
     gap = fmin(gap, m->loss);
     return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);

@@ -22,6 +22,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     memset(o, 0, sizeof *o);
     o->settings = *settings;
     o->data = *data;
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        o->steepness[i] = 1;
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
     assert(!o->started && o->reason == REASON_NONE);
 }
@@ -92,6 +94,15 @@ static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uin
     }
 }
 
+static void serialize_last_steps(struct codec *codec, struct lbfgs *o) {
+    for (unsigned i = 0; i <= LOSSES_KEPT; i++)
+        serialize_f64(codec, &o->losses[i]);
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        serialize_f64(codec, &o->steepness[i]);
+    for (unsigned i = 0; i < GAPS_KEPT; i++)
+        serialize_f64(codec, &o->gaps[i]);
+}
+
 void lbfgs_serialize(struct codec *codec, void *row) {
     struct lbfgs *o = row;
     uint32_t reason = o->reason, measuring = o->measuring;
@@ -133,8 +144,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_u32(codec, &o->last_trials);
     serialize_f64(codec, &o->trial_loss);
     serialize_f64(codec, &o->trial_slope);
-    for (unsigned i = 0; i <= LOSSES_KEPT; i++)
-        serialize_f64(codec, &o->losses[i]);
+    serialize_last_steps(codec, o);
     serialize_held(codec, &o->holdout);
     serialize_norms(codec, &o->norms, o->settings.tensors);
     serialize_u64(codec, &o->best.step);

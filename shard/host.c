@@ -203,6 +203,19 @@ static void run_descent(const struct pass_step *step, const struct pass_block *b
         add_to(block, step, k, sums[k]);
 }
 
+/* Σ (a − b)²·curvature, as pass_product() has it. */
+static double metric_of_step(const struct pass_step *step, const struct pass_block *block,
+                             struct block_part part) {
+    double *by = block->room[0], *curved = block->room[1];
+    vector_add(part.count, by, step->a + part.first, -1, step->b + part.first);
+    for (size_t i = 0; i < part.count; i++) {
+        size_t at = part.first + i;
+        curved[i] = by[i] * (step->alpha * (step->square ? step->square[at] : 1) +
+                             step->beta * (step->weight ? step->weight[at] : 1));
+    }
+    return vector_dot(part.count, by, curved);
+}
+
 /* As pass_curved() has it. */
 static void divide_by_curvature(const struct pass_step *step, struct block_part part, double *out) {
     for (size_t i = 0; i < part.count; i++) {
@@ -224,6 +237,9 @@ static void run_sum(const struct pass_step *step, const struct pass_block *block
     case PASS_GAP:
         divide_by_curvature(step, part, block->room[0]);
         add_to(block, step, 0, vector_dot(n, a, block->room[0]));
+        break;
+    case PASS_METRIC:
+        add_to(block, step, 0, metric_of_step(step, block, part));
         break;
     case PASS_SQUARE_OF_STEP:
         vector_add(n, block->room[0], a, -1, b);

@@ -138,6 +138,7 @@ static const struct operation operations[] = {
     {.code = OPERATION_DOT_REGULARIZED, .a = REGISTER_T, .b = REGISTER_T},
     {.code = OPERATION_MAX_ABS, .a = REGISTER_QH},
     {.code = OPERATION_GAP, .a = REGISTER_H, .alpha = 0.25},
+    {.code = OPERATION_METRIC, .a = REGISTER_T, .b = REGISTER_X, .alpha = 0.25},
     {.code = OPERATION_TENSOR_SQUARES, .a = REGISTER_H, .tensors = 2},
     {.code = OPERATION_NORM_1, .a = REGISTER_T},
     {.code = OPERATION_DESCENT,

@@ -58,6 +58,7 @@ static const unsigned parts[] = {
     [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_BETA | PART_L1,
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
     [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA,
+    [OPERATION_METRIC] = PART_A | PART_B | PART_ALPHA | PART_BETA,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -80,6 +81,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_FACTOR:
     case OPERATION_EXCESS:
     case OPERATION_GAP:
+    case OPERATION_METRIC:
         return 1;
     case OPERATION_NORM_1:
         return 2;
@@ -275,8 +277,9 @@ static const char *fault_of_adagrad(const struct operation *o) {
         return "a program that makes a step of Adagrad that may not be finite";
     if (inverts && !(is_positive(o->alpha) && is_positive(o->beta)))
         return "a program that makes a diagonal that may not be finite";
-    if (o->code == OPERATION_GAP && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
-        return "a program that divides by a curvature that is none";
+    bool curved = o->code == OPERATION_GAP || o->code == OPERATION_METRIC;
+    if (curved && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
+        return "a program with a curvature of columns that is none";
     if (o->scaled && o->beta != 1)
         return "a program that scales biases twice";
     return NULL;

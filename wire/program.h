@@ -53,6 +53,8 @@
  *                                  1 where nothing is scaled), and Σ a_j²/second over others. What
  *                                  has no curvature does not count. For shards that were told the
  *                                  squares
+ *   →      METRIC a b second lambda   Σ (a_j − b_j)²·(second·square_j + lambda·penalty_j) likewise:
+ *                                  what GAP divides by
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *   →4k    HISTORY_DOTS a slot k slots   for each i: s_i·a, q_i·a, s_i·y, q_i·y
@@ -127,6 +129,7 @@ enum operation_code {
     OPERATION_ADAGRAD,
     OPERATION_DIAGONAL,
     OPERATION_GAP,
+    OPERATION_METRIC,
     OPERATIONS, /* one more than the last */
 };
 

@@ -229,6 +229,9 @@ static double one_sum(const struct backend *backend, const struct operation *o) 
     const double *a = backend->vector[o->a], *b = backend->vector[o->b];
     if (o->code == OPERATION_GAP)
         return dot(backend, a, a) / (o->alpha + o->beta);
+    if (o->code == OPERATION_METRIC)
+        return (dot(backend, a, a) - 2 * dot(backend, a, b) + dot(backend, b, b)) *
+               (o->alpha + o->beta);
     return o->code == OPERATION_MAX_ABS ? max_abs(backend, a) : dot(backend, a, b);
 }
 
@@ -263,6 +266,7 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_DOT:
     case OPERATION_DOT_REGULARIZED:
     case OPERATION_GAP:
+    case OPERATION_METRIC:
     case OPERATION_MAX_ABS:
         *scalars = one_sum(backend, o);
         return 1;
