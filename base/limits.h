@@ -38,8 +38,9 @@
 #define LINE_BYTES_MAX (64u << 20)              /* one line of text */
 #define CHUNK_BYTES_MIN (16u << 10)
 #define CHUNK_BYTES_MAX (1u << 20)
-#define CHUNKS_AIMED_AT 256 /* chunk bytes = packed bytes / this, clamped */
-#define SET_BLOCK_ROWS 64   /* of a chunk of a shuffled set; below 256 */
+#define CHUNKS_AIMED_AT 256  /* chunk bytes = packed bytes / this, clamped */
+#define SET_BLOCK_ROWS 64    /* of a chunk of a shuffled set, at most; below 256 */
+#define SET_BLOCK_ROWS_MIN 8 /* and at least, but the last */
 
 /* Optimizer. */
 #define FOLDS_MAX 100   /* of a cross-validation */
@@ -55,7 +56,9 @@
     (4 * SLOTS_MAX + WINDOW_MAX * (WINDOW_MAX + 1) / 2 + WINDOW_MAX + 2 * TENSORS_MAX + 16)
 
 /* Minibatches. */
-#define DOWNPOUR_BLOCK_ROWS 64        /* rows of a chunk of a shuffled set */
+#define DOWNPOUR_BATCH_MIN 8          /* rows of a minibatch, which has a multiple of them */
+#define DOWNPOUR_BATCH 128            /* auto, but for fewer rows */
+#define DOWNPOUR_STEPS_LEAST 300      /* of an epoch of a linear model, else auto is less */
 #define DOWNPOUR_BATCH_MAX (1u << 30) /* rows of a minibatch, without the schedule */
 #define DOWNPOUR_EPOCHS_MAX 1000000
 

@@ -49,6 +49,13 @@ def some_columns(rng, rows, sizes, least, most):
     return [sorted(rng.sample(row, least + i % (most - least + 1))) for i, row in enumerate(full)]
 
 
+def missing(rng, rows, sizes, power, law):
+    """The same without some; which share a row has of its codes is drawn from a beta law."""
+    full = one_hot(rng, rows, sizes, power)
+    kept = [rng.betavariate(*law) for _ in full]
+    return [[k for k in row if rng.random() < share] or row[:1] for row, share in zip(full, kept)]
+
+
 def texts(rng, rows, words, length):
     """Distinct words, by their Zipf numbers; length() draws how many words a row has."""
     weights = zipf(words, 1.05)
@@ -152,6 +159,13 @@ BORDERS = [
            most=46),
     border('lengths-.34', 10_000, some_columns, 0.35204714925, sizes=even(3000, 60), least=13,
            most=47),
+    border('lengths-.51', 10_000, some_columns, 0.353903756829, sizes=even(3000, 60), least=4,
+           most=56),
+    border('lengths-.57', 10_000, some_columns, 0.356943958197, sizes=even(3000, 60), least=1,
+           most=59),
+    border('missing-.48', 20_000, missing, 0.364974356588, sizes=MANY, power=0.8, law=(2, 2)),
+    border('missing-.59', 20_000, missing, 0.378978362460, sizes=MANY, power=0.8, law=(1, 1)),
+    border('missing-.70', 20_000, missing, 0.392545332334, sizes=MANY, power=0.8, law=(0.5, 0.5)),
     border('thousand', 20_000, one_hot, 0.431456059099, sizes=THOUSAND),
     border('thousand-numbers', 20_000, one_hot, 0.493199239859, scaled(*SCALES), 10,
            sizes=THOUSAND),

@@ -102,8 +102,8 @@ class Loss:
 class Problem:
     """F over (features + 1) × outputs parameters in scaled columns; the intercepts come last."""
 
-    def __init__(self, x, labels, objective, l2, bias_regularised=False):
-        self.loss = Loss(objective, labels)
+    def __init__(self, x, loss, l2, l2_of_intercept=0.0):
+        self.loss = loss
         squares = x.multiply(x) if scipy.sparse.issparse(x) else x * x
         self.scale = np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
         self.scale[self.scale == 0] = 1
@@ -114,7 +114,7 @@ class Problem:
             self.x = x / self.scale
             self.xt = self.x.T
         self.shape = (x.shape[1] + 1, self.loss.outputs)
-        penalty = np.append(l2 / self.scale ** 2, l2 if bias_regularised else 0.0)
+        penalty = np.append(l2 / self.scale ** 2, l2_of_intercept)
         self.penalty = np.repeat(penalty[:, None], self.loss.outputs, axis=1)
 
     def margins(self, w):
@@ -222,7 +222,8 @@ def main():
     parser.add_argument('--verbose', action='store_true')
     options = parser.parse_args()
     x, labels = read(options.file, options.csv)
-    problem = Problem(x, labels, options.objective, options.l2, options.bias_regularised)
+    problem = Problem(x, Loss(options.objective, labels), options.l2,
+                      options.l2 if options.bias_regularised else 0.0)
     tell = print if options.verbose else lambda *_: None
     f, lacking, largest, _ = minimum(problem, tell)
     print(f'{float(f)!r} {lacking:.1e} {largest:.1e}')

@@ -336,7 +336,7 @@ static bool find_scattered(struct scatter *at) {
     const struct chunk_window *window = at->window;
     for (; at->row < at->end; at->row++, row_walk_next(&at->walk)) {
         at->place = chunk_plan_place(at->source->plan, at->row);
-        uint64_t chunk = at->place / SET_BLOCK_ROWS;
+        uint64_t chunk = at->place / at->source->plan->block_rows;
         if (chunk >= window->first && chunk < window->end)
             return true;
     }
@@ -351,7 +351,7 @@ static void next_scattered(struct scatter *at) {
 
 static struct chunk_arrays arrays_of_window(const struct scatter *at) {
     const struct chunk_plan *plan = at->source->plan;
-    const struct set_chunk *chunk = &plan->chunk[at->place / SET_BLOCK_ROWS];
+    const struct set_chunk *chunk = &plan->chunk[at->place / plan->block_rows];
     return arrays_at(at->window->data + chunk->offset, chunk, plan->dense);
 }
 
@@ -360,8 +360,9 @@ void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *
     (void)buffer;
     for (struct scatter at = scatter_of(source, window, block); find_scattered(&at);
          next_scattered(&at))
-        arrays_of_window(&at).start[at.place % SET_BLOCK_ROWS + 1] = (uint32_t)chunk_plan_values(
-            source->plan, source->columns, source->split, at.walk.pack, &at.walk.rows, at.walk.row);
+        arrays_of_window(&at).start[at.place % source->plan->block_rows + 1] =
+            (uint32_t)chunk_plan_values(source->plan, source->columns, source->split, at.walk.pack,
+                                        &at.walk.rows, at.walk.row);
 }
 
 void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *source,
@@ -382,7 +383,7 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
     struct gathered gathered = gathered_in(buffer, values, rows);
     for (; find_scattered(&at); next_scattered(&at)) {
         struct chunk_arrays arrays = arrays_of_window(&at);
-        uint32_t row = at.place % SET_BLOCK_ROWS;
+        uint32_t row = (uint32_t)(at.place % at.source->plan->block_rows);
         struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
         put_label(filler, &at.walk, &place);
         gather_row(&gathered, filler, &at.walk, place);
@@ -403,7 +404,7 @@ void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *s
     }
     for (; find_scattered(&at); next_scattered(&at)) {
         struct chunk_arrays arrays = arrays_of_window(&at);
-        uint32_t row = at.place % SET_BLOCK_ROWS;
+        uint32_t row = (uint32_t)(at.place % source->plan->block_rows);
         struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
         fill_dense_row(&filler, &at.walk, &place);
     }

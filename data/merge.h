@@ -238,6 +238,7 @@ struct chunk_plan {
     struct plan_part trained, held;
     bool dense;
     bool shuffled;
+    uint32_t block_rows;     /* of a shuffled set: rows of its chunks of training; else 0 */
     uint64_t key;            /* of a shuffled set: of the permutation of training rows */
     uint64_t values;         /* of what is trained on, as stored */
     struct set_chunk *chunk; /* owned; offsets and checksums are not set. Those of `held` last */

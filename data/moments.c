@@ -5,6 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -17,10 +18,16 @@
 #define GROUPS 16
 #define COLUMNS_OF_GROUPS (1u << 17)
 
+/* To squares alone a group brings at least so many values for each column that it takes room for.
+ */
+#define VALUES_OF_SQUARE 4
+
+enum reading { READ_SUMS, READ_DEVIATIONS, READ_SQUARES };
+
 struct chunk_group {
     uint32_t first, end; /* chunks */
     double *sum;         /* Σ w·x, then Σ w·(x − mean) of stored values */
-    double *square;      /* Σ w·(x − mean)² of stored values */
+    double *square;      /* Σ w·(x − mean)² of stored values, or Σ w·x² */
     double *stored;      /* Σ w of them */
     uint64_t *nonzero;   /* of them */
     uint64_t rows;       /* whose weight is not 0 */
@@ -29,7 +36,8 @@ struct chunk_group {
 struct moments_pass {
     struct set *set;
     uint32_t columns;
-    const double *mean; /* NULL: the first pass */
+    enum reading reading;
+    const double *mean; /* for READ_DEVIATIONS */
     struct chunk_group groups[GROUPS];
     uint32_t count;
 
@@ -43,7 +51,11 @@ struct moments_pass {
 
 static inline void add_value(const struct moments_pass *pass, struct chunk_group *group,
                              uint32_t column, double value, double weight) {
-    if (!pass->mean) {
+    if (pass->reading == READ_SQUARES) {
+        group->square[column] += weight * (value * value);
+        return;
+    }
+    if (pass->reading == READ_SUMS) {
         group->sum[column] += weight * value;
         group->stored[column] += weight;
         group->nonzero[column] += value != 0;
@@ -107,18 +119,45 @@ static int run_pass(struct moments_pass *pass, unsigned threads) {
     return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
 }
 
-static void make_groups(struct moments_pass *pass, uint32_t chunks) {
-    pass->count = pass->columns > COLUMNS_OF_GROUPS ? 1 : GROUPS;
+static uint32_t groups_of(const struct set_info *info, enum reading reading) {
+    if (info->features > COLUMNS_OF_GROUPS)
+        return 1;
+    uint64_t most = reading == READ_SQUARES && info->features
+                        ? info->values / ((uint64_t)info->features * VALUES_OF_SQUARE)
+                        : GROUPS;
+    return most < 1 ? 1 : most < GROUPS ? (uint32_t)most : GROUPS;
+}
+
+static void begin(struct moments_pass *pass, struct set *set, enum reading reading) {
+    const struct set_info *info = set_info(set);
+    uint32_t chunks = info->chunks - info->holdout_chunks;
+    *pass = (struct moments_pass){.set = set,
+                                  .columns = info->features,
+                                  .reading = reading,
+                                  .count = groups_of(info, reading),
+                                  .mutex = PTHREAD_MUTEX_INITIALIZER};
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
         group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
         assert(group->first <= group->end && group->end <= chunks);
-        group->sum = memory_new(pass->columns, sizeof *group->sum);
         group->square = memory_new(pass->columns, sizeof *group->square);
+        if (reading == READ_SQUARES)
+            continue;
+        group->sum = memory_new(pass->columns, sizeof *group->sum);
         group->stored = memory_new(pass->columns, sizeof *group->stored);
         group->nonzero = memory_new(pass->columns, sizeof *group->nonzero);
     }
+}
+
+static void end(struct moments_pass *pass) {
+    for (uint32_t i = 0; i < pass->count; i++) {
+        free(pass->groups[i].sum);
+        free(pass->groups[i].square);
+        free(pass->groups[i].stored);
+        free(pass->groups[i].nonzero);
+    }
+    free(pass->text);
 }
 
 /* ---- what they come to ---- */
@@ -168,28 +207,46 @@ static void finish_variances(const struct moments_pass *pass, const struct set_i
 
 int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     const struct set_info *info = set_info(set);
-    struct moments_pass pass = {
-        .set = set, .columns = info->features, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct moments_pass pass;
     *moments = (struct moments){.mean = memory_new(info->features, sizeof *moments->mean),
                                 .variance = memory_new(info->features, sizeof *moments->variance),
                                 .nonzero = memory_new(info->features, sizeof *moments->nonzero)};
-    make_groups(&pass, info->chunks - info->holdout_chunks);
+    begin(&pass, set, READ_SUMS);
     int code = run_pass(&pass, threads);
     if (!code) {
         finish_means(&pass, info->weight_sum, moments);
         pass.mean = moments->mean;
+        pass.reading = READ_DEVIATIONS;
         code = run_pass(&pass, threads);
     }
     if (!code)
         finish_variances(&pass, info, moments);
-    for (uint32_t i = 0; i < pass.count; i++) {
-        free(pass.groups[i].sum);
-        free(pass.groups[i].square);
-        free(pass.groups[i].stored);
-        free(pass.groups[i].nonzero);
-    }
-    free(pass.text);
+    end(&pass);
     return code;
+}
+
+static int read_squares(struct set *set, unsigned threads, double *squares) {
+    struct moments_pass pass;
+    begin(&pass, set, READ_SQUARES);
+    int code = run_pass(&pass, threads);
+    for (uint32_t j = 0; j < pass.columns; j++) {
+        for (uint32_t i = 0; i < pass.count; i++)
+            squares[j] += pass.groups[i].square[j];
+        squares[j] /= set_info(set)->weight_sum;
+    }
+    end(&pass);
+    return code;
+}
+
+int moments_squares(struct set *set, unsigned threads, const struct moments *known,
+                    double *squares) {
+    uint32_t columns = set_info(set)->features;
+    memset(squares, 0, columns * sizeof *squares);
+    if (!known->mean)
+        return read_squares(set, threads, squares);
+    for (uint32_t j = 0; j < columns; j++)
+        squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
+    return 0;
 }
 
 double moments_size(const struct moments *moments, uint32_t j) {

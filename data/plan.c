@@ -170,9 +170,17 @@ static void cut_part(struct chunk_cutter *cutter, const struct plan_part *part,
 
 /* ---- a shuffled set ---- */
 
+static uint32_t block_rows_of(const struct set_options *options, uint64_t rows) {
+    uint32_t each = options->block_rows ? options->block_rows : SET_BLOCK_ROWS;
+    while (each > SET_BLOCK_ROWS_MIN && rows / each < options->chunks_least)
+        each /= 2;
+    assert(each > 0 && each <= SET_BLOCK_ROWS);
+    return each;
+}
+
 static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
                       const struct split *split, bool weighted) {
-    uint64_t rows = plan->trained.rows, chunks = (rows + SET_BLOCK_ROWS - 1) / SET_BLOCK_ROWS;
+    uint64_t rows = plan->trained.rows, each = plan->block_rows, chunks = (rows + each - 1) / each;
     if (chunks > UINT32_MAX / 2)
         return error_set(ERROR_DATA,
                          "%llu rows are too many for a shuffled set: train without Downpour",
@@ -180,8 +188,8 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
     plan->chunks = (uint32_t)chunks;
     plan->chunk = memory_new(chunks, sizeof *plan->chunk);
     for (uint32_t i = 0; i < plan->chunks; i++) {
-        uint64_t first = (uint64_t)i * SET_BLOCK_ROWS, left = rows - first;
-        uint32_t here = (uint32_t)(left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
+        uint64_t first = i * each, left = rows - first;
+        uint32_t here = (uint32_t)(left < each ? left : each);
         plan->chunk[i] =
             (struct set_chunk){.first_row = first,
                                .rows = here,
@@ -194,14 +202,14 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
     /* The rows of each chunk are all over the packs, which are walked over in order. */
     struct row_walk walk = row_walk_from(split, &plan->trained, 0);
     for (uint64_t row = 0; row < rows; row++, row_walk_next(&walk))
-        plan->chunk[chunk_plan_place(plan, row) / SET_BLOCK_ROWS].values +=
+        plan->chunk[chunk_plan_place(plan, row) / plan->block_rows].values +=
             chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row);
     for (uint32_t i = 0; i < plan->chunks; i++)
         if (plan->chunk[i].values > UINT32_MAX)
             return error_set(ERROR_DATA,
                              "%u rows have more than %u values, which is too many for a chunk of a "
                              "shuffled set: train without Downpour",
-                             SET_BLOCK_ROWS, UINT32_MAX);
+                             plan->block_rows, UINT32_MAX);
     return 0;
 }
 
@@ -229,6 +237,7 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     struct chunk_cutter cutter = {
         .plan = plan, .columns = columns, .aim = aim, .weighted = weighted};
     int code = 0;
+    plan->block_rows = plan->shuffled ? block_rows_of(options, plan->trained.rows) : 0;
     if (plan->shuffled)
         code = lay_blocks(plan, columns, split, weighted);
     else

@@ -7,18 +7,31 @@
 /* Chunks that are looked at: evenly spread, so that files in any order are alike. */
 #define CHUNKS_LOOKED_AT 64
 
+static double square(uint64_t count) {
+    return (double)count * (double)count;
+}
+
 static void add_count(struct prefix_counts *counts, uint32_t prefix, uint64_t values) {
     counts->sum[prefix] += (double)values;
-    counts->square[prefix] += (double)values * (double)values;
+    counts->square[prefix] += square(values);
 }
 
 /* The columns of a sparse row rise, and the prefixes fall. */
 static void add_sparse(struct prefix_counts *counts, const uint32_t *feature, uint64_t values) {
+    uint64_t all = values;
     for (uint32_t i = 0; i < PREFIXES; i++) {
         while (values && feature[values - 1] >= counts->columns[i])
             values--;
         add_count(counts, i, values);
+        if (i == 0)
+            counts->rest_square += square(all - values);
     }
+}
+
+static void add_dense(struct prefix_counts *counts, uint32_t columns) {
+    for (uint32_t i = 0; i < PREFIXES; i++)
+        add_count(counts, i, counts->columns[i]);
+    counts->rest_square += square(columns - counts->columns[0]);
 }
 
 static void add_row(struct prefix_counts *counts, const struct rows *rows, uint32_t row) {
@@ -26,11 +39,11 @@ static void add_row(struct prefix_counts *counts, const struct rows *rows, uint3
     uint64_t values = rows->dense ? rows->features : rows->start[row + 1] - first;
     counts->rows++;
     counts->all_sum += (double)values;
-    counts->all_square += (double)values * (double)values;
-    if (!rows->dense)
+    counts->all_square += square(values);
+    if (rows->dense)
+        add_dense(counts, rows->features);
+    else
         add_sparse(counts, rows->feature + first, values);
-    for (uint32_t i = 0; rows->dense && i < PREFIXES; i++)
-        add_count(counts, i, counts->columns[i]);
 }
 
 static void add_rows(struct prefix_counts *counts, const struct rows *rows) {

@@ -158,19 +158,20 @@ static bool rows_follow(const struct set_facts *facts, const struct set_chunk *c
 
 static int check_bounds(const struct set *set) {
     const struct set_facts *facts = set->facts;
+    uint32_t each = facts->block_rows;
     if (facts->holdout_chunks > facts->chunks)
         return container_damaged(&set->container, "it has more chunks of the holdout than chunks");
-    if (facts->block_rows && facts->block_rows != SET_BLOCK_ROWS)
+    if (facts->block_rows > SET_BLOCK_ROWS)
         return container_damaged(&set->container, "its chunks have another number of rows");
     if (!rows_follow(facts, set->chunk))
         return container_damaged(&set->container, "its chunks have other rows than it counts");
     for (uint32_t i = 0; i < facts->chunks; i++) {
         const struct set_chunk *chunk = &set->chunk[i];
         /* Where a chunk of training of a shuffled set begins and ends. */
-        uint64_t first = (uint64_t)i * SET_BLOCK_ROWS, left = facts->rows - first;
+        uint64_t first = (uint64_t)i * each, left = facts->rows - first;
         bool is_block = first < facts->rows && chunk->first_row == first &&
-                        chunk->rows == (left < SET_BLOCK_ROWS ? left : SET_BLOCK_ROWS);
-        if (facts->block_rows && i < facts->chunks - facts->holdout_chunks && !is_block)
+                        chunk->rows == (left < each ? left : each);
+        if (each && i < facts->chunks - facts->holdout_chunks && !is_block)
             return container_damaged(&set->container, "a chunk has other rows than its own");
         if (chunk->offset > set->container.length ||
             chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||
@@ -330,8 +331,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         uint64_t fold[] = {options->fold.folds, options->fold.fold, options->fold.seed};
         hash_stream_add(stream, fold, sizeof fold);
     }
-    if (options->shuffled)
-        hash_stream_add(stream, &options->shuffle_seed, sizeof options->shuffle_seed);
+    if (options->shuffled) {
+        uint64_t order[] = {options->shuffle_seed, options->block_rows, options->chunks_least};
+        hash_stream_add(stream, order, sizeof order);
+    }
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
     if (options->separator)

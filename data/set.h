@@ -36,8 +36,8 @@ struct set_info {
     uint64_t rows, values;
     uint32_t features; /* columns, without an intercept */
     uint32_t chunks;
-    uint32_t block_rows; /* shuffled: the rows of each chunk of training, SET_BLOCK_ROWS; the last
-                            may have fewer. Else 0 */
+    uint32_t block_rows; /* shuffled: the rows of each chunk of training; the last may have fewer.
+                            Else 0 */
     bool dense;
     enum value_type type; /* VALUE_BYTE: every value is a byte of an image, 0 to 255 */
     enum label_kind labels;
@@ -98,10 +98,12 @@ struct set_options {
     uint32_t category_least; /* a category's texts that fewer training rows have are one feature */
     uint32_t bins;           /* of each number of a table, beside it; 0: none */
     /* The training row at place p is number permutation_at(p, rows, permutation_key(shuffle_seed,
-     * 0)) in the order of files, and chunks of training have SET_BLOCK_ROWS rows. All else is as
+     * 0)) in the order of files, and chunks of training have block_rows rows (0: SET_BLOCK_ROWS),
+     * halved, down to SET_BLOCK_ROWS_MIN, while there are fewer than chunks_least. All else is as
      * without. */
     bool shuffled;
     uint64_t shuffle_seed;
+    uint32_t block_rows, chunks_least;
     uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
                               which changes no byte; 0: as suits the machine */
     unsigned threads;
@@ -171,6 +173,12 @@ struct moments {
 int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
 
+/* The mean square of each column about 0, Σ w·x²/Σ w: squares[features]. Of moments that are known,
+ * else (`known` is all zero) from one read, whose bits follow from the set alone, too. ERROR_DATA
+ * if a chunk is damaged. */
+int moments_squares(struct set *set, unsigned threads, const struct moments *known,
+                    double *squares);
+
 /* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
  */
 double moments_size(const struct moments *moments, uint32_t column);
@@ -185,6 +193,7 @@ struct prefix_counts {
     double sum[PREFIXES];       /* of the numbers of values */
     double square[PREFIXES];    /* and of their squares */
     double all_sum, all_square; /* the same over all columns */
+    double rest_square;         /* and of squares over all but those of the first prefix */
 };
 
 /* ERROR_DATA if a chunk is damaged. */

@@ -345,7 +345,7 @@ static void fill_facts(struct set_writer *writer) {
     facts->type = plan->trained.type;
     facts->labels = writer->labels.kind;
     facts->dense = plan->dense;
-    facts->block_rows = plan->shuffled ? SET_BLOCK_ROWS : 0;
+    facts->block_rows = (uint8_t)plan->block_rows;
     facts->named = writer->columns.name != NULL;
     facts->rows_held_out = writer->split.held_out;
     facts->holdout_rows = plan->held.rows;

@@ -174,12 +174,20 @@ static struct tensors tensors_of(const struct model_writer *writer) {
     return tensors;
 }
 
+/* After a power cut nobody looks for it under this name: it need not be on the disk before it is
+ * put in its place. */
+static int make_temporary(const struct model_writer *writer) {
+    if (mkdir(writer->temporary, 0755) && errno != EEXIST)
+        return error_set_errno(ERROR_CREATE, "cannot make the folder %s", writer->temporary);
+    return 0;
+}
+
 static int start_files(struct model_writer *writer) {
     char *above = path_folder(writer->folder);
     int code = folder_make(above, 0755);
     free(above);
     if (!code)
-        code = folder_make(writer->temporary, 0755);
+        code = make_temporary(writer);
     if (code)
         return code;
     writer->tensors = tensors_of(writer);

@@ -105,8 +105,8 @@ uint64_t numeric_proof_vectors(void) {
     prove_factor(&random, proof);
     memcpy(proof->adagrad, proof->a, sizeof proof->a);
     for (int times = 0; times < 2; times++)
-        adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3);
-    adagrad_shrink(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->sums, 0.1);
+        adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3, 1e-10);
+    adagrad_shrink(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->sums, 0.1, 1e-10);
     adagrad_diagonal(PROOF_ELEMENTS, proof->sums, 0.3, 0.7);
     uint64_t hash = hash64(proof, sizeof *proof);
     free(proof);

@@ -176,34 +176,35 @@ double orthant_excess(size_t n, const double *a, double lambda, const double *b,
 /* ---- Adagrad ---- */
 
 VECTOR_CLONES
-void adagrad_step(size_t n, double *x, double *sums, const double *g, double rate) {
+void adagrad_step(size_t n, double *x, double *sums, const double *g, double rate, double beta) {
     half_lanes of_x, of_sums, of_g;
     size_t i = 0;
     for (; i + HALF <= n; i += HALF) {
         memcpy(&of_x, x + i, sizeof of_x);
         memcpy(&of_sums, sums + i, sizeof of_sums);
         memcpy(&of_g, g + i, sizeof of_g);
-        lanes_adagrad_step(&of_x, &of_sums, &of_g, rate);
+        lanes_adagrad_step(&of_x, &of_sums, &of_g, rate, beta);
         memcpy(x + i, &of_x, sizeof of_x);
         memcpy(sums + i, &of_sums, sizeof of_sums);
     }
     for (; i < n; i++)
-        element_adagrad_step(&x[i], &sums[i], &g[i], rate);
+        element_adagrad_step(&x[i], &sums[i], &g[i], rate, beta);
 }
 
 VECTOR_CLONES
-void adagrad_shrink(size_t n, double *x, const double *sums, const double *l1, double rate) {
+void adagrad_shrink(size_t n, double *x, const double *sums, const double *l1, double rate,
+                    double beta) {
     half_lanes of_x, of_sums, of_l1;
     size_t i = 0;
     for (; i + HALF <= n; i += HALF) {
         memcpy(&of_x, x + i, sizeof of_x);
         memcpy(&of_sums, sums + i, sizeof of_sums);
         memcpy(&of_l1, l1 + i, sizeof of_l1);
-        lanes_adagrad_shrink(&of_x, &of_sums, &of_l1, rate);
+        lanes_adagrad_shrink(&of_x, &of_sums, &of_l1, rate, beta);
         memcpy(x + i, &of_x, sizeof of_x);
     }
     for (; i < n; i++)
-        element_adagrad_shrink(&x[i], &sums[i], &l1[i], rate);
+        element_adagrad_shrink(&x[i], &sums[i], &l1[i], rate, beta);
 }
 
 VECTOR_CLONES

@@ -1,5 +1,6 @@
 #include "objective/proof.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -99,6 +100,17 @@ struct proof_case proof_network(struct proof_data *data, enum activation activat
     return network;
 }
 
+/* The least that goes through whole pieces and a rest in every kernel. Every start of a replica
+ * waits for this proof, that of a device for its own alone. */
+enum { START_ROWS = 90, START_NETWORK_ROWS = 30 };
+
+static void take_first(struct proof_case *data, uint32_t count) {
+    struct rows *rows = &data->rows;
+    assert(count <= rows->count);
+    rows->count = count;
+    rows->values = rows->dense ? (uint64_t)count * rows->features : rows->start[count];
+}
+
 struct proof_outcome {
     int64_t sum[PROOF_PARAMETERS];
     double loss;
@@ -114,9 +126,12 @@ static struct objective_result compute(const struct proof_case *data, int64_t *s
     return result;
 }
 
-static uint64_t hash_of(const struct proof_case *linear, uint64_t seed) {
+static uint64_t hash_of_linear(const struct proof_data *data, enum objective_kind kind, bool dense,
+                               uint64_t seed) {
+    struct proof_case linear = proof_linear(data, kind, dense);
+    take_first(&linear, START_ROWS);
     struct proof_outcome *outcome = memory_new(1, sizeof *outcome);
-    struct objective_result result = compute(linear, outcome->sum);
+    struct objective_result result = compute(&linear, outcome->sum);
     outcome->loss = result.loss;
     outcome->derivative_max = result.maxima.value[0];
     uint64_t hash = hash64_seeded(outcome, sizeof *outcome, seed);
@@ -127,8 +142,9 @@ static uint64_t hash_of(const struct proof_case *linear, uint64_t seed) {
 static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_kind kind,
                                   bool dense, uint64_t seed) {
     struct proof_case hessian = proof_curvature(data, kind, dense);
+    take_first(&hessian, START_ROWS);
     struct objective_sample sample = {.exponent = data->exponent,
-                                      .examples = PROOF_ROWS,
+                                      .examples = START_ROWS,
                                       .columns = hessian.shape.features,
                                       .derivative_exponent = PROOF_CURVED_BOUND,
                                       .sampling = proof_sampling};
@@ -162,6 +178,7 @@ static uint64_t hash_of_networks(struct proof_data *data, uint64_t hash) {
             for (int dense = 0; dense < 2; dense++) {
                 struct proof_case network = proof_network(data, (enum activation)activation,
                                                           (enum precision)precision, dense);
+                take_first(&network, START_NETWORK_ROWS);
                 hash = hash_of_network(&network, hash);
             }
     return hash;
@@ -213,8 +230,7 @@ uint64_t objective_proof(void) {
     uint64_t hash = 0;
     for (int kind = 0; kind < OBJECTIVES; kind++)
         for (int dense = 0; dense < 2; dense++) {
-            struct proof_case linear = proof_linear(data, (enum objective_kind)kind, dense);
-            hash = hash_of(&linear, hash);
+            hash = hash_of_linear(data, (enum objective_kind)kind, dense, hash);
             if (objective_of((enum objective_kind)kind)->second)
                 hash = hash_of_curvature(data, (enum objective_kind)kind, dense, hash);
         }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/limits.h"
 #include "base/mutant.h"
 #include "base/random.h"
 #include "wire/program.h"
@@ -42,11 +43,20 @@ double downpour_rate(const struct downpour *d, uint64_t epoch) {
     return d->settings.rates[item_of(epoch, d->settings.rate_count)];
 }
 
+uint32_t downpour_batch(const struct downpour *d) {
+    uint32_t batch = DOWNPOUR_BATCH;
+    if (d->settings.batch)
+        return d->settings.batch;
+    while (batch > DOWNPOUR_BATCH_MIN && d->data.rows / batch < d->settings.steps_least)
+        batch /= 2;
+    return batch;
+}
+
 static uint32_t chunks_of_minibatch(const struct downpour *d, uint64_t epoch) {
     const struct downpour_settings *s = &d->settings;
-    uint64_t rows = (uint64_t)s->batch * s->multiples[item_of(epoch, s->multiple_count)];
+    uint64_t rows = (uint64_t)downpour_batch(d) * s->multiples[item_of(epoch, s->multiple_count)];
     uint64_t chunks = rows / d->data.block_rows;
-    assert(d->data.chunks > 0 && s->batch > 0);
+    assert(d->data.chunks > 0 && rows > 0);
     return chunks < 1 ? 1 : chunks < d->data.chunks ? (uint32_t)chunks : d->data.chunks;
 }
 
@@ -103,6 +113,15 @@ double downpour_loss(const struct downpour *d) {
     return d->rows ? d->loss_sum / weight_of(d, d->rows) : NAN;
 }
 
+/* What is added to the roots of Adagrad's sums. A weight's first gradient is often that of a single
+ * row: with nothing added a step would be as long if the row were predicted well, and rare columns
+ * would be learned from rows that have nothing to teach. */
+static double floor_of(const struct downpour *d) {
+    double rows = (double)chunks_of_minibatch(d, d->epoch) * d->data.block_rows;
+    assert(d->settings.row_floor >= 0 && rows > 0);
+    return fmax(d->settings.row_floor / rows, DOWNPOUR_FLOOR_LEAST);
+}
+
 /* Adagrad's step, with the proximal step of l1 (Duchi, Hazan and Singer, section 5.1). */
 void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
     assert(d->stage == DOWNPOUR_MINIBATCH && !d->closing && !d->at_best);
@@ -121,6 +140,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
                                              .b = REGISTER_A,
                                              .c = REGISTER_G,
                                              .alpha = downpour_rate(d, d->epoch),
+                                             .beta = floor_of(d),
                                              .l1 = d->l1});
     program_return(program);
     d->rows = (d->minibatch ? d->rows : 0) + rows;

@@ -1,6 +1,6 @@
 /* Downpour: minibatch Adagrad on the shards, before L-BFGS or in its place.
  *
- *     A_j += g_j²     x_j −= rate·g_j/(√A_j + 1e-10)
+ *     A_j += g_j²     x_j −= rate·g_j/(√A_j + β)
  *
  * g is the gradient at x of the mean loss over a minibatch, with L2; with l1 the step is followed
  * by its proximal step. (Duchi, Hazan and Singer, "Adaptive subgradient methods for online learning
@@ -27,18 +27,25 @@
 #include "optimizer/row.h"
 #include "wire/evaluation.h"
 
+#define DOWNPOUR_FLOOR_LEAST 1e-10 /* as torch.optim.Adagrad */
+
 struct downpour_settings {
     uint32_t epochs; /* 0: no Downpour */
-    uint32_t batch;  /* rows of a minibatch, a multiple of those of a chunk */
-    uint64_t seed;   /* of the order of minibatches */
+    uint32_t
+        batch; /* rows of a minibatch, a multiple of those of a chunk; 0: DOWNPOUR_BATCH, halved
+                  down to DOWNPOUR_BATCH_MIN while an epoch has fewer than steps_least */
+    uint32_t steps_least;
+    uint64_t seed; /* of the order of minibatches */
     /* By epoch; the last of a list is for all later ones. Outlive the optimizer. */
     const double *rates;
     uint32_t rate_count;
     const uint32_t *multiples; /* of `batch` */
     uint32_t multiple_count;
-    bool alone;    /* no L-BFGS follows */
-    bool scales;   /* its sums are H0 of L-BFGS */
-    bool measures; /* the loss on the holdout after each epoch; the set has one */
+    double row_floor; /* this by the rows of a minibatch is added to the roots of Adagrad's sums:
+                         a share of the largest derivative of a row; 0: DOWNPOUR_FLOOR_LEAST is */
+    bool alone;       /* no L-BFGS follows */
+    bool scales;      /* its sums are H0 of L-BFGS */
+    bool measures;    /* the loss on the holdout after each epoch; the set has one */
 };
 
 enum downpour_stage {
@@ -100,6 +107,9 @@ struct downpour_view {
 struct downpour_view downpour_view(const struct downpour *downpour);
 
 /* ---- for the row and its tests ---- */
+
+/* The rows of a minibatch, without its multiple. */
+uint32_t downpour_batch(const struct downpour *downpour);
 
 /* In the epoch after `epoch` ones: how many minibatches, and the rate of its steps. */
 uint32_t downpour_minibatches(const struct downpour *downpour, uint64_t epoch);

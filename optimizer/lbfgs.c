@@ -290,6 +290,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     o->gradient_max = m->max;
     o->nonzero = m->nonzero;
     o->gap_bound = m->gap_bound;
+    lbfgs_note_gap(o, m);
     o->gap_estimate = lbfgs_gap_estimate(o, m);
     o->norms = m->norms;
     o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;

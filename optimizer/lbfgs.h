@@ -48,7 +48,10 @@ enum safeguard {
 static_assert(SAFEGUARDS <= 32, "a bit for each of those that fired");
 const char *safeguard_text(enum safeguard safeguard);
 
-#define LOSSES_KEPT 10 /* the loss tolerance looks this many steps back */
+#define LOSSES_KEPT 10      /* the loss tolerance looks this many steps back */
+#define STEEPS_KEPT 5       /* the estimate of the gap, for curvature */
+#define COLUMNS_FACTOR 10.0 /* of the gap by columns: see struct gap_settings */
+#define GAPS_KEPT 3         /* and for itself */
 
 /* Steps in the span of common directions (lbfgs_span.c), if the settings have any: an evaluation is
  * taken apart into the product of the rows with a direction and the sums of the gradient, and
@@ -110,6 +113,8 @@ struct lbfgs {
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
+    double steepness[STEEPS_KEPT];  /* of the last steps, at [step mod STEEPS_KEPT]; 1: not known */
+    double gaps[GAPS_KEPT];         /* estimates at the last points, at [step mod GAPS_KEPT] */
     struct held holdout, trial_holdout; /* at x, and at the trial */
     struct tensor_norms norms;          /* at x */
     struct optimizer_point best;        /* on the holdout; with patience, and once started */
@@ -169,6 +174,9 @@ enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
 
 /* Differences of F at x up to this are rounding. */
 double lbfgs_noise(const struct lbfgs *o);
+
+/* Keeps what an accepted point says of the gap, for the estimates of the next ones. */
+void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
 
 /* What F at a trial is above the minimum, by what was measured. */
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured);
@@ -247,6 +255,9 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
 /* Finishes the gradient at t, and yields all that may be needed of the trial. */
 void programs_measures(const struct lbfgs *o, struct bytes *program);
 
+/* Whether the gap is told by P: by one of all parameters, as beyond a heavy block it is rough. */
+bool programs_newton_tells(const struct lbfgs *o);
+
 /* What programs_measures() yielded. */
 struct measured {
     double loss;        /* F at t */
@@ -255,7 +266,8 @@ struct measured {
     const struct pairs_products *products; /* of the pairs and the candidate; NULL if none were
                                               asked for */
     struct tensor_norms norms;             /* of the tensors, at t */
-    double gap; /* the sums of struct gap_settings at t, times their factors */
+    double gap;       /* the sums of struct gap_settings at t, times their factors */
+    double steepness; /* s·y over s·D·s for the D that they divide by; 1: not known */
     /* the rest with l1 only; s = t − x */
     double falls, ends; /* the slopes of F along s, at x and at t; NaN as above */
     double step_square; /* s·s */

@@ -167,8 +167,9 @@ static unsigned tensors_at(const struct lbfgs *o) {
 }
 
 /* Sums that tell the gap: one if P does, else one for each second derivative to divide by. */
-static bool newton_tells(const struct lbfgs *o) {
-    return o->settings.gap.newton && o->history.preconditioned && o->settings.l1 <= 0;
+bool programs_newton_tells(const struct lbfgs *o) {
+    bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
+    return o->settings.gap.newton && whole && o->settings.l1 <= 0;
 }
 
 static double second_rather(const struct lbfgs *o) {
@@ -179,10 +180,15 @@ static double second_rather(const struct lbfgs *o) {
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    if (newton_tells(o))
+    if (programs_newton_tells(o))
         return 1;
     double rather = second_rather(o);
     return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
+}
+
+/* Where P tells, what pairs have of it is the metric. */
+static bool wants_metric(const struct lbfgs *o) {
+    return o->settings.gap.known && o->started && !programs_newton_tells(o);
 }
 
 static unsigned gap_at(const struct lbfgs *o) {
@@ -224,7 +230,7 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
 static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradient) {
     const double seconds[] = {o->settings.gap.second, second_rather(o)};
     unsigned sums = gap_sums(o);
-    if (sums && newton_tells(o)) {
+    if (sums && programs_newton_tells(o)) {
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
         return;
     }
@@ -232,6 +238,12 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
         program_add(program, &(struct operation){.code = OPERATION_GAP,
                                                  .a = gradient,
                                                  .alpha = seconds[i],
+                                                 .beta = o->settings.l2});
+    if (wants_metric(o))
+        program_add(program, &(struct operation){.code = OPERATION_METRIC,
+                                                 .a = REGISTER_T,
+                                                 .b = REGISTER_X,
+                                                 .alpha = o->settings.gap.second,
                                                  .beta = o->settings.l2});
 }
 
@@ -264,17 +276,25 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
         programs_pair(o, program, REGISTER_X, REGISTER_G);
 }
 
-#define COLUMNS_FACTOR 10.0
 #define NEWTON_FACTOR 2.0
 
 static double gap_measured(const struct lbfgs *o, const double *sums) {
     unsigned count = gap_sums(o);
     if (!count)
         return NAN;
-    double gap = 0.5 * sums[0] * (newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    double gap = 0.5 * sums[0] * (programs_newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
     if (count > 1)
         gap = fmax(gap, 0.5 * sums[1]);
     return isnan(gap) ? INFINITY : gap;
+}
+
+/* A step that the columns have more curvature for than F has tells how nearly collinear they are.
+ * Rounded curvature, or what is none, tells nothing. */
+static double steepness_of(const struct lbfgs *o, const struct pairs_products *candidate,
+                           double metric) {
+    double steepness =
+        programs_newton_tells(o) ? candidate->yy / candidate->sy : candidate->sy / metric;
+    return steepness > 0 && steepness < 1 ? steepness : 1;
 }
 
 static double gap_bound(const struct lbfgs *o, const double *scalars) {
@@ -315,6 +335,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),
                                 .gap = gap_measured(o, scalars + gap_at(o)),
+                                .steepness = 1,
                                 .gap_bound = NAN};
     if (o->settings.l1 > 0) {
         measured.loss += o->settings.l1 * scalars[MEASURED_NORM_1];
@@ -327,6 +348,9 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
     if (!isfinite(measured.max) || !isfinite(measured.square))
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
-        measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o));
+        measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o) + wants_metric(o));
+    if (o->started && gap_sums(o))
+        measured.steepness =
+            steepness_of(o, &measured.products[o->history.pairs], scalars[gap_at(o) + gap_sums(o)]);
     return measured;
 }

@@ -23,6 +23,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     o->settings = *settings;
     o->data = *data;
     window_init(&o->common.window, settings->directions);
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        o->steepness[i] = 1;
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
     assert(!o->started && o->reason == REASON_NONE);
 }
@@ -76,12 +78,35 @@ uint8_t lbfgs_answer_register(const struct lbfgs *o) {
 
 #define FALLS_AHEAD 10.0 /* steps like the last ones that are still to come */
 
+/* How much larger the gap may be than without what the last steps showed. */
+static double flatness(const struct lbfgs *o, double factor) {
+    double least = 1;
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        least = fmin(least, o->steepness[i]);
+    return fmax(1, 1 / (factor * least));
+}
+
+static double own_gap(const struct lbfgs *o, const struct measured *m) {
+    return m->gap * flatness(o, programs_newton_tells(o) ? 1 : COLUMNS_FACTOR);
+}
+
+void lbfgs_note_gap(struct lbfgs *o, const struct measured *m) {
+    assert(m->steepness > 0);
+    if (isnan(m->gap))
+        return;
+    o->steepness[o->step % STEEPS_KEPT] = m->steepness;
+    o->gaps[o->step % GAPS_KEPT] = own_gap(o, m);
+}
+
 /* No loss is below 0, and what duality bounds is certain. */
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
-    double gap = m->gap;
-    if (isnan(gap))
+    if (isnan(m->gap))
         return NAN;
-    if (!o->history.preconditioned)
+    double gap = own_gap(o, m);
+    bool newton = programs_newton_tells(o);
+    for (unsigned i = 0; i < GAPS_KEPT && !newton && o->settings.gap.waited_for; i++)
+        gap = fmax(gap, o->gaps[i]);
+    if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
     gap = fmin(gap, m->loss);
     return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
@@ -194,6 +219,15 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     serialize_point(codec, &common->figures, o->settings.tensors);
 }
 
+static void serialize_last_steps(struct codec *codec, struct lbfgs *o) {
+    for (unsigned i = 0; i <= LOSSES_KEPT; i++)
+        serialize_f64(codec, &o->losses[i]);
+    for (unsigned i = 0; i < STEEPS_KEPT; i++)
+        serialize_f64(codec, &o->steepness[i]);
+    for (unsigned i = 0; i < GAPS_KEPT; i++)
+        serialize_f64(codec, &o->gaps[i]);
+}
+
 void lbfgs_serialize(struct codec *codec, void *row) {
     struct lbfgs *o = row;
     uint32_t reason = o->reason, measuring = o->measuring;
@@ -235,8 +269,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_u32(codec, &o->last_trials);
     serialize_f64(codec, &o->trial_loss);
     serialize_f64(codec, &o->trial_slope);
-    for (unsigned i = 0; i <= LOSSES_KEPT; i++)
-        serialize_f64(codec, &o->losses[i]);
+    serialize_last_steps(codec, o);
     serialize_held(codec, &o->holdout);
     serialize_norms(codec, &o->norms, o->settings.tensors);
     serialize_point(codec, &o->best, o->settings.tensors);

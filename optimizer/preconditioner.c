@@ -17,15 +17,22 @@ static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) 
     return rows < s->rows ? rows : s->rows;
 }
 
+void preconditioner_starts_near(struct preconditioner_settings *s) {
+    if (s->form == PRECONDITION_FULL)
+        s->sample = at_most(SAMPLE_GROWTH * s->sample, s);
+}
+
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s) {
     return s->price_all + p->found.terms * s->price_term;
 }
 
-/* Whether the sample was too small to be of help for so long. */
+/* Whether the sample was too small to be of help for so long. What slows a heavy block down is the
+ * columns beyond it, of which a larger sample says nothing. */
 static bool must_grow(const struct preconditioner *p, const struct preconditioner_settings *s) {
     assert(p->sample > 0);
-    return p->sample < s->rows && (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
+    return s->form != PRECONDITION_HEAVY && p->sample < s->rows &&
+           (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
 }
 
 /* How many prices the passes between two refreshes must exceed. What the pairs have learned of the

@@ -5,13 +5,15 @@
  * follows from the data's shape and from losses at accepted points, never from time, so that it is
  * the same however the run went:
  *
- *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little
+ *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little;
+ *                       of a full block four times as many where that point is a model's
  *   then                after two steps, once the passes over the data since the last refresh
  *                       exceed its price (twice that from the second one on; of a heavy block
  *                       twice, four times, eight times and so on; all of it doubled by every
  *                       refresh that was followed by a step shorter than 0.1), if the loss has
  *                       changed by more than 5 %
- *   a larger sample     four times as many rows, once those passes exceed four times the price
+ *   a larger sample     of a full block, four times as many rows, once those passes exceed four
+ *                       times the price
  *
  * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
  * If the second derivatives are constant the first refresh takes all rows and is the only one.
@@ -66,6 +68,10 @@ struct preconditioner {
     uint32_t failures;            /* of P: no descent, or no factor */
     uint32_t overshoots;          /* refreshes whose first step was too long */
 };
+
+/* The run starts from a model, near the minimum: the loss changes little from there on, so that the
+ * first refresh may be the only one, and its factor is to be good. */
+void preconditioner_starts_near(struct preconditioner_settings *settings);
 
 /* Whether a refresh is due at an accepted point with loss F. */
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,

@@ -70,14 +70,19 @@ struct optimizer_data {
 
 /* How far F may be above its minimum is estimated at each accepted point, if the loss is convex:
  *
- *     P is in force       twice ½·gᵀPg, if P can be trusted
+ *     P is in force       twice ½·gᵀPg, if P can be trusted and is of all parameters
  *     else                ten times ½·Σ g_j²/(second·square_j + l2·penalty_j) (GAP in
  *                         wire/program.h): along runs with columns of all kinds ½·Σ was 0.07 to 2.7
  *                         times the true gap. A logarithmic loss that is nearly 0 curves far less
  *                         than its bound: p(1 − p) is below −log p, so F stands for `second` as
- *                         well, without the ten. Where columns are nearly collinear that sees too
- *                         little, but F still falls, and ten more such falls are taken for the gap
- */
+ *                         well, without the ten. F still falls, and ten more falls like the last
+ *                         ones are taken for the gap if that is more
+ *
+ * Where columns are nearly collinear that sees too little: F curves less than its columns do. Steps
+ * show by how much: s·y over s·D·s (METRIC in wire/program.h), with D what GAP divides by; of P,
+ * where little columns have between them is lost to rounding, y·P·y over s·y. The least over five
+ * steps divides the sum, in place of the ten if that is more. Without P a step may still come that
+ * shows less, so a run that waits takes the largest of three estimates in a row. */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */

@@ -169,7 +169,8 @@ static void run_shrink(const struct pass_step *step, const struct pass_block *bl
         l1[i] = step->l1;
     if (block->registers->scaling.used)
         scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
-    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha);
+    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha,
+                   step->beta);
 }
 
 static void run_l1(const struct pass_step *step, const struct pass_block *block,
@@ -191,7 +192,7 @@ static void run_l1(const struct pass_step *step, const struct pass_block *block,
                      block->y + (part.first - block->offset), b, a);
         break;
     case PASS_ADAGRAD:
-        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha);
+        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha, step->beta);
         break;
     case PASS_SHRINK:
         run_shrink(step, block, part);
@@ -215,6 +216,19 @@ static void run_descent(const struct pass_step *step, const struct pass_block *b
         add_to(block, step, k, sums[k]);
 }
 
+/* Σ (a − b)²·curvature, as pass_product() has it. */
+static double metric_of_step(const struct pass_step *step, const struct pass_block *block,
+                             struct block_part part) {
+    double *by = block->room[0], *curved = block->room[1];
+    vector_add(part.count, by, step->a + part.first, -1, step->b + part.first);
+    for (size_t i = 0; i < part.count; i++) {
+        size_t at = part.first + i;
+        curved[i] = by[i] * (step->alpha * (step->square ? step->square[at] : 1) +
+                             step->beta * (step->weight ? step->weight[at] : 1));
+    }
+    return vector_dot(part.count, by, curved);
+}
+
 /* As pass_curved() has it. */
 static void divide_by_curvature(const struct pass_step *step, struct block_part part, double *out) {
     for (size_t i = 0; i < part.count; i++) {
@@ -236,6 +250,9 @@ static void run_sum(const struct pass_step *step, const struct pass_block *block
     case PASS_GAP:
         divide_by_curvature(step, part, block->room[0]);
         add_to(block, step, 0, vector_dot(n, a, block->room[0]));
+        break;
+    case PASS_METRIC:
+        add_to(block, step, 0, metric_of_step(step, block, part));
         break;
     case PASS_SQUARE_OF_STEP:
         vector_add(n, block->room[0], a, -1, b);

@@ -111,9 +111,9 @@ PORTABLE void pass_adagrad(const struct pass_range *range, const struct pass_ste
                            uint64_t i) {
     double l1 = range->root ? step->l1 * range->root[i] : step->l1;
     if (step->code == PASS_ADAGRAD)
-        element_adagrad_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha);
+        element_adagrad_step(&step->a[i], &step->sums[i], &step->c[i], step->alpha, step->beta);
     else if (step->code == PASS_SHRINK)
-        element_adagrad_shrink(&step->a[i], &step->b[i], &l1, step->alpha);
+        element_adagrad_shrink(&step->a[i], &step->b[i], &l1, step->alpha, step->beta);
     else
         element_adagrad_diagonal(&step->a[i], step->alpha, step->beta);
 }
@@ -231,10 +231,14 @@ PORTABLE double pass_factor(const struct pass_step *step, uint64_t i) {
     return step->weight ? step->weight[i] * step->b[i] : step->b[i];
 }
 
+PORTABLE double pass_curvature(const struct pass_step *step, uint64_t i) {
+    return step->alpha * (step->square ? step->square[i] : 1) +
+           step->beta * (step->weight ? step->weight[i] : 1);
+}
+
 /* An element that has no curvature counts nothing. */
 PORTABLE double pass_curved(const struct pass_step *step, uint64_t i) {
-    double curvature = step->alpha * (step->square ? step->square[i] : 1) +
-                       step->beta * (step->weight ? step->weight[i] : 1);
+    double curvature = pass_curvature(step, i);
     return curvature > 0 ? step->a[i] / curvature : 0;
 }
 
@@ -244,7 +248,8 @@ PORTABLE double pass_product(const struct pass_step *step, uint64_t i) {
     if (step->code == PASS_DOT)
         return step->a[i] * pass_factor(step, i);
     double of_step = step->a[i] - step->b[i];
-    return of_step * of_step;
+    double size = step->code == PASS_METRIC ? of_step * pass_curvature(step, i) : of_step;
+    return of_step * size;
 }
 
 /* The bits of |a|, which are in the order of the numbers, with infinity and NaNs above. */
@@ -372,6 +377,7 @@ PORTABLE void pass_lane(const struct pass_range *range, const struct pass_step *
     switch (step->code) {
     case PASS_DOT:
     case PASS_GAP:
+    case PASS_METRIC:
     case PASS_SQUARE_OF_STEP:
         pass_product_lane(step, part, lane, out);
         break;

@@ -310,15 +310,23 @@ static void plan_tensor_squares(const struct planner *planner) {
 }
 
 /* The curvature of what is not regularised is alpha alone. */
-static void plan_gap(const struct planner *planner) {
+static void plan_curved(const struct planner *planner, uint32_t code) {
     const struct registers *registers = planner->registers;
-    struct pass_step step = sums_of(planner, PASS_GAP, 1);
+    struct pass_step step = sums_of(planner, code, 1);
     step.square = registers->resident ? registers->resident->square : registers->scaling.square;
     step.weight = registers->scaling.used ? penalty_of(planner) : NULL;
     for_regularized(planner, step);
     step.square = step.weight = NULL;
     step.beta = 0;
     for_others(planner, step);
+}
+
+static void plan_gap(const struct planner *planner) {
+    plan_curved(planner, PASS_GAP);
+}
+
+static void plan_metric(const struct planner *planner) {
+    plan_curved(planner, PASS_METRIC);
 }
 
 /* Scalars of a slot are s·a, q·a, s·y and q·y. */
@@ -405,6 +413,7 @@ static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_KEEP] = {.plan = plan_keep},
     [OPERATION_COMBINE] = {.plan = plan_combine},
     [OPERATION_WINDOW_DOTS] = {.plan = plan_window_dots},
+    [OPERATION_METRIC] = {.plan = plan_metric},
 };
 
 static void plan_step(const struct planner *planner, const struct plan_rule *rule) {

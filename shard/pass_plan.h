@@ -61,6 +61,7 @@ enum pass_code {
     PASS_SQUARE_OF_STEP,      /* |a − b|² */
     PASS_GAP,                 /* a·a, divided by the curvature of each element */
     PASS_WINDOW,              /* s·a, a times `weight` unless that is NULL */
+    PASS_METRIC,              /* |a − b|², times that */
     PASS_HISTORY,             /* s·a and s·y */
     PASS_MAX,                 /* max |a_j|, as bits */
     PASS_NORM,                /* Σ|a_j|, and how many are not 0 */

@@ -260,8 +260,9 @@ static int check_operation(const struct shard *shard, const struct operation *op
                              (unsigned long long)operation->serial, (unsigned long long)serial);
         return 0;
     case OPERATION_GAP:
+    case OPERATION_METRIC:
         if (!registers->scaling.square)
-            return error_set(ERROR_INTERNAL, "a program divides by the curvature of columns, which "
+            return error_set(ERROR_INTERNAL, "a program needs the curvature of columns, which "
                                              "this shard was not told");
         return 0;
     case OPERATION_TENSOR_SQUARES:

@@ -1,5 +1,6 @@
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,6 +122,66 @@ static int prepare_schema(struct store *store) {
     return store_end_durably(store, code);
 }
 
+/* ---- a new database ---- */
+
+/* With its tables, as a log in front of it takes it. */
+static int fill_new(struct store *store) {
+    int code = execute(store, "PRAGMA journal_mode = OFF;"
+                              "PRAGMA synchronous = OFF;"
+                              "PRAGMA locking_mode = EXCLUSIVE;"
+                              "BEGIN");
+    if (!code)
+        code = bring_up_to_date(store, 0);
+    return code ? code : execute(store, "COMMIT; PRAGMA journal_mode = WAL");
+}
+
+/* A log or journal of a database that is there no more: SQLite would play it back. */
+static void remove_beside(const char *file) {
+    static const char *const endings[] = {"-wal", "-journal"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        char *path = memory_format("%s%s", file, endings[i]);
+        unlink(path);
+        free(path);
+    }
+}
+
+static int put_in_place(struct store *store, const char *made, const char *file) {
+    int descriptor = open(made, O_RDWR | O_CLOEXEC), code = store_may_write(store);
+    if (!code && (descriptor < 0 || fsync(descriptor) ||
+                  failpoint_write(FAILPOINT_store_commit_full) || rename(made, file)))
+        code = error_set_errno(ERROR_IO, "cannot write %s", store->path);
+    if (descriptor >= 0)
+        close(descriptor);
+    if (!code)
+        failpoint(FAILPOINT_store_committed_full);
+    return code;
+}
+
+/* On a local disk a database is made under another name and put in its place whole: its making
+ * needs no journal and a single sync. The new name is on the disk with the first commit that is,
+ * since SQLite then syncs the folder of its new log. Until then nothing was promised. */
+static int make_database(struct store *store, const char *file) {
+    char *made = memory_format("%s.new", file);
+    unlink(made); /* of a process that was killed */
+    remove_beside(made);
+    remove_beside(file);
+    int result =
+        sqlite3_open_v2(made, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    int code = result == SQLITE_OK ? fill_new(store) : store_failed(store, result);
+    sqlite3_close(store->database);
+    store->database = NULL;
+    if (!code)
+        code = put_in_place(store, made, file);
+    free(made);
+    return code;
+}
+
+static bool is_to_make(const struct store *store, const char *file, int flags) {
+    return (flags & SQLITE_OPEN_CREATE) && !store->network && access(file, F_OK) && errno == ENOENT;
+}
+
+/* ---- opening and closing ---- */
+
 static void free_texts(char *texts[KEPT_TEXTS]) {
     for (int i = 0; i < KEPT_TEXTS; i++)
         free(texts[i]);
@@ -156,19 +217,27 @@ static void release(struct store *store) {
     free(store);
 }
 
+static int connect_to(struct store *store, const char *file, int flags) {
+    int result = sqlite3_open_v2(file, &store->database, flags, NULL);
+    if (result != SQLITE_OK)
+        return store_failed(store, result);
+    sqlite3_extended_result_codes(store->database, 1);
+    sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
+    return failpoint_write(FAILPOINT_store_open)
+               ? error_set_errno(ERROR_IO, "cannot open %s", store->path)
+               : 0;
+}
+
 int store_open_files(const char *state_folder, const char *files, int flags,
                      struct store **opened) {
     struct store *store = memory_new(1, sizeof *store);
     char *file = memory_format("%s/dml.db", files);
     store->path = memory_format("%s/dml.db", state_folder);
-    int result = sqlite3_open_v2(file, &store->database, flags, NULL);
-    free(file);
-    int code = result == SQLITE_OK ? 0 : store_failed(store, result);
-    if (!code && failpoint_write(FAILPOINT_store_open))
-        code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
-    sqlite3_extended_result_codes(store->database, 1);
     store->network = filesystem_is_network(files);
-    sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
+    int code = is_to_make(store, file, flags) ? make_database(store, file) : 0;
+    if (!code)
+        code = connect_to(store, file, flags);
+    free(file);
     if (!code)
         code = execute(store, store->network ? network_settings : local_settings);
     if (!code)

@@ -58,7 +58,7 @@ static const unsigned parts[] = {
     [OPERATION_DESCENT] = PART_A | PART_B | PART_C | PART_D | PART_L1,
     [OPERATION_EXCESS] = PART_A | PART_B | PART_ALPHA | PART_L1,
     [OPERATION_TENSOR_SQUARES] = PART_A | PART_TENSORS,
-    [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_L1,
+    [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_BETA | PART_L1,
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
     [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA,
     [OPERATION_KEEP] = PART_A | PART_SLOT,
@@ -71,6 +71,7 @@ static const unsigned parts[] = {
     [OPERATION_ROWS_SLOPES] = PART_SLOTS,
     [OPERATION_ROWS_SECOND] = PART_SLOTS | PART_ALPHA | PART_SERIAL,
     [OPERATION_ROWS_ADVANCE] = PART_NOTHING,
+    [OPERATION_METRIC] = PART_A | PART_B | PART_ALPHA | PART_BETA,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -93,6 +94,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_FACTOR:
     case OPERATION_EXCESS:
     case OPERATION_GAP:
+    case OPERATION_METRIC:
         return 1;
     case OPERATION_NORM_1:
         return 2;
@@ -301,10 +303,13 @@ static const char *fault_of_adagrad(const struct operation *o) {
         return "a program that makes a step of Adagrad with fewer than three registers";
     if (steps && !(is_positive(o->alpha) && o->l1 >= 0 && o->l1 < INFINITY))
         return "a program that makes a step of Adagrad at a rate or an l1 that is none";
+    if (steps && !is_positive(o->beta))
+        return "a program that makes a step of Adagrad that may not be finite";
     if (inverts && !(is_positive(o->alpha) && is_positive(o->beta)))
         return "a program that makes a diagonal that may not be finite";
-    if (o->code == OPERATION_GAP && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
-        return "a program that divides by a curvature that is none";
+    bool curved = o->code == OPERATION_GAP || o->code == OPERATION_METRIC;
+    if (curved && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
+        return "a program with a curvature of columns that is none";
     if (o->scaled && o->beta != 1)
         return "a program that scales biases twice";
     return NULL;

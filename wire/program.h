@@ -32,8 +32,9 @@
  *                                  One weight a program
  *          REGULARIZE a lambda b   a_j += lambda·b_j for regularised j
  *          PRECONDITION a b serial    a = P·b, a not b; P must be the one of this serial
- *          ADAGRAD a b c rate l1   b_j += c_j²; a_j −= rate·c_j/(√b_j + 1e-10); with l1 then nearer
- *                                  to 0 by rate·l1/(√b_j + 1e-10) for regularised j. Where b_j is
+ *          ADAGRAD a b c rate beta l1
+ *                                  b_j += c_j²; a_j −= rate·c_j/(√b_j + beta); with l1 then nearer
+ *                                  to 0 by rate·l1/(√b_j + beta) for regularised j. Where b_j is
  *                                  not finite, a_j stays (numeric/steps.h)
  *          DIAGONAL a alpha beta   a_j = alpha/(√a_j + beta)
  *          PAIR slot a b c d e f beta scaled
@@ -52,6 +53,8 @@
  *                                  1 where nothing is scaled), and Σ a_j²/second over others. What
  *                                  has no curvature does not count. For shards that were told the
  *                                  squares
+ *   →      METRIC a b second lambda   Σ (a_j − b_j)²·(second·square_j + lambda·penalty_j) likewise:
+ *                                  what GAP divides by
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *          KEEP slot a             window[slot] = a, rounded to the history type; then a is that
@@ -168,6 +171,7 @@ enum operation_code {
     OPERATION_ROWS_SLOPES,
     OPERATION_ROWS_SECOND,
     OPERATION_ROWS_ADVANCE,
+    OPERATION_METRIC,
     OPERATIONS, /* one more than the last */
 };
 
@@ -175,7 +179,7 @@ struct operation {
     enum operation_code code;
     uint8_t a, b, c, d, e, f; /* registers */
     double alpha;             /* or lambda, gamma, weight, rate */
-    double beta;              /* of B, or of DIAGONAL */
+    double beta;              /* of B, ADAGRAD or DIAGONAL */
     double gamma;             /* of FACTOR */
     double l1;
     bool scaled;     /* B is of register A */

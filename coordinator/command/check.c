@@ -55,9 +55,10 @@ static void print_model(const struct job *job) {
         printf("# %s\n", words);
     free(words);
     if (job_has_minibatches(job))
-        printf("# %u epoch%s of minibatches of %llu rows%s with Adagrad, then %s\n",
+        printf("# %u epoch%s of minibatches of %s%llu rows%s with Adagrad, then %s\n",
                downpour->epochs, downpour->epochs == 1 ? "" : "s",
-               (unsigned long long)downpour->batch * downpour->schedule.value[0],
+               job_steps_least(job) ? "at most " : "",
+               (unsigned long long)job_batch_most(job) * downpour->schedule.value[0],
                downpour->schedule.count > 1 ? " at first" : "",
                job->optimizer == JOB_DOWNPOUR ? "nothing" : "L-BFGS");
 }

@@ -42,7 +42,7 @@ struct series {
  * later epochs. */
 struct job_downpour {
     uint32_t epochs;
-    uint32_t batch;         /* rows of a minibatch: a multiple of DOWNPOUR_BLOCK_ROWS */
+    uint32_t batch;         /* rows of a minibatch: a multiple of DOWNPOUR_BATCH_MIN; 0: auto */
     struct counts schedule; /* by epoch: times `batch` */
     struct series rate;     /* by epoch */
     uint64_t seed;          /* of the order of the rows */
@@ -184,6 +184,13 @@ static inline bool job_has_minibatches(const struct job *job) {
 /* Whether steps are in units of the columns (job/scaling.h): of linear models that only minibatches
  * train. In such coordinates l2 is as uneven as the units are, so L-BFGS would take many steps. */
 bool job_has_units(const struct job *job);
+
+/* The steps that an epoch is to have by smaller minibatches; 0 where their size is given, or where
+ * more than a linear model is trained. */
+uint32_t job_steps_least(const struct job *job);
+
+/* The rows of a minibatch, of which steps_least may make fewer. */
+uint32_t job_batch_most(const struct job *job);
 
 /* The share of the rows that is held out by hash, in (0, 1); 0: no share was set. */
 double job_holdout_share(const struct job *job);

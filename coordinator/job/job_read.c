@@ -30,6 +30,14 @@ bool job_has_units(const struct job *job) {
            !job->standardise && job->precondition != PRECONDITION_DIAGONAL;
 }
 
+uint32_t job_steps_least(const struct job *job) {
+    return job_has_units(job) && !job->downpour.batch ? DOWNPOUR_STEPS_LEAST : 0;
+}
+
+uint32_t job_batch_most(const struct job *job) {
+    return job->downpour.batch ? job->downpour.batch : DOWNPOUR_BATCH;
+}
+
 bool job_has_sweep(const struct job *job) {
     return job->l2.count > 1 || job->l1.count > 1 || job->folds;
 }
@@ -276,7 +284,7 @@ static bool counts_always(const struct key *key) {
 /* Since a job keeps its identity when the table gets a new key, its unfinished runs go on with a
  * newer program, and `retrain` finds its last run. */
 char *job_identity(const struct job *job) {
-    static const char units[] = "units of the columns";
+    static const char units[] = "units of the columns, minibatches by their number";
     struct hash_stream *stream = hash_stream_new();
     if (job_has_units(job)) /* the checkpoints of an older program are not in these */
         hash_stream_add(stream, units, sizeof units);

@@ -20,11 +20,12 @@
  * in each row. It is known without reading the set. */
 #define MEAN_LARGE 100.0
 
+/* The column of the least exponent has the largest sum. */
 static bool has_large_numbers(const struct set_info *data) {
+    int16_t least = INT16_MAX;
     for (uint32_t j = 0; j < data->features; j++)
-        if (fixed_absolute_sum(data->exponent[j]) >= MEAN_LARGE * (double)data->rows)
-            return true;
-    return false;
+        least = data->exponent[j] < least ? data->exponent[j] : least;
+    return data->features && fixed_absolute_sum(least) >= MEAN_LARGE * (double)data->rows;
 }
 
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,

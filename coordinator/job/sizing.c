@@ -324,10 +324,23 @@ static double terms_of(const struct prefix_counts *counts, uint32_t prefix, doub
     return (outputs * outputs * square + outputs * (sum + intercept)) / 2;
 }
 
+/* Or their numbers of values beyond the largest block vary little more than those of independent
+ * columns, whose variance is the mean at most. The scaled Hessian of columns of one scale has an
+ * eigenvalue as large as this ratio, where its others are about 1. */
+#define VARIANCE_OF_A_TABLE 3.0 /* of the mean */
+
+static double variance_of(double rows, double sum, double square) {
+    double mean = sum / rows;
+    return square / rows - mean * mean;
+}
+
 static bool is_table(const struct set_info *data, const struct prefix_counts *counts) {
     double rows = (double)counts->rows, mean = counts->all_sum / rows;
-    double variance = counts->all_square / rows - mean * mean;
-    return data->table || variance <= DEVIATION_OF_A_TABLE * DEVIATION_OF_A_TABLE * mean * mean;
+    double variance = variance_of(rows, counts->all_sum, counts->all_square);
+    double rest = counts->all_sum - counts->sum[0];
+    double rest_variance = variance_of(rows, rest, counts->rest_square);
+    return data->table || variance <= DEVIATION_OF_A_TABLE * DEVIATION_OF_A_TABLE * mean * mean ||
+           rest_variance <= VARIANCE_OF_A_TABLE * rest / rows;
 }
 
 /* Columns beyond a block have a diagonal, which does not know what they have in common. Values of

@@ -75,20 +75,24 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
     return settings;
 }
 
+/* 0 where values are too large to be squared. */
+static double known_square(double square) {
+    return isfinite(square) ? square : 0;
+}
+
 void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns) {
     for (uint32_t j = 0; j < data->features; j++) {
         double shift = moments->mean[j] - columns[j].mean, scale = columns[j].scale;
-        double square = scale * scale * (moments->variance[j] + shift * shift);
-        columns[j].square = isfinite(square) ? square : 0;
+        columns[j].square = known_square(scale * scale * (moments->variance[j] + shift * shift));
     }
 }
 
-struct column_scaling *gap_unscaled(const struct set_info *data, const struct moments *moments) {
+struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares) {
     struct column_scaling *columns = memory_new(data->features, sizeof *columns);
     for (uint32_t j = 0; j < data->features; j++)
-        columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
-    gap_measure(data, moments, columns);
+        columns[j] =
+            (struct column_scaling){.scale = 1, .penalty = 1, .square = known_square(squares[j])};
     return columns;
 }
 

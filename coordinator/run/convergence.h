@@ -20,11 +20,11 @@
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data);
 
-/* Fills in the squares of the columns as they are scaled, or of columns that are not scaled: those
- * about 0, as their gradients are not centred. */
+/* Fills in the squares of the columns as they are scaled, or makes columns that are not scaled with
+ * their mean squares about 0 (moments_squares()), as their gradients are not centred: free them. */
 void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns);
-struct column_scaling *gap_unscaled(const struct set_info *data, const struct moments *moments);
+struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares);
 
 /* What came of it. */
 struct gap {

@@ -155,6 +155,14 @@ static struct holdout_pick fold_of(const struct job *job, uint32_t fold) {
                                  .seed = job->seed};
 }
 
+/* The most rows of a chunk of which a minibatch of these rows has a multiple; 0 for auto. */
+static uint32_t block_rows_of(uint32_t batch) {
+    uint32_t rows = batch ? SET_BLOCK_ROWS : 0;
+    while (rows && batch % rows)
+        rows /= 2;
+    return rows;
+}
+
 static int merge(const struct job *job, const char *folder, const struct pack_list *data,
                  const struct pack_list *held_out, uint32_t fold, struct set **set) {
     int64_t start = clock_monotonic_ns();
@@ -172,6 +180,8 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                       job->early_stopping > 0 || job_has_minibatches(job),
                                   .shuffled = job_has_minibatches(job),
                                   .shuffle_seed = job->downpour.seed,
+                                  .block_rows = block_rows_of(job->downpour.batch),
+                                  .chunks_least = job_steps_least(job),
                                   .category_least = job->category_least,
                                   .bins = job->bins,
                                   .threads = threads_here()};

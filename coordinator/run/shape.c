@@ -182,11 +182,20 @@ int training_shape(struct training *run) {
 
 /* A minibatch larger than the data is no error: tomorrow there may be more rows. */
 static void warn_of_size(const struct job *job, uint64_t rows) {
-    uint64_t first = (uint64_t)job->downpour.batch * job->downpour.schedule.value[0];
-    if (first >= rows)
+    uint32_t batch = job_batch_most(job);
+    uint64_t first = (uint64_t)batch * job->downpour.schedule.value[0];
+    if (first >= rows && !job_steps_least(job))
         log_warning("there are %llu rows, so an epoch is one minibatch of them all: set "
                     "downpour.batch (%u) lower for more steps",
-                    (unsigned long long)rows, job->downpour.batch);
+                    (unsigned long long)rows, batch);
+}
+
+/* Derivatives of a row by the margins of classes are at most 1; values are about 1 in units. */
+#define ROW_FLOOR 0.2
+
+static double row_floor_of(const struct training *run) {
+    const struct objective *objective = objective_of(run->shape.kind);
+    return job_has_units(run->job) && objective_has_classes(objective) ? ROW_FLOOR : 0;
 }
 
 struct downpour_settings training_downpour(const struct training *run) {
@@ -200,11 +209,13 @@ struct downpour_settings training_downpour(const struct training *run) {
     warn_of_size(job, set_info(run->set)->rows);
     return (struct downpour_settings){.epochs = job->downpour.epochs,
                                       .batch = job->downpour.batch,
+                                      .steps_least = job_steps_least(job),
                                       .seed = job->downpour.seed,
                                       .rates = job->downpour.rate.value,
                                       .rate_count = job->downpour.rate.count,
                                       .multiples = job->downpour.schedule.value,
                                       .multiple_count = job->downpour.schedule.count,
+                                      .row_floor = row_floor_of(run),
                                       .alone = job->optimizer == JOB_DOWNPOUR,
                                       .scales = family_of(&run->shape)->rounds_chunks,
                                       .measures = set_info(run->set)->holdout_weight_sum > 0};

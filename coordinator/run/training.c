@@ -124,11 +124,16 @@ static int measure_columns(struct training *run) {
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
-    int code = training_find_moments(run);
-    if (!code && run->scaling.columns)
+    if (run->scaling.columns) {
+        assert(run->moments.mean); /* it was chosen by them */
         gap_measure(info, &run->moments, run->scaling.columns);
-    else if (!code)
-        run->measured = gap_unscaled(info, &run->moments);
+        return 0;
+    }
+    double *squares = memory_new(info->features, sizeof *squares);
+    int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
+    if (!code)
+        run->measured = gap_unscaled(info, squares);
+    free(squares);
     return code;
 }
 
@@ -176,7 +181,7 @@ static void name_run(struct training *run) {
 /* The largest file of curvature that is kept with a model. `retrain` starts from it the next night.
  * After `run`, perhaps nothing ever does: there it is kept only if it costs next to nothing. */
 #define CURVATURE_BYTES_MAX (UINT64_C(256) << 20)
-#define CURVATURE_BYTES_SMALL (UINT64_C(8) << 20)
+#define CURVATURE_BYTES_SMALL (UINT64_C(1) << 20)
 
 /* Few of the pairs help little. So `retrain` keeps the newest that fit, but `run` all or none. In a
  * sweep those runs keep them whose models others start from. */
@@ -426,6 +431,8 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
          * itself does not push them out at once. With a preconditioner there are none, and none are
          * kept: the first refresh would drop them, and those of a network are scaled by the factors
          * of one night. */
+        if (*run->start_model)
+            preconditioner_starts_near(&run->preconditioner);
         bool preconditioned = run->preconditioner.form || run->kronecker.factors;
         run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
         if (!run->job->history)

@@ -8,7 +8,8 @@ biases."""
 
 import math
 
-BLOCK_ROWS = 64
+BLOCK_ROWS_MOST = 64
+ROW_FLOOR = 0.2  # by the rows of a minibatch, of linear models with classes
 MASK = (1 << 64) - 1
 GOLDEN = 0x9e3779b97f4a7c15
 ROUNDS = 6
@@ -47,16 +48,16 @@ def shuffled(rows, seed):
     return [rows[permuted(place, len(rows), key)] for place in range(len(rows))]
 
 
-def minibatches(rows, batch, seed, epoch):
+def minibatches(rows, size, chunk_rows, seed, epoch):
     """The minibatches of an epoch, from 1, in order: the places of their rows."""
-    chunks, blocks = -(-rows // BLOCK_ROWS), batch // BLOCK_ROWS
+    chunks, blocks = -(-rows // chunk_rows), size // chunk_rows
     count, key = -(-chunks // blocks), key_of(seed, epoch)
     offset = key_of(key, 1) % chunks
     for number in range(count):
         first = blocks * permuted(number, count, key)
         numbers = [(place + offset) % chunks for place in range(first, min(first + blocks, chunks))]
         yield [row for n in numbers
-               for row in range(n * BLOCK_ROWS, min((n + 1) * BLOCK_ROWS, rows))]
+               for row in range(n * chunk_rows, min((n + 1) * chunk_rows, rows))]
 
 
 def of_epoch(values, epoch):
@@ -143,19 +144,19 @@ def mean_gradient(rows, total, loss, x, widths, penalties):
 
 # ---- Adagrad ----
 
-def step(x, sums, gradient, rate, l1):
+def step(x, sums, gradient, rate, l1, floor):
     for i, g in enumerate(gradient):
         sums[i] += g * g
-        root = math.sqrt(sums[i]) + 1e-10
+        root = math.sqrt(sums[i]) + floor
         x[i] -= rate * g / root
         if l1[i]:
             x[i] = math.copysign(max(abs(x[i]) - rate * l1[i] / root, 0.0), x[i])
 
 
 def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0.0, l2=0.0,
-            scales=None):
+            scales=None, floored=False):
     """(x, sums) after so many epochs from `x`. l2 and l1 act on the weights of the first layer times
-    the scales of its inputs."""
+    the scales of its inputs. Floored, roots of sums have a share of what one row gives them."""
     order = shuffled(rows, seed)
     weight = math.fsum(row[2] for row in rows)
     x, sums = list(x), [0.0] * len(x)
@@ -164,9 +165,10 @@ def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0
     own += [1.0] * (regularised - len(own)) + [0.0] * (len(x) - regularised)
     for epoch in range(1, epochs + 1):
         size = batch * of_epoch(schedule, epoch)
-        for places in minibatches(len(rows), size, seed, epoch):
+        for places in minibatches(len(rows), size, min(BLOCK_ROWS_MOST, batch & -batch), seed, epoch):
             total = weight * len(places) / len(rows)
             gradient = mean_gradient([order[p] for p in places], total, loss, x, widths,
                                      [l2 * scale * scale for scale in own])
-            step(x, sums, gradient, of_epoch(rates, epoch), [l1 * scale for scale in own])
+            step(x, sums, gradient, of_epoch(rates, epoch), [l1 * scale for scale in own],
+                 ROW_FLOOR / size if floored else 1e-10)
     return x, sums

@@ -81,8 +81,9 @@ def by_oracle(rows, loss, widths, network_seed, **settings):
     layers = adagrad.zeros(widths) if len(widths) == 2 else adagrad.glorot(widths, network_seed)
     start = adagrad.flat(layers, [[0.0] * w for w in widths[1:]])
     means, scales = units_of(rows) if len(widths) == 2 else (means_of(rows), [1.0] * widths[0])
+    floored = len(widths) == 2 and loss is not adagrad.squared
     x, _ = adagrad.descend(scaled(rows, means, scales), loss, widths, start, scales=scales,
-                           **settings)
+                           floored=floored, **settings)
     weights, biases = adagrad.folded(x, widths)
     weights[0] = [[s * v for v in row] for s, row in zip(scales, weights[0])]
     biases[0] = [b - math.fsum(m * row[k] for m, row in zip(means, weights[0]))
@@ -90,33 +91,35 @@ def by_oracle(rows, loss, widths, network_seed, **settings):
     return adagrad.flat(weights, biases)
 
 
-# Objective, kind of labels, the oracle's loss, widths, weighted, settings of the job and of both.
+# Objective, kind of labels, the oracle's loss, widths, weighted, settings of the job, penalties, rows
+# of a minibatch.
 ORACLE = [
-    ('logistic', 'class', adagrad.logistic, [7, 1], False, {}, {'l2': 1e-2}),
-    ('logistic', 'class', adagrad.logistic, [7, 1], True, {}, {'l1': 5e-2}),
-    ('softmax', 'classes', adagrad.softmax, [7, 3], True, {}, {'l2': 1e-3}),
-    ('squared', 'number', adagrad.squared, [7, 1], False, {}, {}),
+    ('logistic', 'class', adagrad.logistic, [7, 1], False, {}, {'l2': 1e-2}, 64),
+    ('logistic', 'class', adagrad.logistic, [7, 1], True, {}, {'l1': 5e-2}, 48),
+    ('softmax', 'classes', adagrad.softmax, [7, 3], True, {}, {'l2': 1e-3}, 64),
+    ('squared', 'number', adagrad.squared, [7, 1], False, {}, {}, 64),
     ('network', 'classes', adagrad.softmax, [7, 5, 4, 3], True,
-     {'network': {'layers': [5, 4], 'seed': 9}, 'early_stopping': 'off'}, {'l2': 1e-3}),
+     {'network': {'layers': [5, 4], 'seed': 9}, 'early_stopping': 'off'}, {'l2': 1e-3}, 64),
 ]
 
 
 @test
 def an_oracle_comes_to_the_same_point_after_a_hundred_minibatches(folder):
-    for number, (objective, kind, loss, widths, weighted, own, penalties) in enumerate(ORACLE):
+    for number, (objective, kind, loss, widths, weighted, own, penalties,
+                 batch) in enumerate(ORACLE):
         place = folder / str(number)
         place.mkdir()
         rows = made_rows(kind)
         job = write_job(place, **write_rows(place, rows, weighted), objective=objective,
                         optimizer='downpour', precondition='none', shards=2, replicas=2,
                         threads=1, **{'l2': 0, **own, **penalties},
-                        downpour={'epochs': 6, 'batch': 64, 'seed': 5, 'rate': [0.1, 0.07, 0.05],
+                        downpour={'epochs': 6, 'batch': batch, 'seed': 5, 'rate': [0.1, 0.07, 0.05],
                                   'schedule': [1, 1, 2]})
         if not weighted:
             rows = [(x, label, 1.0) for x, label, _ in rows]
         result = train(job)
         assert result['reason'] == 'epoch limit', result
-        want = by_oracle(rows, loss, widths, own.get('network', {}).get('seed'), batch=64,
+        want = by_oracle(rows, loss, widths, own.get('network', {}).get('seed'), batch=batch,
                          rates=[0.1, 0.07, 0.05], schedule=[1, 1, 2], seed=5, epochs=6, **penalties)
         got = model_of(place / 'job.state/models/1', widths)
         assert len(got) == len(want), (got, want)

@@ -166,6 +166,41 @@ def nearly_collinear_columns_are_not_converged_at_a_small_gradient(folder):
     assert near_the_optimum(job, 'gradient_tolerance=1e-12')['loss'] < 0.99 * result['loss']
 
 
+def spectra(folder, **settings):
+    """Sixty points on sums of six smooth curves, with little noise, and a label that follows it."""
+    rng = random.Random(7)
+    lines = []
+    for _ in range(600):
+        parts = [rng.gauss(0, 1) for _ in range(6)]
+        noise = [rng.gauss(0, 1) for _ in range(60)]
+        row = [1e-3 * noise[j] + sum(part * math.exp(-(j / 10 - k) ** 2)
+                                     for k, part in enumerate(parts)) for j in range(60)]
+        margin = 2 * parts[0] - parts[3] + 0.5 * noise[5]
+        label = int(rng.random() < 1 / (1 + math.exp(-margin)))
+        lines.append(f'{label} ' + ' '.join(f'{j + 1}:{x:.12g}' for j, x in enumerate(row)))
+    (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
+    return write_job(folder, data=['d.libsvm'], objective='logistic', l2=1e-7, **settings)
+
+
+def assert_end_means_the_optimum(job):
+    """Whoever has converged is near what a long run finds, and says how near."""
+    words = ('--set', 'gradient_tolerance=0', '--set', 'loss_tolerance=1e-14',
+             '--set', 'max_steps=5000')
+    least = min(train(job, '--fresh', *words, '--set', f'precondition={form}')['loss']
+                for form in ('auto', 'none'))
+    result = train(job, '--fresh')
+    gap = result['loss'] - least
+    assert result['converged'] and gap <= 2e-6 * least, (least, result)
+    assert result['gap_estimate'] >= 0.1 * gap, (least, result)
+
+
+@test
+def an_estimate_sees_what_collinear_columns_have_between_them(folder):
+    for job in (twin_columns(folder, 1e-2, precondition='none'), twin_columns(folder, 1e-6),
+                spectra(folder, precondition='none')):
+        assert_end_means_the_optimum(job)
+
+
 @test
 def labels_of_a_small_unit_are_not_converged_at_the_start(folder):
     rng = random.Random(5)

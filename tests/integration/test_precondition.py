@@ -192,6 +192,18 @@ def a_model_that_a_run_starts_from_is_gone_on_from(folder):
 
 
 @test
+def the_curvature_is_taken_of_more_rows_at_a_model_than_at_zero(folder):
+    """The loss changes little from there on, so that the first refresh may be the only one."""
+    x, signs = table(rows=4000, columns=20)
+    job = written(folder, x, signs, l2=1e-3, max_steps=1)
+    cold = train(job)
+    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
+    few, more_rows = cold['preconditioner'], warm['preconditioner']
+    assert few['refreshes'] == more_rows['refreshes'] == 1, (cold, warm)
+    assert more_rows['rows'] > 2 * few['rows'], (cold, warm)
+
+
+@test
 def early_stopping_keeps_the_best_point_among_preconditioned_steps(folder):
     x, signs = table(rows=60, columns=40)
     settings = {'holdout': ['0.4'], 'early_stopping': 3, 'l2': 1e-9, 'precondition': 'block', **TIGHT}

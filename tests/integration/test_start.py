@@ -219,7 +219,7 @@ def the_pairs_of_a_large_model_are_kept_for_retrain_alone(folder):
     resumed = train(job)  # whoever ends it: the next night finds what it would have found
     assert resumed['run'] == ran['run'] + 1 and resumed['restarts']['coordinator'] == 1, resumed
     assert (folder / resumed['model'] / 'curvature').exists(), resumed
-    small = train(job, '--set', 'history=2', '--state', folder / 'small.state')
+    small = train(job, '--set', 'history=1', '--state', folder / 'small.state')
     assert (folder / small['model'] / 'curvature').exists(), 'it costs next to nothing'
 
 

@@ -155,7 +155,7 @@ static void run_adagrad(struct backend *backend, const struct operation *o) {
     for (uint32_t i = 0; i < backend->n; i++) {
         double l1 = i == backend->n - 1 ? 0 : o->l1;
         sums[i] += g[i] * g[i];
-        double rate = o->alpha / (sqrt(sums[i]) + 1e-10);
+        double rate = o->alpha / (sqrt(sums[i]) + o->beta);
         double to = x[i] - rate * g[i];
         x[i] = l1 > 0 ? copysign(fmax(fabs(to) - rate * l1, 0), to) : to;
     }
@@ -232,6 +232,9 @@ static double one_sum(const struct backend *backend, const struct operation *o) 
     const double *a = backend->vector[o->a], *b = backend->vector[o->b];
     if (o->code == OPERATION_GAP)
         return dot(backend, a, a) / (o->alpha + o->beta);
+    if (o->code == OPERATION_METRIC)
+        return (dot(backend, a, a) - 2 * dot(backend, a, b) + dot(backend, b, b)) *
+               (o->alpha + o->beta);
     if (o->code == OPERATION_DOT_REGULARIZED)
         return dot_regularized(backend, a, b);
     return o->code == OPERATION_MAX_ABS ? max_abs(backend, a) : dot(backend, a, b);
@@ -312,6 +315,7 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_DOT:
     case OPERATION_DOT_REGULARIZED:
     case OPERATION_GAP:
+    case OPERATION_METRIC:
     case OPERATION_MAX_ABS:
         *scalars = one_sum(backend, o);
         return 1;

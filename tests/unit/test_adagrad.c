@@ -13,6 +13,7 @@
 #include "numeric/vector.h"
 
 enum { N = BLOCK_ELEMENTS };
+#define LEAST 1e-10
 
 static const size_t lengths[] = {0, 1, 3, 4, 5, 63, 1000, N};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -53,7 +54,7 @@ static void a_step_goes_against_the_gradient_by_the_root_of_all_squares(void **s
     for (size_t k = 0; k < LENGTHS; k++) {
         size_t n = lengths[k];
         copy();
-        adagrad_step(n, to, of, g, 0.3);
+        adagrad_step(n, to, of, g, 0.3, LEAST);
         for (size_t i = 0; i < n; i++) {
             long double sum = sums[i] + (long double)g[i] * g[i];
             long double step = 0.3L * g[i] / (sqrtl(sum) + 1e-10L);
@@ -71,7 +72,7 @@ static void a_proximal_step_ends_at_zero_or_nearer_to_it(void **state) {
     for (size_t k = 0; k < LENGTHS; k++) {
         size_t n = lengths[k];
         copy();
-        adagrad_shrink(n, to, sums, l1, 0.1);
+        adagrad_shrink(n, to, sums, l1, 0.1, LEAST);
         for (size_t i = 0; i < n; i++) {
             long double less = 0.1L * l1[i] / (sqrtl(sums[i]) + 1e-10L);
             long double size = fmaxl(fabsl(x[i]) - less, 0);
@@ -102,13 +103,13 @@ static void a_diagonal_falls_with_the_sum(void **state) {
 
 static void an_element_has_the_same_bits_wherever_it_lies(void **state) {
     (void)state;
-    adagrad_step(N, to, of, g, 0.3);
-    adagrad_shrink(N, to, of, l1, 0.1);
+    adagrad_step(N, to, of, g, 0.3, LEAST);
+    adagrad_shrink(N, to, of, l1, 0.1, LEAST);
     adagrad_diagonal(N, of, 0.02, 0.5);
     for (size_t i = 0; i < N; i++) {
         double one = x[i], sum = sums[i];
-        element_adagrad_step(&one, &sum, &g[i], 0.3);
-        element_adagrad_shrink(&one, &sum, &l1[i], 0.1);
+        element_adagrad_step(&one, &sum, &g[i], 0.3, LEAST);
+        element_adagrad_shrink(&one, &sum, &l1[i], 0.1, LEAST);
         element_adagrad_diagonal(&sum, 0.02, 0.5);
         assert_memory_equal(&one, &to[i], sizeof one);
         assert_memory_equal(&sum, &of[i], sizeof sum);
@@ -123,7 +124,7 @@ static double stepped(double from, double sum, double gradient, double *sum_afte
         sums_at[i] = sum;
         gradients[i] = gradient;
     }
-    adagrad_step(5, at, sums_at, gradients, 0.5);
+    adagrad_step(5, at, sums_at, gradients, 0.5, LEAST);
     assert_memory_equal(&at[0], &at[4], sizeof at[0]);
     *sum_after = sums_at[0];
     return at[0];
@@ -153,7 +154,7 @@ static void what_has_no_finite_sum_stays_where_it_is(void **state) {
         assert_true(!isfinite(sum));
         assert_true(stepped(3, sum, 1, &sum) == 3); /* for good */
         assert_true(vector_max_abs(1, &sum) == INFINITY);
-        adagrad_shrink(1, of_one, &sum, much, 0.5);
+        adagrad_shrink(1, of_one, &sum, much, 0.5, LEAST);
         assert_true(of_one[0] == 2);
         adagrad_diagonal(1, &sum, 0.02, 0.5);
         assert_true(is_plus_zero(sum));

@@ -4,6 +4,7 @@
 
 #define RATE 0.125
 #define L1 3.0
+#define LEAST 0.01
 #define DIAGONAL_LEAST 0.5
 
 enum { STEPS = 3 };
@@ -21,7 +22,7 @@ static bool is_regularized(size_t i) {
 static void naive_step(struct vectors *v, double l1) {
     for (size_t i = 0; i < N; i++) {
         v->sums[i] += v->g[i] * v->g[i];
-        double root = sqrt(v->sums[i]) + 1e-10;
+        double root = sqrt(v->sums[i]) + LEAST;
         v->x[i] -= RATE * v->g[i] / root;
         if (l1 > 0 && is_regularized(i)) {
             double size = fabs(v->x[i]) - RATE * l1 / root;
@@ -30,8 +31,12 @@ static void naive_step(struct vectors *v, double l1) {
     }
 }
 
-static const struct operation step = {
-    .code = OPERATION_ADAGRAD, .a = REGISTER_X, .b = REGISTER_A, .c = REGISTER_G, .alpha = RATE};
+static const struct operation step = {.code = OPERATION_ADAGRAD,
+                                      .a = REGISTER_X,
+                                      .b = REGISTER_A,
+                                      .c = REGISTER_G,
+                                      .alpha = RATE,
+                                      .beta = LEAST};
 
 /* Steps from the same point on clusters of any number of shards. */
 static void make_steps(struct cluster *cluster, struct vectors *v, double l1) {

@@ -171,11 +171,51 @@ static void a_step_is_one_program(void **state) {
         if (operation.code == OPERATION_GRADIENT)
             assert_true(operation.alpha == (d.rows == 2 * BLOCK ? 64 : 32));
         if (operation.code == OPERATION_ADAGRAD)
-            assert_true(operation.alpha == 0.5 && operation.l1 == 0.125);
+            assert_true(operation.alpha == 0.5 && operation.l1 == 0.125 &&
+                        operation.beta == DOWNPOUR_FLOOR_LEAST);
     }
     assert_false(program_next(&cursor, &operation));
     assert_int_equal(operation.a, REGISTER_T);
     bytes_release(&program);
+}
+
+/* With 1.5 a row: of two chunks, then in the second epoch of three times as many. */
+static void a_minibatch_of_more_rows_has_a_lower_floor(void **state) {
+    (void)state;
+    struct downpour_settings floored = settings;
+    struct optimizer_data data = data_of(6 * BLOCK);
+    struct downpour d;
+    floored.row_floor = 1.5;
+    downpour_init(&d, &floored, &plain, &data);
+    for (unsigned i = 0; i < 4; i++) {
+        struct operation operation = {0};
+        struct bytes program;
+        bytes_init(&program);
+        downpour_step(&d, 1, &program);
+        struct cursor cursor = cursor_over(program.data, program.length);
+        while (operation.code != OPERATION_ADAGRAD)
+            assert_true(program_next(&cursor, &operation));
+        assert_true(operation.beta == 1.5 / ((i < 3 ? 2 : 6) * BLOCK));
+        bytes_release(&program);
+    }
+}
+
+/* 128 rows, unless that makes too few steps. */
+static void a_minibatch_by_itself_is_halved_until_an_epoch_has_its_steps(void **state) {
+    (void)state;
+    static const uint64_t rows[] = {38400, 38399, 19199, 9599, 4799, 100};
+    static const uint32_t batch[] = {128, 64, 32, 16, 8, 8};
+    struct downpour_settings own = settings;
+    own.batch = 0;
+    own.steps_least = 300;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct optimizer_data data = data_of(rows[i]);
+        struct downpour d;
+        downpour_init(&d, &own, &plain, &data);
+        assert_int_equal(downpour_batch(&d), batch[i]);
+        d.settings.batch = 640;
+        assert_int_equal(downpour_batch(&d), 640);
+    }
 }
 
 static void the_loss_of_an_epoch_is_the_mean_over_its_rows(void **state) {
@@ -345,6 +385,8 @@ SUITE(downpour) {
         cmocka_unit_test(epochs_and_seeds_have_orders_of_their_own),
         cmocka_unit_test(lists_by_epoch_go_on_with_their_last_value),
         cmocka_unit_test(a_step_is_one_program),
+        cmocka_unit_test(a_minibatch_of_more_rows_has_a_lower_floor),
+        cmocka_unit_test(a_minibatch_by_itself_is_halved_until_an_epoch_has_its_steps),
         cmocka_unit_test(the_loss_of_an_epoch_is_the_mean_over_its_rows),
         cmocka_unit_test(an_epoch_without_a_better_loss_ends_it),
         cmocka_unit_test(without_patience_all_epochs_are_made),

@@ -11,7 +11,7 @@ static void defaults_are_three_epochs_of_small_minibatches(void **state) {
     assert_true(job_has_minibatches(job));
     assert_int_equal(job->optimizer, JOB_LBFGS);
     assert_int_equal(downpour->epochs, 3);
-    assert_int_equal(downpour->batch, 128);
+    assert_int_equal(downpour->batch, 0); /* auto */
     assert_true(downpour->rate.count == 1 && downpour->rate.value[0] == 0.05);
     assert_true(downpour->schedule.count == 1 && downpour->schedule.value[0] == 1);
     assert_int_equal(downpour->seed, 1);
@@ -53,9 +53,10 @@ static void keys_of_minibatches_need_a_job_that_trains_on_them(void **state) {
 
 static void numbers_that_cannot_be_are_refused(void **state) {
     (void)state;
-    refused(POURS "downpour { batch = 100 }", "downpour.batch",
-            "\"100\" is no multiple of 64 (64 and 128 are the nearest); allowed: a multiple of 64 "
-            "from 64 to 1073741824");
+    refused(
+        POURS "downpour { batch = 100 }", "downpour.batch",
+        "\"100\" is no multiple of 8 (96 and 104 are the nearest); allowed: auto, or a multiple of "
+        "8 from 8 to 1073741824");
     refused(POURS "downpour { batch = 0 }", "downpour.batch", "out of range");
     refused(POURS "downpour { batch = 64.5 }", "downpour.batch", "not a whole number");
     refused(POURS "downpour { epochs = 0 }", "downpour.epochs", "from 1 to 1000000");

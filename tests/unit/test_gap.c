@@ -43,7 +43,8 @@ static struct gap_settings settings_for(const struct objective_shape *shape) {
 /* Gradients of columns that are not scaled are not centred. */
 static void columns_count_in_their_own_scale(void **state) {
     (void)state;
-    struct column_scaling *columns = gap_unscaled(&data, &moments);
+    const double squares[] = {4, 1e18 + 1e12};
+    struct column_scaling *columns = gap_unscaled(&data, squares);
     assert_near(columns[0].square, 4);
     assert_near(columns[1].square, 1e18 + 1e12);
     columns[0] = (struct column_scaling){.mean = 0, .scale = 0.5, .penalty = 1};

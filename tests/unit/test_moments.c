@@ -124,6 +124,34 @@ static void they_have_the_same_bits_with_any_number_of_threads(void **state) {
     set_close(set);
 }
 
+/* Read at once, or taken from moments, with and without weights and held-out rows. */
+static void squares_are_those_of_the_moments(void **state) {
+    (void)state;
+    draw();
+    for (int form = 0; form < 4; form++) {
+        for (unsigned i = 0; i < ROWS; i++)
+            weight[i] = form % 2 ? (double)(i % 5) / 3 : 1;
+        struct set *set = made_set(form < 2 ? "squares" : "squares-dense", form >= 2, 0.3);
+        struct moments moments, none = {0};
+        double *read = memory_new(COLUMNS, sizeof *read),
+               *again = memory_new(COLUMNS, sizeof *read),
+               *known = memory_new(COLUMNS, sizeof *read);
+        assert_int_equal(moments_find(set, 2, &moments), 0);
+        assert_int_equal(moments_squares(set, 1, &none, read), 0);
+        assert_int_equal(moments_squares(set, 7, &none, again), 0);
+        assert_int_equal(moments_squares(set, 1, &moments, known), 0);
+        assert_memory_equal(read, again, COLUMNS * sizeof *read);
+        for (uint32_t column = 0; column < COLUMNS; column++)
+            assert_true(read[column] > 0 &&
+                        fabs(read[column] - known[column]) <= 1e-12 * known[column]);
+        free(read);
+        free(again);
+        free(known);
+        moments_release(&moments);
+        set_close(set);
+    }
+}
+
 /* A column of 0.1 has rounding in its mean, and no deviation. */
 static void held_out_rows_do_not_count(void **state) {
     (void)state;
@@ -178,6 +206,7 @@ SUITE(moments) {
         cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(columns_of_one_unit_are_nearly_alike),
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
+        cmocka_unit_test(squares_are_those_of_the_moments),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
     return cmocka_run_group_tests_name("moments", tests, fixture_set_up, fixture_tear_down);

@@ -112,6 +112,36 @@ static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state
     assert_false(preconditioner_due(&p, &rule, p.loss));
 }
 
+/* A larger one says nothing of the columns beyond the block. */
+static void a_sample_of_a_heavy_block_does_not_grow(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings heavy = rule;
+    heavy.form = PRECONDITION_HEAVY;
+    preconditioner_refreshed(&p, &heavy, 0.7, &found);
+    for (int j = 0; j < 1000; j++)
+        preconditioner_stepped(&p, 1, 1);
+    assert_false(preconditioner_due(&p, &heavy, p.loss));
+    assert_true(preconditioner_due(&p, &heavy, p.loss / 2));
+    assert_int_equal(preconditioner_sample(&p, &heavy), 2000);
+}
+
+static void a_full_block_begins_with_a_larger_sample_at_a_model(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings full = rule, heavy = rule, none = {.form = PRECONDITION_NONE};
+    preconditioner_starts_near(&full);
+    assert_int_equal(preconditioner_sample(&p, &full), 8000);
+    preconditioner_starts_near(&full);
+    preconditioner_starts_near(&full);
+    assert_int_equal(preconditioner_sample(&p, &full), 100000); /* all rows */
+    heavy.form = PRECONDITION_HEAVY;
+    preconditioner_starts_near(&heavy);
+    assert_int_equal(preconditioner_sample(&p, &heavy), 2000);
+    preconditioner_starts_near(&none);
+    assert_int_equal(none.sample, 0);
+}
+
 /* Later steps may be short. */
 static void each_first_step_that_is_short_doubles_the_wait_for_good(void **state) {
     (void)state;
@@ -388,6 +418,8 @@ SUITE(preconditioner) {
         cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
         cmocka_unit_test(refreshes_of_a_heavy_block_become_rarer),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
+        cmocka_unit_test(a_sample_of_a_heavy_block_does_not_grow),
+        cmocka_unit_test(a_full_block_begins_with_a_larger_sample_at_a_model),
         cmocka_unit_test(each_first_step_that_is_short_doubles_the_wait_for_good),
         cmocka_unit_test(short_steps_without_a_factor_double_nothing),
         cmocka_unit_test(a_constant_curvature_is_taken_once_on_all_rows),

@@ -66,6 +66,7 @@ static void assert_counts(struct set *set, uint32_t columns, uint64_t left_out) 
         expected.rows++;
         expected.all_sum += (double)values;
         expected.all_square += (double)(values * values);
+        expected.rest_square += (double)((values - inside[0]) * (values - inside[0]));
     }
     for (uint32_t i = 0; i < PREFIXES; i++)
         expected.columns[i] = columns >> i;
@@ -115,7 +116,7 @@ static void dense_rows_have_all_columns(void **state) {
     assert_true(set_info(set)->dense);
     assert_int_equal(prefix_counts_find(set, 2, &counts), 0);
     assert_true(counts.rows == 2 && counts.all_sum == 6 && counts.all_square == 18);
-    assert_true(counts.sum[0] == 4 && counts.square[0] == 8);
+    assert_true(counts.sum[0] == 4 && counts.square[0] == 8 && counts.rest_square == 2);
     assert_true(counts.sum[1] == 2 && counts.square[1] == 2);
     assert_true(counts.columns[2] == 0 && counts.sum[2] == 0);
     set_close(set);

@@ -66,7 +66,8 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     assert_int_equal(count, OPERATIONS - 1);
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
-    assert_int_equal(scalars_of(program.data, program.length), 4 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6);
+    assert_int_equal(scalars_of(program.data, program.length),
+                     5 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
@@ -213,6 +214,9 @@ static void a_step_of_adagrad_is_of_three_registers_and_sound_numbers(void **sta
     operation = sound;
     operation.l1 = -1;
     assert_refused(operation, "l1");
+    operation = sound;
+    operation.beta = 0;
+    assert_refused(operation, "finite");
     operation = sample(OPERATION_DIAGONAL);
     assert_null(fault_of(operation, operation));
     operation.beta = 0;

@@ -136,15 +136,15 @@ static void assert_same_facts(const struct set_info *a, const struct set_info *b
         assert_string_equal(a->class_names[i], b->class_names[i]);
 }
 
-static void assert_blocks(struct set *set) {
+static void assert_blocks(struct set *set, uint32_t each) {
     const struct set_info *info = set_info(set);
-    assert_int_equal(info->block_rows, 64);
-    assert_int_equal(set_training_chunks(info), (info->rows + 63) / 64);
+    assert_int_equal(info->block_rows, each);
+    assert_int_equal(set_training_chunks(info), (info->rows + each - 1) / each);
     for (uint32_t i = 0; i < set_training_chunks(info); i++) {
         struct rows rows;
         assert_int_equal(set_chunk(set, i, &rows), 0);
-        uint64_t left = info->rows - UINT64_C(64) * i;
-        assert_int_equal(rows.count, left < 64 ? left : 64);
+        uint64_t left = info->rows - (uint64_t)each * i;
+        assert_int_equal(rows.count, left < each ? left : each);
     }
 }
 
@@ -156,7 +156,7 @@ static void assert_shuffled(const struct wanted *wanted) {
     uint32_t ordinary = set_training_chunks(set_info(plain)), blocks = set_training_chunks(info);
     assert_int_equal(set_info(plain)->block_rows, 0);
     assert_same_facts(set_info(plain), info);
-    assert_blocks(shuffled);
+    assert_blocks(shuffled, wanted->merging.block_rows ? wanted->merging.block_rows : 64);
     struct all_rows a = rows_of(plain, 0, ordinary), b = rows_of(shuffled, 0, blocks);
     assert_int_equal(a.count, info->rows);
     assert_int_equal(b.count, info->rows);
@@ -194,6 +194,28 @@ static void sparse_rows_are_shuffled(void **state) {
     assert_shuffled(&wanted);
     wanted.merging.class_weight = (const char *[]){"-1 = 3", NULL};
     assert_shuffled(&wanted);
+}
+
+static void chunks_have_the_rows_that_are_asked_for(void **state) {
+    (void)state;
+    struct wanted wanted = {.path = {sparse_file("few", 0, 1001)}};
+    wanted.merging.block_rows = 16;
+    assert_shuffled(&wanted);
+}
+
+/* 1,001 rows: 15 chunks of 64, 31 of 32 and 62 of 16. */
+static void chunks_are_halved_until_there_are_as_many_as_asked_for(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t least, rows;
+    } cases[] = {{15, 64}, {16, 32}, {32, 16}, {100, 8}, {1000, 8}};
+    struct wanted wanted = {.path = {sparse_file("few", 0, 1001)}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        wanted.merging.chunks_least = cases[i].least;
+        struct set *set = shuffle(wanted, 5);
+        assert_blocks(set, cases[i].rows);
+        set_close(set);
+    }
 }
 
 /* Numbers, some missing, categories and weights; `columns` numbers in all. */
@@ -350,6 +372,8 @@ static void another_seed_is_another_set(void **state) {
 SUITE(set_shuffled) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_rows_are_shuffled),
+        cmocka_unit_test(chunks_have_the_rows_that_are_asked_for),
+        cmocka_unit_test(chunks_are_halved_until_there_are_as_many_as_asked_for),
         cmocka_unit_test(tables_with_what_their_rows_bring_are_shuffled),
         cmocka_unit_test(targets_and_lists_go_with_their_rows),
         cmocka_unit_test(images_are_shuffled_as_bytes),

@@ -131,7 +131,8 @@ static struct operation random_operation(struct random *random, const struct lay
                                                 OPERATION_GAP,
                                                 OPERATION_KEEP,
                                                 OPERATION_COMBINE,
-                                                OPERATION_WINDOW_DOTS};
+                                                OPERATION_WINDOW_DOTS,
+                                                OPERATION_METRIC};
     struct operation operation = {.code = codes[random_below(random, sizeof codes / sizeof *codes)],
                                   .a = a_register(random),
                                   .b = a_register(random),
@@ -144,7 +145,7 @@ static struct operation random_operation(struct random *random, const struct lay
                                   .tensors = layout->count};
     if (operation.code == OPERATION_GRADIENT)
         operation.alpha = 13;
-    if (operation.code == OPERATION_GAP)
+    if (operation.code == OPERATION_GAP || operation.code == OPERATION_METRIC)
         operation.alpha = fabs(operation.alpha) + 1e-9;
     if (operation.code == OPERATION_ADAGRAD || operation.code == OPERATION_DIAGONAL)
         take_sums(&operation);

@@ -333,7 +333,8 @@ static void adagrad_takes_l1_by_the_root_of_each_columns_penalty(void **state) {
                              .a = REGISTER_X,
                              .b = REGISTER_A,
                              .c = REGISTER_G,
-                             .alpha = rate};
+                             .alpha = rate,
+                             .beta = 1e-10};
     run_one(&bench, (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_G, .alpha = 10});
     run_one(&bench, step);
     step.l1 = l1;

@@ -207,8 +207,8 @@ static struct set_info rows_of(uint64_t rows, uint64_t values_each) {
 
 #define LEFT_BY_HALF 0.9
 
-/* Rows with `shorter` or `longer` values, half of the rows each: all in the first columns, and nine
- * in ten of them in the first half of these, and so on. */
+/* Rows with `shorter` or `longer` values in the first columns, half of the rows each, and nine in
+ * ten of them in the first half of these, and so on; and with as many values beyond. */
 static struct prefix_counts counts_of(uint32_t columns, double shorter, double longer) {
     struct prefix_counts counts = {.rows = 1000};
     double part = 1;
@@ -217,8 +217,9 @@ static struct prefix_counts counts_of(uint32_t columns, double shorter, double l
         counts.sum[i] = 500 * part * (shorter + longer);
         counts.square[i] = 500 * part * part * (shorter * shorter + longer * longer);
     }
-    counts.all_sum = 500 * (shorter + longer);
-    counts.all_square = 500 * (shorter * shorter + longer * longer);
+    counts.all_sum = 1000 * (shorter + longer);
+    counts.all_square = 2000 * (shorter * shorter + longer * longer);
+    counts.rest_square = 500 * (shorter * shorter + longer * longer);
     return counts;
 }
 
@@ -320,15 +321,19 @@ static void a_heavy_block_is_halved_until_a_refresh_is_cheap(void **state) {
     assert_true(chosen == 4095 && sizes >= 4);
 }
 
-/* Rows of a table have about as many values each, whatever the format says. */
+/* Rows of a table have about as many values each, whatever the format says; or few. */
 static void tables_have_a_heavy_block_and_texts_have_none(void **state) {
     (void)state;
     const struct job job = {.precondition_block = 4096};
     struct set_info info = rows_of(1000000, 20);
     assert_int_equal(heavy_of(&job, &info, 20, 20).form, PRECONDITION_HEAVY);
-    assert_int_equal(heavy_of(&job, &info, 14, 26).form, PRECONDITION_HEAVY); /* 0.3 of the mean */
-    assert_int_equal(heavy_of(&job, &info, 13, 27).form, PRECONDITION_NONE);  /* 0.35 */
+    assert_int_equal(heavy_of(&job, &info, 14, 26).form, PRECONDITION_HEAVY);  /* 0.3 of the mean */
+    assert_int_equal(heavy_of(&job, &info, 130, 270).form, PRECONDITION_NONE); /* 0.35 */
     assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_NONE);
+    /* Variances beyond the block of 2.45 and 3.2 times the mean. */
+    assert_int_equal(heavy_of(&job, &info, 13, 27).form, PRECONDITION_HEAVY);
+    assert_int_equal(heavy_of(&job, &info, 12, 28).form, PRECONDITION_NONE);
+    assert_int_equal(heavy_of(&job, &info, 1, 5).form, PRECONDITION_HEAVY);
     static const struct table *columns = (const struct table *)&data; /* that there is one */
     info.table = columns;
     assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_HEAVY);
@@ -343,6 +348,7 @@ static enum precondition form_beyond(const struct job *job, double share) {
     double rows = (double)counts.rows;
     counts.all_sum += share * (BROAD - settings.block_columns) * rows;
     counts.all_square = counts.all_sum * counts.all_sum / rows;
+    counts.rest_square = pow(counts.all_sum - counts.sum[0], 2) / rows;
     sizing_heavy(job, &info, &broad, &counts, &settings);
     return settings.form;
 }

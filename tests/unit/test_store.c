@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "tests/unit/suites.h"
+#include "base/memory.h"
 #include "tests/unit/store_fixture.h"
 
 static struct store_step step_numbered(uint64_t number) {
@@ -305,6 +306,35 @@ static void a_missing_database_is_unavailable_and_not_made(void **state) {
     assert_int_not_equal(access(path, F_OK), 0);
 }
 
+/* What a process that was killed left of its making, and the log of one that was moved away. */
+static void a_new_database_has_nothing_of_what_lies_beside_it(void **state) {
+    (void)state;
+    static const char *const left[] = {"dml.db.new", "dml.db.new-journal", "dml.db.new-wal"};
+    char *log = memory_format("%s/dml.db-wal", folder), *kept = memory_format("%s.kept", log);
+    struct store *store = opened();
+    begun(store, "one");
+    assert_int_equal(link(log, kept), 0);
+    store_close(store);
+    assert_int_equal(unlink(path) || rename(kept, log), 0);
+    for (int i = 0; i < 3; i++) {
+        char *name = memory_format("%s/%s", folder, left[i]);
+        FILE *file = fopen(name, "w");
+        fputs("a part of something\n", file);
+        fclose(file);
+        free(name);
+    }
+    store = opened();
+    assert_int_equal(begun(store, "one"), 1);
+    store_close(store);
+    for (int i = 0; i < 3; i++) {
+        char *name = memory_format("%s/%s", folder, left[i]);
+        assert_int_not_equal(access(name, F_OK), 0);
+        free(name);
+    }
+    free(log);
+    free(kept);
+}
+
 static void a_file_that_is_no_database_is_named_with_what_to_do(void **state) {
     (void)state;
     struct store *store = NULL;
@@ -395,6 +425,7 @@ SUITE(store) {
         TEST(what_is_of_no_run_is_refused),
         TEST(a_second_opening_is_told_that_the_first_holds_it),
         TEST(a_missing_database_is_unavailable_and_not_made),
+        TEST(a_new_database_has_nothing_of_what_lies_beside_it),
         TEST(a_file_that_is_no_database_is_named_with_what_to_do),
         TEST(a_truncated_database_is_named_with_what_to_do),
         TEST(a_newer_database_is_refused_by_its_version),
