@@ -277,6 +277,7 @@ static const char *const status_members[] = {
     "features",
     "parameters",
     "history",
+    "directions",
     "safeguards",
     "settings",
     "backup_copies",
