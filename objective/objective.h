@@ -427,8 +427,8 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
  * replicas of a run must have the same. */
 uint64_t objective_proof(void);
 
-/* The same of the losses and their derivatives alone, for processes that have margins of rows and no
- * data: of all kinds with one label a row. */
+/* The same of the losses and their derivatives alone, for processes that have margins of rows and
+ * no data: of all kinds with one label a row. */
 uint64_t objective_proof_losses(void);
 
 /* Why a device does not compute this (a constant), or NULL if it does. `curvature`: the run asks

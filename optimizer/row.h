@@ -110,8 +110,8 @@ struct optimizer_settings {
     uint32_t directions; /* of the window of common directions (lbfgs_span.c); 0: there is none */
     uint32_t outputs;    /* K, with a window: margins of a row */
     bool weighted;       /* with a window: rows have weights */
-    bool single;      /* losses and gradients are computed in single precision */
-    uint32_t tensors; /* of the layout, if their norms are wanted; else 0 */
+    bool single;         /* losses and gradients are computed in single precision */
+    uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };
 
 /* ---- what is found ---- */
@@ -200,11 +200,11 @@ struct optimizer_request {
     enum optimizer_want want;
     struct evaluation_parts parts; /* EVALUATE, CURVATURE */
     bool again;                    /* EVALUATE: the last one again, under bounds that hold */
-    bool rows; /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
-    double derivative_max;         /* then this is the largest */
-    struct row_sampling sampling;  /* CURVATURE */
-    uint32_t pair;                 /* LOAD: its number, from 0 for the oldest */
-    bool accepted;                 /* the point of the last evaluation is x now */
+    bool rows;             /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
+    double derivative_max; /* then this is the largest */
+    struct row_sampling sampling; /* CURVATURE */
+    uint32_t pair;                /* LOAD: its number, from 0 for the oldest */
+    bool accepted;                /* the point of the last evaluation is x now */
     struct optimizer_report report;
 
     /* HAND_OVER: why the run ends where the next row has measured x (REASON_NONE: it goes on from

@@ -22,8 +22,8 @@ enum sums_layout {
     SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
     SUMS_ROWS,       /* one int64 a training row and output: the bits of a double, added to 0; a
                         shard has those of its rows */
-    SUMS_TRIANGLE,   /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
-                      all of them on the shard whose range begins the vector */
+    SUMS_TRIANGLE, /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
+                    all of them on the shard whose range begins the vector */
     SUMS_LAYOUTS,
 };
 
@@ -70,8 +70,8 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 /* What the numbers of sums follow from. */
 struct sums_sizes {
     uint64_t parameters;
-    uint64_t order; /* rows of the triangle: parameters of the block (base/layout.h); 0: none */
-    uint64_t rows;  /* that vectors of rows have; 0: there are none */
+    uint64_t order;   /* rows of the triangle: parameters of the block (base/layout.h); 0: none */
+    uint64_t rows;    /* that vectors of rows have; 0: there are none */
     uint32_t outputs; /* numbers of each row in those; 0 without them */
 };
 

@@ -78,24 +78,21 @@
  *                                  whose q is c, and 0 for others
  *   →      EXCESS a b lambda l1    Σ max(|a_j − lambda·b_j| − l1, 0)²
  *
- * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins at
- * x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions in
- * the window. Their operations act in program order before the passes over columns, and add up
+ * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
+ * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
+ * in the window. Their operations act in program order before the passes over columns, and add up
  * blocks of ROW_BLOCK rows, each in the order of its rows, exactly:
  *
- *          ROWS_TAKE rows slot     a vector of rows = what an evaluation with SUMS_ROWS has added up;
- *                                  the slot is for ROWS_PRODUCT alone, and else 0
- *          ROWS_AT k slots u       v = Z + Σ u_i·Q[slot_i], in this order; the operations that follow
- *                                  are at v
- *   →      ROWS_LOSS               Σ weight·loss
+ *          ROWS_TAKE rows slot     a vector of rows = what an evaluation with SUMS_ROWS has added
+ * up; the slot is for ROWS_PRODUCT alone, and else 0 ROWS_AT k slots u       v = Z + Σ
+ * u_i·Q[slot_i], in this order; the operations that follow are at v →      ROWS_LOSS Σ weight·loss
  *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
  *                                  finite
  *   →k     ROWS_SLOPES k slots     for each i: Σ weight·derivative·Q[slot_i]
  *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
- *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate, S the second
- *                                  derivatives of the row's loss by its margins
- *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
- *                                  them out in place of t
+ *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate, S the
+ * second derivatives of the row's loss by its margins ROWS_ADVANCE            Z = v, and D is the
+ * derivatives there: BEGIN with `rows` gives them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -189,11 +186,11 @@ struct operation {
     uint32_t tensors; /* of the layout */
     uint16_t slots[SLOTS_MAX];
     double u[SLOTS_MAX], w[SLOTS_MAX];
-    uint64_t hash, folds;  /* CHECK */
-    uint32_t evaluation;   /* BEGIN */
-    enum sums_layout sums; /* BEGIN */
-    struct bounds bounds;  /* BEGIN */
-    bool rows;             /* BEGIN: D is given out, not t */
+    uint64_t hash, folds;   /* CHECK */
+    uint32_t evaluation;    /* BEGIN */
+    enum sums_layout sums;  /* BEGIN */
+    struct bounds bounds;   /* BEGIN */
+    bool rows;              /* BEGIN: D is given out, not t */
     enum row_vector vector; /* ROWS_TAKE */
 };
 
@@ -215,9 +212,9 @@ bool program_next(struct cursor *program, struct operation *operation);
  * too many operations or scalars, masks a pair or takes products with one that was not formed last
  * and in the same pass, or uses REGISTER_BEST in any operation but SWAP; if it has two FACTORs, or
  * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place; if a
- * gradient has no weight, or two; if an operation at v comes before ROWS_AT, or a rate is not above 0
- * and at most 1; if ADAGRAD is not of three registers, or one of its numbers is
- * out of range, as may be those of DIAGONAL; if a B of register A has a beta other than 1. */
+ * gradient has no weight, or two; if an operation at v comes before ROWS_AT, or a rate is not above
+ * 0 and at most 1; if ADAGRAD is not of three registers, or one of its numbers is out of range, as
+ * may be those of DIAGONAL; if a B of register A has a beta other than 1. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

@@ -255,18 +255,17 @@ static void checkpoint(struct coordinator *c, int64_t now_ns, struct output *out
     state_encode(c, &pending->state);
     c->recovery.checkpoint_began_ns = now_ns;
     struct message message = {.type = MESSAGE_CHECKPOINT};
-    message.checkpoint =
-        (struct message_checkpoint){.attempt = c->roster.attempt,
-                                    .step = pending->step,
-                                    .best = holds.best,
-                                    .sums = holds.sums,
-                                    .factor = holds.factor,
-                                    .slots = {.items = holds.slots, .length = holds.pairs},
-                                    .serials = {.items = holds.serials, .length = holds.pairs},
-                                    .window = {.items = holds.window_slots, .length = holds.window},
-                                    .window_serials = {.items = holds.window_serials,
-                                                       .length = holds.window},
-                                    .margins = holds.margins};
+    message.checkpoint = (struct message_checkpoint){
+        .attempt = c->roster.attempt,
+        .step = pending->step,
+        .best = holds.best,
+        .sums = holds.sums,
+        .factor = holds.factor,
+        .slots = {.items = holds.slots, .length = holds.pairs},
+        .serials = {.items = holds.serials, .length = holds.pairs},
+        .window = {.items = holds.window_slots, .length = holds.window},
+        .window_serials = {.items = holds.window_serials, .length = holds.window},
+        .margins = holds.margins};
     roster_send_shards(&c->roster, message, out);
 }
 

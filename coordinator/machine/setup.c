@@ -138,8 +138,7 @@ static void add_rows(const struct coordinator *c, struct message_shard_setup *se
     setup->outputs = optimizer->outputs;
     setup->weighted = optimizer->weighted;
     setup->objective = objective_name(c->settings.shape.kind);
-    setup->loss =
-        (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
+    setup->loss = (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
     assert(setup->rows > 0 && setup->outputs == c->settings.shape.outputs);
 }
 

@@ -476,6 +476,7 @@ bool job_evaluates(const struct job *job, uint64_t chunks) {
     if (chunks == training)
         return !job->optimizer.patience || job->optimizer.preconditioner.form ||
                job->optimizer.directions || job_has_minibatch(job, chunks);
-    bool held_out = job->downpour.measures || (job->optimizer.directions && job->optimizer.patience);
+    bool held_out =
+        job->downpour.measures || (job->optimizer.directions && job->optimizer.patience);
     return job_has_minibatch(job, chunks) || (held_out && chunks == (all & ~training));
 }

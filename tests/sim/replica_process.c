@@ -25,7 +25,7 @@ struct replica_process {
     struct replica *replica;
     struct objective_scratch *scratch;
     int64_t *sum;
-    size_t sums_bytes;      /* room for those of any evaluation */
+    size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
     uint32_t block_columns; /* of the preconditioner, as the set-up says */
     uint64_t work;          /* counts what was started: an alarm for anything else is void */
