@@ -186,9 +186,14 @@ static unsigned gap_sums(const struct lbfgs *o) {
     return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
 }
 
+/* Whether t is a step from x; else it is the starting point, or x itself. */
+static bool is_step(const struct lbfgs *o) {
+    return o->started && o->common.stage != COMMON_CHECK;
+}
+
 /* Where P tells, what pairs have of it is the metric. */
 static bool wants_metric(const struct lbfgs *o) {
-    return o->settings.gap.known && o->started && !programs_newton_tells(o);
+    return o->settings.gap.known && is_step(o) && !programs_newton_tells(o);
 }
 
 static unsigned gap_at(const struct lbfgs *o) {
@@ -197,7 +202,7 @@ static unsigned gap_at(const struct lbfgs *o) {
 
 /* At the start, pairs that were given need their products with the gradient. */
 static bool wants_products(const struct lbfgs *o) {
-    return (o->started || o->history.pairs) && o->common.stage != COMMON_CHECK;
+    return is_step(o) || (!o->started && o->history.pairs);
 }
 
 static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
@@ -349,7 +354,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
         measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o) + wants_metric(o));
-    if (o->started && gap_sums(o))
+    if (is_step(o) && gap_sums(o))
         measured.steepness =
             steepness_of(o, &measured.products[o->history.pairs], scalars[gap_at(o) + gap_sums(o)]);
     return measured;

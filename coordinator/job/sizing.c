@@ -130,6 +130,9 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 #define DIRECTIONS_AUTO_MAX 40
 #define DIRECTIONS_AUTO_MIN 5
 
+/* More pairs help a direction little where steps have a window besides. */
+#define HISTORY_BESIDE_DIRECTIONS 10
+
 /* Margins of the directions take at most this share of the bytes of the set. */
 #define DIRECTIONS_SHARE 0.5
 
@@ -172,6 +175,8 @@ void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing) {
     sizing->directions = directions_of(job, data, shape, form);
+    if (sizing->directions && !job->history && sizing->history > HISTORY_BESIDE_DIRECTIONS)
+        sizing->history = HISTORY_BESIDE_DIRECTIONS;
     sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
 
