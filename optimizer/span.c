@@ -198,14 +198,18 @@ static enum span_answer judge(struct span *span, const struct window *window,
     return accept(span, window, trial, value);
 }
 
+double span_rate(uint32_t directions, uint64_t rows) {
+    double rate = (double)ROWS_EACH * directions / (double)rows;
+    return rate <= RATE_MOST ? rate : 1;
+}
+
 void span_begin(struct span *span, const struct window *window,
                 const struct span_settings *settings) {
     assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
-    double rate = (double)ROWS_EACH * window->directions / (double)settings->rows;
     *span = (struct span){.settings = *settings,
                           .count = window->count + 1,
-                          .rate = rate <= RATE_MOST ? rate : 1,
+                          .rate = span_rate(window->directions, settings->rows),
                           .reach = settings->first};
 }
 

@@ -64,6 +64,9 @@ struct span_trial {
     const double *second; /* the rows of a lower triangle, one after the other, at `rate` */
 };
 
+/* The share of the rows that second derivatives are taken of at first. */
+double span_rate(uint32_t directions, uint64_t rows);
+
 /* Begins at c = 0, of which all is to be measured. Directions are those of the window and its
  * candidate. */
 void span_begin(struct span *span, const struct window *window,

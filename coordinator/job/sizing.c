@@ -10,6 +10,7 @@
 #include "base/resources.h"
 #include "coordinator/job/family.h"
 #include "numeric/fixed.h"
+#include "optimizer/span.h"
 
 #define FLUSH_MS_MAX 1e6
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
@@ -133,18 +134,39 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 /* More pairs help a direction little where steps have a window besides. */
 #define HISTORY_BESIDE_DIRECTIONS 10
 
-/* Margins of the directions take at most this share of the bytes of the set. */
-#define DIRECTIONS_SHARE 0.5
-
-/* Evaluations shorter than this many products would wait for rounds most of the time. */
+/* Passes with fewer products than this would wait for rounds most of the time. */
 #define PRODUCTS_WORTH_ROUNDS 4e5
+
+/* What a step does beside its pass, in the span, costs at most this share of the pass. */
+#define SPAN_SHARE 0.5
+
+/* Nanoseconds, about: for a product of a pass, whose elements lie anywhere where a sparse row has
+ * one output, and else beside one another; and in the span for an element of a vector of rows, a
+ * loss, and a product of the matrix. A step takes about so many trials and matrices. */
+#define PRODUCT_APART_NS 1.5
+#define PRODUCT_BESIDE_NS 0.35
+#define ROW_ELEMENT_NS 0.15
+#define ROW_LOSS_NS 10.0
+#define ROW_SECOND_NS 0.14
+#define TRIALS_A_STEP 3
+#define MATRICES_A_STEP 2
 
 /* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
 static double bytes_of_values(const struct set_info *data) {
-    static const double of_type[] = {
-        [VALUE_ONES] = 0, [VALUE_BYTE] = 1, [VALUE_FLOAT] = 4, [VALUE_DOUBLE] = 8};
-    double each = of_type[data->type] + (data->dense ? 0 : sizeof(uint32_t));
-    return each * (double)data->values;
+    size_t each = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
+    return (double)each * (double)data->values;
+}
+
+/* What a step costs in the span, beside what its pass does. Of many rows the matrix is of a sample
+ * (optimizer/span.c). */
+static bool is_worth_it(const struct set_info *data, double outputs, uint32_t count) {
+    bool apart = !data->dense && outputs <= 1;
+    double pass = 2 * (apart ? PRODUCT_APART_NS : PRODUCT_BESIDE_NS) * (double)data->values;
+    double trial = 2 * count * ROW_ELEMENT_NS + ROW_LOSS_NS;
+    double second = (double)count * count / 2 * ROW_SECOND_NS * (outputs > 1 ? 2 : 1);
+    second *= span_rate(count, data->rows);
+    double span = TRIALS_A_STEP * trial + MATRICES_A_STEP * second;
+    return (double)data->rows * span <= SPAN_SHARE * pass;
 }
 
 /* Whether margins are what the data's rows and a point make alone, and their losses are known to
@@ -162,13 +184,15 @@ static uint32_t directions_of(const struct job *job, const struct set_info *data
         return 0;
     if (job->directions != DIRECTIONS_AUTO)
         return job->directions;
-    double outputs = shape->outputs, rows = (double)data->rows;
-    bool short_passes = (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS;
-    if (form == PRECONDITION_FULL || short_passes)
+    double outputs = shape->outputs, numbers = (double)data->rows * outputs;
+    if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
         return 0;
-    double fit = DIRECTIONS_SHARE * bytes_of_values(data) / (rows * outputs * sizeof(double));
-    double count = fmin(fit, DIRECTIONS_AUTO_MAX);
-    return count < DIRECTIONS_AUTO_MIN ? 0 : (uint32_t)count;
+    /* Margins of the directions take as much as the set at most. */
+    double fit = bytes_of_values(data) / (numbers * sizeof(double));
+    uint32_t count = (uint32_t)fmin(fit, DIRECTIONS_AUTO_MAX);
+    while (count >= DIRECTIONS_AUTO_MIN && !is_worth_it(data, outputs, count))
+        count--;
+    return count < DIRECTIONS_AUTO_MIN ? 0 : count;
 }
 
 void sizing_directions(const struct job *job, const struct set_info *data,
