@@ -138,14 +138,17 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 #define PRODUCTS_WORTH_ROUNDS 4e5
 
 /* What a step does beside its pass, in the span, costs at most this share of the pass. */
-#define SPAN_SHARE 0.5
+#define SPAN_SHARE 0.6
 
 /* Nanoseconds, about: for a product of a pass, whose elements lie anywhere where a sparse row has
- * one output, and else beside one another; and in the span for an element of a vector of rows, a
- * loss, and a product of the matrix. A step takes about so many trials and matrices. */
+ * one output, beside one another where it has several, and in matrices where rows are dense; and in
+ * the span for an element of a vector of rows, a loss, and a product of the matrix. A step takes
+ * about so many trials and matrices. */
 #define PRODUCT_APART_NS 1.5
-#define PRODUCT_BESIDE_NS 0.35
-#define ROW_ELEMENT_NS 0.15
+#define PRODUCT_BESIDE_NS 0.15
+#define PRODUCT_DENSE_NS 0.25
+#define PRODUCT_OF_MATRICES_NS 0.06
+#define ROW_ELEMENT_NS 0.3
 #define ROW_LOSS_NS 10.0
 #define ROW_SECOND_NS 0.14
 #define TRIALS_A_STEP 3
@@ -157,11 +160,16 @@ static double bytes_of_values(const struct set_info *data) {
     return (double)each * (double)data->values;
 }
 
-/* What a step costs in the span, beside what its pass does. Of many rows the matrix is of a sample
- * (optimizer/span.c). */
+static double product_ns(const struct set_info *data, double outputs) {
+    if (data->dense)
+        return outputs > 1 ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS;
+    return outputs > 1 ? PRODUCT_BESIDE_NS : PRODUCT_APART_NS;
+}
+
+/* What a step costs in the span, beside what its pass does: of an output each. Of many rows the
+ * matrix is of a sample (optimizer/span.c). */
 static bool is_worth_it(const struct set_info *data, double outputs, uint32_t count) {
-    bool apart = !data->dense && outputs <= 1;
-    double pass = 2 * (apart ? PRODUCT_APART_NS : PRODUCT_BESIDE_NS) * (double)data->values;
+    double pass = 2 * product_ns(data, outputs) * (double)data->values;
     double trial = 2 * count * ROW_ELEMENT_NS + ROW_LOSS_NS;
     double second = (double)count * count / 2 * ROW_SECOND_NS * (outputs > 1 ? 2 : 1);
     second *= span_rate(count, data->rows);
