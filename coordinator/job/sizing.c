@@ -129,7 +129,10 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 /* ---- common directions ---- */
 
 #define DIRECTIONS_AUTO_MAX 40
-#define DIRECTIONS_AUTO_MIN 5
+
+/* Fewer directions than this save less than they cost; with a heavy block few are enough. */
+#define DIRECTIONS_LEAST 20
+#define DIRECTIONS_LEAST_WITH_BLOCK 5
 
 /* More pairs help a direction little where steps have a window besides. */
 #define HISTORY_BESIDE_DIRECTIONS 10
@@ -198,9 +201,10 @@ static uint32_t directions_of(const struct job *job, const struct set_info *data
     /* Margins of the directions take as much as the set at most. */
     double fit = bytes_of_values(data) / (numbers * sizeof(double));
     uint32_t count = (uint32_t)fmin(fit, DIRECTIONS_AUTO_MAX);
-    while (count >= DIRECTIONS_AUTO_MIN && !is_worth_it(data, outputs, count))
+    uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
+    while (count >= least && !is_worth_it(data, outputs, count))
         count--;
-    return count < DIRECTIONS_AUTO_MIN ? 0 : count;
+    return count < least ? 0 : count;
 }
 
 void sizing_directions(const struct job *job, const struct set_info *data,

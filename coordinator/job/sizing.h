@@ -41,7 +41,8 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
               uint32_t cpus, struct sizing *sizing);
 
 /* Sets the directions, from the job and the shape of the data alone, and the length of vectors of
- * rows. `form` is that of the preconditioner, of which only PRECONDITION_FULL matters. */
+ * rows. `form` is that of the preconditioner as far as the shape tells: a heavy block may be left
+ * out later. */
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing);

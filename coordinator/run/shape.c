@@ -132,7 +132,9 @@ static void tell_sizes(const struct training *run) {
 /* Finds what memory each process needs, and warns if this machine may not have it. Of other hosts
  * it is not known what they have. */
 static void check_memory(struct training *run) {
-    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &run->sizing,
+    struct sizing likely = run->sizing; /* what the run will have is not known yet */
+    sizing_directions(run->job, set_info(run->set), &run->shape, run->preconditioner.form, &likely);
+    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &likely,
                                sizing_block(&run->shape, &run->preconditioner));
     char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
     if (why)
@@ -167,8 +169,6 @@ int training_shape(struct training *run) {
     code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
     if (!code)
         code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
-    if (!code)
-        sizing_directions(run->job, info, &run->shape, run->preconditioner.form, &run->sizing);
     if (!code)
         code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)

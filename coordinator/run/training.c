@@ -423,6 +423,9 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     if (!code)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
+        sizing_directions(run->job, set_info(run->set), &run->shape, run->preconditioner.form,
+                          &run->sizing);
+    if (!code)
         code = training_begin(run);
     if (!code && run->shape.network.kronecker)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_kronecker, run);
