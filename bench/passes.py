@@ -7,7 +7,8 @@ Each row is a problem of problems.py, chosen by a part of its name; all without 
 
     evaluations   when F first came within the problem's gap of the optimum, relatively
     passes        the same, with an evaluation of the curvature counted as what it costs in passes
-                  for a gradient, as the coordinator estimates it
+                  for a gradient, as the coordinator estimates it, and with common directions a
+                  product of the rows, or a gradient of their derivatives, as half a pass
     measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
@@ -39,6 +40,8 @@ NAME = 28
 BLOCK = 1024  # the default of precondition_block
 COLUMNS = ('evaluations', 'passes', 'measured', 'all', 'gap', 'seconds', 'taken', 'reason')
 CURVATURE = 'curvature'  # the outcome of such an evaluation
+HALVES = ('product', 'margins')
+NO_PRODUCTS = ('labels', 'weights')
 REFRESH = re.compile(r'refresh \d+, .* in ([\d.]+) s, about ([\d.e+-]+) pass')
 
 
@@ -50,10 +53,13 @@ def trace(state):
                              'ORDER BY attempt, evaluation').fetchall()
         events = store.execute('SELECT text FROM events ORDER BY event').fetchall()
     refreshes = [REFRESH.search(text) for text, in events if REFRESH.search(text)]
-    gradient = statistics.median([seconds for _, outcome, seconds in rows if outcome != CURVATURE])
+    others = (CURVATURE, *HALVES, *NO_PRODUCTS)
+    gradient = statistics.median([seconds for _, outcome, seconds in rows if outcome not in others])
+    halved = any(outcome in HALVES for _, outcome, _ in rows)  # a step is accepted by its second half
     found = []
     for loss, outcome, seconds in rows:
-        estimate = measured = 1.0
+        half = outcome in HALVES or (halved and outcome == 'accepted')
+        estimate = measured = 0.0 if outcome in NO_PRODUCTS else 0.5 if half else 1.0
         if outcome == CURVATURE:
             # One that gave no preconditioner has no event.
             refresh = refreshes.pop(0) if refreshes else None
