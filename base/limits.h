@@ -50,7 +50,8 @@
 #define SLOTS_MAX (HISTORY_MAX + 2)
 #define DIRECTIONS_MAX 100 /* of the window of common directions */
 #define WINDOW_MAX (DIRECTIONS_MAX + 2)
-#define OPERATIONS_MAX 256 /* of a program */
+#define WORKING_SET_MAX 2048 /* parameters that are listed by their numbers: of a working set */
+#define OPERATIONS_MAX 256   /* of a program */
 /* That a program yields: products of a history, or a matrix of the window beside its slopes. */
 #define SCALARS_MAX                                                                                \
     (4 * SLOTS_MAX + WINDOW_MAX * (WINDOW_MAX + 1) / 2 + WINDOW_MAX + 2 * TENSORS_MAX + 16)
@@ -88,6 +89,9 @@ static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below
 static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
 static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
 static_assert(DEVICE_ANSWER_MS < SILENCE_MS, "a worker can say that its device hangs");
+static_assert(8 * WORKING_SET_MAX + 512 <= 32768, "an EVALUATE can list a working set");
+static_assert(WORKING_SET_MAX <= PRECONDITION_PARAMETERS_MAX && WORKING_SET_MAX <= SCALARS_MAX,
+              "a step over a working set is made on one shard, and sent as scalars");
 static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");
 
 /* Files on a network file system up to this size are read, larger ones mapped. */

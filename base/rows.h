@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
+
 /* How the values of a block are stored. A type holds the values of all types before it. */
 enum value_type {
     VALUE_ONES,  /* every stored value is 1; none is stored */
@@ -86,6 +88,12 @@ struct row_sampling {
     double rate;   /* ≥ 0 */
     double floor;  /* in (0, 1]; 1: all rows, with weight 1 */
     uint64_t dice; /* makes another sample */
+};
+
+/* Columns of the data, by rising numbers. */
+struct column_list {
+    uint32_t count;
+    uint32_t column[WORKING_SET_MAX];
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.

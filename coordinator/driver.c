@@ -146,6 +146,9 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
     const struct maxima of_rows = maxima_of_one(request->derivative_max);
+    evaluation.column_count = request->column_count;
+    memcpy(evaluation.columns, request->columns,
+           request->column_count * sizeof *evaluation.columns);
     evaluation.bounds = curvature        ? curvature_bounds(c, request->sampling.floor)
                         : request->rows  ? bounds_over(c, &of_rows, 1)
                         : request->again ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
@@ -329,6 +332,8 @@ static void measured(struct coordinator *c, int64_t now_ns, struct output *out) 
     struct optimizer_request request = request_at(c, now_ns, &d->program);
     assert(d->round.scalars > 0 && d->round.scalars <= SCALARS_MAX);
     round_scalars(&d->round, scalars);
+    request.listed = d->round.listed;
+    request.listed_count = d->round.listed_count;
     bytes_clear(&d->program);
     optimizer_measured(&d->optimizer, scalars, &request);
     follow(c, &request, now_ns, out);

@@ -46,6 +46,7 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
 void hessian_workspace_free(struct hessian_workspace *workspace) {
     if (!workspace)
         return;
+    free(workspace->place);
     free(workspace->power);
     free(workspace->exponent);
     free(workspace->diagonal);
@@ -70,6 +71,38 @@ static void find_powers(struct hessian_workspace *workspace, size_t columns,
     memcpy(workspace->exponent, exponent, columns * sizeof *exponent);
     for (size_t j = 0; j < columns; j++)
         workspace->power[j] = half_power(exponent[j]);
+}
+
+/* ---- the block ---- */
+
+/* How many columns the triangle has with so many features. */
+static void set_block(struct hessian_workspace *workspace, const struct objective_shape *shape,
+                      uint32_t features) {
+    bool shares = objective_of(shape->kind)->shares_weights;
+    workspace->block_columns = features;
+    workspace->columns = features + (!shape->intercept ? 0 : shares ? shape->outputs : 1);
+}
+
+/* Most chunks have the list of the one before. */
+static void list_columns(struct hessian_workspace *workspace, const struct objective_shape *shape,
+                         const struct column_list *list) {
+    struct column_list *old = &workspace->list;
+    size_t bytes = list->count * sizeof *list->column;
+    bool same = workspace->place && old->count == list->count &&
+                memcmp(old->column, list->column, bytes) == 0;
+    if (same)
+        return;
+    if (!workspace->place)
+        workspace->place = memory_new(shape->features, sizeof *workspace->place);
+    for (uint32_t i = 0; i < old->count; i++)
+        workspace->place[old->column[i]] = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        assert(list->column[i] < shape->features);
+        workspace->place[list->column[i]] = i + 1;
+    }
+    old->count = list->count;
+    memcpy(old->column, list->column, bytes);
+    set_block(workspace, shape, list->count);
 }
 
 /* ---- leverage ---- */
@@ -170,14 +203,58 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     return count;
 }
 
+/* The same of listed columns, by their places. */
+LANES_INLINE size_t typed_listed(enum value_type type, const struct rows *rows, size_t row,
+                                 struct hessian_workspace *workspace) {
+    size_t i = rows->dense ? row * rows->features : rows->start[row];
+    size_t end = rows->dense ? i + rows->features : rows->start[row + 1];
+    size_t count = 0;
+    for (uint32_t j = 0; i < end; i++, j++) {
+        uint32_t column = rows->dense ? j : rows->feature[i];
+        if (!workspace->place[column])
+            continue;
+        double value = value_at(type, rows->value, i) * workspace->power[column];
+        workspace->column[count] = workspace->place[column] - 1;
+        workspace->value[count] = value;
+        count += value != 0;
+    }
+    return count;
+}
+
+static size_t listed_values(const struct rows *rows, size_t row,
+                            struct hessian_workspace *workspace) {
+    switch (rows->type) {
+    case VALUE_ONES:
+        return typed_listed(VALUE_ONES, rows, row, workspace);
+    case VALUE_BYTE:
+        return typed_listed(VALUE_BYTE, rows, row, workspace);
+    case VALUE_FLOAT:
+        return typed_listed(VALUE_FLOAT, rows, row, workspace);
+    default:
+        return typed_listed(VALUE_DOUBLE, rows, row, workspace);
+    }
+}
+
+static size_t first_values(const struct rows *rows, size_t row,
+                           struct hessian_workspace *workspace) {
+    switch (rows->type) {
+    case VALUE_ONES:
+        return typed_values(VALUE_ONES, rows, row, workspace);
+    case VALUE_BYTE:
+        return typed_values(VALUE_BYTE, rows, row, workspace);
+    case VALUE_FLOAT:
+        return typed_values(VALUE_FLOAT, rows, row, workspace);
+    default:
+        return typed_values(VALUE_DOUBLE, rows, row, workspace);
+    }
+}
+
 /* Lists the columns and values of a row that are in the block, the intercept last; how many there
  * are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct hessian_workspace *workspace) {
-    size_t count = rows->type == VALUE_ONES    ? typed_values(VALUE_ONES, rows, row, workspace)
-                   : rows->type == VALUE_BYTE  ? typed_values(VALUE_BYTE, rows, row, workspace)
-                   : rows->type == VALUE_FLOAT ? typed_values(VALUE_FLOAT, rows, row, workspace)
-                                               : typed_values(VALUE_DOUBLE, rows, row, workspace);
+    size_t count =
+        workspace->place ? listed_values(rows, row, workspace) : first_values(rows, row, workspace);
     if (shape->intercept) {
         workspace->column[count] = workspace->block_columns;
         workspace->value[count++] = workspace->power[shape->features];
@@ -249,7 +326,11 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     if (!scratch->workspace)
         scratch->workspace = hessian_workspace_new(shape, sample->columns);
     struct hessian_workspace *workspace = scratch->workspace;
-    assert(workspace->block_columns == sample->columns && sample->columns <= shape->features);
+    assert(!workspace->place || sample->list);
+    assert(sample->columns <= shape->features);
+    if (sample->list)
+        list_columns(workspace, shape, sample->list);
+    assert(workspace->block_columns <= sample->columns);
     find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};

@@ -217,7 +217,10 @@ struct column_run {
 struct hessian_workspace {
     /* If outputs share their weights: a column for each weight and each bias, of one output. */
     size_t columns, outputs;
-    uint32_t block_columns; /* features of the block: the others count for the leverage alone */
+    uint32_t block_columns;  /* features of the block: the others count for the leverage alone */
+    struct column_list list; /* that are the block, where they are listed; */
+    uint32_t *place;         /* and of each feature 1 + its place there; 0: it has none. NULL before
+                                any was listed */
 
     double *power;     /* 2^(e − 31), of all features and the intercept */
     int16_t *exponent; /* the e that these were made of */

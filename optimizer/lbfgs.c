@@ -43,7 +43,7 @@ double lbfgs_noise(const struct lbfgs *o) {
     return (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
 }
 
-static enum optimizer_want search_along(struct lbfgs *o, double first_step, struct bytes *program) {
+enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program) {
     assert(o->started && first_step > 0 && !(o->slope > 0));
     linesearch_begin(&o->search, o->loss, o->slope, lbfgs_noise(o), first_step, o->steepest);
     return evaluate(o, program);
@@ -59,7 +59,7 @@ static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *progra
     programs_acceptance(o, program);
     programs_direction(o, program);
     o->slope = -o->gradient_square;
-    return search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
+    return lbfgs_search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
 }
 
 /* The pair is formed as the difference to d, which is zero here. */
@@ -183,6 +183,8 @@ enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struc
     assert(o->started && !o->accepted);
     if (common_runs(o) && o->closes)
         return lbfgs_finish(o, o->closes, program);
+    if (o->working.stage == WORKING_STEP)
+        return working_rejected(o, program);
     if (o->steepest)
         return retry_steepest(o, program);
     if (o->history.preconditioned && o->history.pairs) {
@@ -220,7 +222,7 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
     return candidate->sy > CURVATURE_LEAST * -fall;
 }
 
-static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
+enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
         return search_steepest(o, program);
@@ -229,9 +231,11 @@ static enum optimizer_want step_from(struct lbfgs *o, struct bytes *program) {
 
 enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->reason == REASON_NONE);
+    if (working_runs(o))
+        return working_begin(o, program);
     if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
         return refresh(o, program);
-    return step_from(o, program);
+    return lbfgs_step_from(o, program);
 }
 
 /* What follows an accepted point. */
@@ -279,6 +283,8 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->last_trials = o->search.trials;
         uint64_t passes = common_runs(o) ? 1 : o->search.trials;
         preconditioner_stepped(&o->preconditioner, fabs(o->search.step), passes);
+        if (o->working.stage == WORKING_STEP)
+            working_stepped(&o->working, o->search.step);
     }
     o->started = true;
     o->accepted = true;
@@ -311,6 +317,8 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
     if (common_runs(o))
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    if (o->working.stage == WORKING_STEP)
+        return convex_search_next(&o->search, finite ? m->loss : NAN);
     if (o->settings.l1 > 0)
         return orthant_search_next(
             &o->search,
@@ -336,7 +344,7 @@ static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
     if (!(slope < 0) || !isfinite(slope))
         return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
     o->slope = slope;
-    return search_along(o, 1, program);
+    return lbfgs_search_along(o, 1, program);
 }
 
 /* ---- the row ---- */
@@ -364,6 +372,10 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
         request->parts = parts_of(o, EVALUATION_GRADIENT);
     if (want != OPTIMIZER_CURVATURE)
         return;
+    if (o->working.stage == WORKING_CURVATURE) {
+        working_request(o, request);
+        return;
+    }
     assert(o->refreshing);
     request->parts = parts_of(o, EVALUATION_CURVATURE);
     request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
@@ -412,12 +424,22 @@ static void report_factor(struct optimizer_request *request, const struct lbfgs 
                      preconditioner_price(p, &o->settings.preconditioner));
 }
 
+static void report_working(struct optimizer_request *request, const struct lbfgs *o) {
+    const struct preconditioner *p = &o->preconditioner;
+    report_event(&request->report, "working set",
+                 "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.2g passes",
+                 (unsigned long long)o->step, o->working.count, p->found.rows,
+                 (unsigned long long)o->data.rows,
+                 preconditioner_price(p, &o->settings.preconditioner));
+}
+
 /* A restored x and g are in their registers, the pairs in their slots. Nothing else is. A limit
  * that was raised since does not end the run any more. */
 static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->history.pairs <= o->history.memory);
     o->accepted = o->leaves_best = false;
     o->refreshing = false;
+    o->working.stage = WORKING_NONE;
     o->unconditioned = true;
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return refresh(o, program);
@@ -440,7 +462,7 @@ enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS, TOTAL_TRACE };
 static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
     double score = found_total(found, PART_TRAINING, TOTAL_SCORE);
-    assert(o->started && o->refreshing);
+    assert(o->started && (o->refreshing || o->working.stage == WORKING_CURVATURE));
     o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
                                         .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
                                         .score = found->exceeded ? NAN : score,
@@ -448,7 +470,9 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
     request->report.evaluation.outcome = "curvature";
     request->report.evaluation.step = o->step;
     request->report.evaluation.loss = request->report.evaluation.slope = NAN;
-    leave_request(o, factor(o, request->program), request);
+    leave_request(
+        o, o->refreshing ? factor(o, request->program) : working_evaluated(o, request->program),
+        request);
 }
 
 /* Of an evaluation without sums the loss alone may show that the trial is not the step: it is a
@@ -472,7 +496,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
                             struct optimizer_request *request) {
     struct lbfgs *o = row;
     assert(o->reason == REASON_NONE);
-    if (o->refreshing) {
+    if (o->refreshing || o->working.stage == WORKING_CURVATURE) {
         curvature_evaluated(o, found, request);
         return;
     }
@@ -522,8 +546,15 @@ static void lbfgs_measured(void *row, const double *scalars, struct optimizer_re
         measured_trial(o, scalars, request);
     } else if (o->measuring == MEASURING_FACTOR) {
         take_factor(o, scalars[0]);
-        enum optimizer_want want = step_from(o, program);
+        enum optimizer_want want = lbfgs_step_from(o, program);
         report_factor(request, o);
+        leave_request(o, want, request);
+    } else if (o->measuring == MEASURING_LIST) {
+        leave_request(o, working_listed(o, request->listed, request->listed_count, program),
+                      request);
+    } else if (o->measuring == MEASURING_SOLVE) {
+        enum optimizer_want want = working_solved(o, scalars, program);
+        report_working(request, o);
         leave_request(o, want, request);
     } else if (o->measuring == MEASURING_SPAN) {
         leave_request(o, common_searched(o, scalars, program), request);

@@ -28,6 +28,7 @@
 #include "optimizer/row.h"
 #include "optimizer/span.h"
 #include "optimizer/window.h"
+#include "optimizer/working.h"
 
 /* What kept a step from going wrong; counted, and named in the log. */
 #define SAFEGUARD_TABLE(X)                                                                         \
@@ -37,7 +38,8 @@
     X(SAFEGUARD_SEARCH_RETRIED, "line search failed: retried along the negative gradient")         \
     X(SAFEGUARD_TRIAL_NOT_FINITE, "trial not finite: step shrunk")                                 \
     X(SAFEGUARD_DIAGONAL_RAISED, "sampled Hessian not positive definite: diagonal raised")         \
-    X(SAFEGUARD_PRECONDITIONER_LEFT, "no descent with the preconditioner: left for now")
+    X(SAFEGUARD_PRECONDITIONER_LEFT, "no descent with the preconditioner: left for now")           \
+    X(SAFEGUARD_WORKING_SET_LEFT, "no descent over the working set: a quasi-Newton step instead")
 
 enum safeguard {
 #define X(name, text) name,
@@ -89,6 +91,8 @@ struct lbfgs {
         MEASURING_DIRECTION, /* round B */
         MEASURING_FACTOR,    /* of the preconditioner */
         MEASURING_SPAN,      /* a trial in the span of common directions */
+        MEASURING_LIST,      /* parameters for a working set */
+        MEASURING_SOLVE,     /* the step over it */
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
     bool accepted;           /* t and h are to become x and g with the next program */
@@ -120,6 +124,7 @@ struct lbfgs {
     struct optimizer_point best;        /* on the holdout; with patience, and once started */
     struct common common;
     struct preconditioner preconditioner;
+    struct working working;       /* with l1 */
     struct curvature_found found; /* of the refresh under way, once its evaluation is complete */
     uint64_t safeguards[SAFEGUARDS];
     uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
@@ -228,6 +233,30 @@ enum reason lbfgs_reason_to_end(const struct lbfgs *o);
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
 void lbfgs_serialize(struct codec *codec, void *row);
 
+/* ---- lbfgs.c ---- */
+
+/* A step along a direction of the pairs, or of steepest descent. */
+enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program);
+
+/* The first trial along d, with o->slope. */
+enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program);
+
+/* ---- lbfgs_working.c ---- */
+
+/* Whether the next step is over a working set; and such a step, from one answer to the next. */
+bool working_runs(const struct lbfgs *o);
+enum optimizer_want working_begin(struct lbfgs *o, struct bytes *program);
+enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed, uint32_t count,
+                                   struct bytes *program);
+enum optimizer_want working_evaluated(struct lbfgs *o, struct bytes *program);
+enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct bytes *program);
+
+/* No trial along it was accepted. */
+enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program);
+
+/* The parts of the evaluation of second derivatives. */
+void working_request(const struct lbfgs *o, struct optimizer_request *request);
+
 /* ---- lbfgs_programs.c ----
  *
  * The programs, piece by piece, and where their scalars stand. With l1 the pseudo-gradient takes
@@ -244,6 +273,11 @@ void programs_trial(const struct lbfgs *o, struct bytes *program);
 
 /* d, and pg = P·g if that is not there yet. Yields nothing. */
 void programs_direction(struct lbfgs *o, struct bytes *program);
+
+/* Forms the pseudo-gradient at x, and lists parameters for a working set; then finds the step over
+ * the chosen ones. */
+void programs_list(const struct lbfgs *o, struct bytes *program, uint32_t limit);
+void programs_solve(const struct lbfgs *o, struct bytes *program);
 
 /* Yields the slope of F along d. */
 void programs_slope(const struct lbfgs *o, struct bytes *program);

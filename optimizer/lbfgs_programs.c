@@ -61,7 +61,7 @@ void programs_trial(const struct lbfgs *o, struct bytes *program) {
                                              .b = REGISTER_X,
                                              .c = REGISTER_D,
                                              .alpha = o->search.step});
-    if (o->settings.l1 > 0 && o->started)
+    if (o->settings.l1 > 0 && o->started && o->working.stage != WORKING_STEP)
         add_of_x(program, OPERATION_PROJECT, REGISTER_T);
 }
 
@@ -101,6 +101,30 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
     program_add(program, &operation);
     if (o->settings.l1 > 0)
         add_of_x(program, OPERATION_ALIGN, REGISTER_D);
+}
+
+void programs_list(const struct lbfgs *o, struct bytes *program, uint32_t limit) {
+    assert(!o->accepted && limit <= WORKING_SET_MAX);
+    add_pseudo_gradient(o, program, REGISTER_QG, REGISTER_X, REGISTER_G);
+    program_add(program, &(struct operation){.code = OPERATION_LIST,
+                                             .a = REGISTER_X,
+                                             .b = REGISTER_G,
+                                             .l1 = o->settings.l1,
+                                             .limit = limit});
+}
+
+void programs_solve(const struct lbfgs *o, struct bytes *program) {
+    struct bytes list;
+    bytes_init(&list);
+    for (uint32_t i = 0; i < o->working.count; i++)
+        listed_put(&list, &o->working.items[i]);
+    program_add(program, &(struct operation){.code = OPERATION_SOLVE,
+                                             .alpha = o->settings.l2,
+                                             .beta = working_damping(&o->working),
+                                             .l1 = o->settings.l1,
+                                             .listed = o->working.count,
+                                             .list = list.data});
+    bytes_release(&list);
 }
 
 void programs_slope(const struct lbfgs *o, struct bytes *program) {

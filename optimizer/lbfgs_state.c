@@ -238,7 +238,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
     serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring > MEASURING_SPAN);
+    serialize_fails_if(codec, measuring > MEASURING_SOLVE);
     o->measuring = measuring;
     uint32_t closes = o->closes;
     serialize_u32(codec, &closes);
@@ -275,6 +275,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_point(codec, &o->best, o->settings.tensors);
     serialize_common(codec, o);
     preconditioner_serialize(codec, &o->preconditioner);
+    working_serialize(codec, &o->working);
     serialize_curvature_found(codec, &o->found);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         serialize_u64(codec, &o->safeguards[i]);

@@ -330,6 +330,19 @@ enum linesearch_answer orthant_search_refused(struct linesearch *search, double 
     return LINESEARCH_TRY;
 }
 
+enum linesearch_answer convex_search_next(struct linesearch *search, double loss) {
+    assert(search->trials < TRIALS_MAX && search->slope0 < 0);
+    double change = loss - search->value0, promise = search->step * search->slope0;
+    bool rounding = fabs(change) <= search->noise;
+    search->trials++;
+    if (change <= SUFFICIENT_DECREASE * promise || (rounding && change <= 0))
+        return LINESEARCH_ACCEPT;
+    if (search->trials >= TRIALS_MAX || rounding)
+        return LINESEARCH_FAIL;
+    search->step *= isfinite(loss) ? share_left(change, promise) : SHRINK;
+    return LINESEARCH_TRY;
+}
+
 bool orthant_keeps_pair(double sy, double step_square, double yy) {
     return isfinite(sy) && sy > COSINE_LEAST * sqrt(step_square) * sqrt(yy);
 }

@@ -100,6 +100,11 @@ enum linesearch_answer orthant_search_next(struct linesearch *search,
 /* Takes a lower bound of F at a trial that linesearch_refuses(). */
 enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound);
 
+/* The next step length along a direction that may leave the orthant: F is convex, and the slope
+ * that linesearch_begin() was given bounds what it changes by from above. Fails where F(t) and F(x)
+ * differ by rounding, unless it has not risen. */
+enum linesearch_answer convex_search_next(struct linesearch *search, double loss);
+
 /* Whether a pair curves enough to be kept: s·y against |s| and |y|. */
 bool orthant_keeps_pair(double sy, double step_square, double yy);
 

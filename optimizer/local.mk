@@ -2,12 +2,13 @@ noinst_LIBRARIES += liboptimizer.a
 liboptimizer_a_SOURCES = \
 	optimizer/downpour.c optimizer/downpour.h \
 	optimizer/lbfgs.c optimizer/lbfgs.h optimizer/lbfgs_programs.c optimizer/lbfgs_span.c \
-	optimizer/lbfgs_state.c \
+	optimizer/lbfgs_state.c optimizer/lbfgs_working.c \
 	optimizer/linesearch.c optimizer/linesearch.h \
 	optimizer/optimizer.c optimizer/optimizer.h \
 	optimizer/pairs.c optimizer/pairs.h \
 	optimizer/preconditioner.c optimizer/preconditioner.h \
 	optimizer/row.c optimizer/row.h \
 	optimizer/span.c optimizer/span.h \
-	optimizer/window.c optimizer/window.h
+	optimizer/window.c optimizer/window.h \
+	optimizer/working.c optimizer/working.h
 OPTIMIZER_LIBS = liboptimizer.a

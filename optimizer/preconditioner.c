@@ -47,7 +47,8 @@ static double prices_between(const struct preconditioner *p,
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
     assert(p->refreshes <= p->evaluations && p->failures <= FAILURES_MAX);
-    if (s->form == PRECONDITION_NONE || p->failures >= FAILURES_MAX)
+    bool factored = s->form == PRECONDITION_FULL || s->form == PRECONDITION_HEAVY;
+    if (!factored || p->failures >= FAILURES_MAX)
         return false;
     if (!p->sample)
         return true;
@@ -69,9 +70,9 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 
 /* The chances of all rows add up to about the sample. Σ leverage_i is at most rows·columns: the
  * score before the first refresh. */
-struct row_sampling preconditioner_sampling(const struct preconditioner *p,
-                                            const struct preconditioner_settings *s) {
-    uint64_t sample = preconditioner_sample(p, s);
+struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
+                                               const struct preconditioner_settings *s,
+                                               uint64_t sample) {
     assert(sample > 0 && s->rows > 0);
     double score = p->found.score;
     if (!(score > 0))
@@ -83,6 +84,11 @@ struct row_sampling preconditioner_sampling(const struct preconditioner *p,
     return (struct row_sampling){.rate = rate,
                                  .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
                                  .dice = p->refreshes + 1};
+}
+
+struct row_sampling preconditioner_sampling(const struct preconditioner *p,
+                                            const struct preconditioner_settings *s) {
+    return preconditioner_sampling_of(p, s, preconditioner_sample(p, s));
 }
 
 /* Where most rows are fitted, as they are towards the end of classes that can nearly be separated,
@@ -114,6 +120,17 @@ void preconditioner_refreshed(struct preconditioner *p, const struct preconditio
     p->refreshes++;
     p->price_total += preconditioner_price(p, s);
     assert(p->refreshes <= p->evaluations);
+}
+
+void preconditioner_counted(struct preconditioner *p, const struct preconditioner_settings *s,
+                            double loss, const struct curvature_found *found) {
+    assert(isfinite(found->score) && !p->in_force);
+    p->evaluations++;
+    p->refreshes++;
+    p->found = *found;
+    p->loss = loss;
+    p->steps = p->passes = 0;
+    p->price_total += preconditioner_price(p, s);
 }
 
 void preconditioner_failed(struct preconditioner *p) {

@@ -83,6 +83,11 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                             const struct preconditioner_settings *s);
 
+/* The same for any number of rows aimed at, at most all. */
+struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
+                                               const struct preconditioner_settings *s,
+                                               uint64_t sample);
+
 /* The price of the last refresh. */
 double preconditioner_price(const struct preconditioner *p,
                             const struct preconditioner_settings *s);
@@ -93,6 +98,10 @@ void preconditioner_stepped(struct preconditioner *p, double length, uint64_t pa
 /* A refresh at a point with loss F found this, and its factor is in force. */
 void preconditioner_refreshed(struct preconditioner *p, const struct preconditioner_settings *s,
                               double loss, const struct curvature_found *found);
+
+/* Second derivatives at a point with loss F were found, for a single step: there is no factor. */
+void preconditioner_counted(struct preconditioner *p, const struct preconditioner_settings *s,
+                            double loss, const struct curvature_found *found);
 
 /* A refresh at a point with loss F gave no factor. */
 void preconditioner_unfactored(struct preconditioner *p, const struct preconditioner_settings *s,

@@ -193,8 +193,10 @@ struct optimizer_report {
 struct optimizer_request {
     /* Given with each call. */
     int64_t now_ns;
-    double evaluation_seconds; /* since the last evaluation began */
-    struct bytes *program;     /* to append to; a CHECK of folds may be in it */
+    double evaluation_seconds;   /* since the last evaluation began */
+    struct bytes *program;       /* to append to; a CHECK of folds may be in it */
+    const struct listed *listed; /* measured(): what LIST has listed, in any order */
+    uint32_t listed_count;
 
     /* What the row leaves. */
     enum optimizer_want want;
@@ -203,8 +205,10 @@ struct optimizer_request {
     bool rows;             /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
     double derivative_max; /* then this is the largest */
     struct row_sampling sampling; /* CURVATURE */
-    uint32_t pair;                /* LOAD: its number, from 0 for the oldest */
-    bool accepted;                /* the point of the last evaluation is x now */
+    uint32_t column_count;        /* of LISTED, by rising numbers */
+    uint64_t columns[WORKING_SET_MAX];
+    uint32_t pair; /* LOAD: its number, from 0 for the oldest */
+    bool accepted; /* the point of the last evaluation is x now */
     struct optimizer_report report;
 
     /* HAND_OVER: why the run ends where the next row has measured x (REASON_NONE: it goes on from

@@ -29,6 +29,14 @@ static int curvature(const struct kernel_place *place, uint32_t number, const st
     return 0;
 }
 
+/* The workspace of a thread is for blocks of listed columns, or for those of the first, in a run.
+ */
+static int listed(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                  int64_t *sums, struct chunk_result *found) {
+    assert(place->sample->list);
+    return curvature(place, number, rows, sums, found);
+}
+
 int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const struct rows *rows,
                      uint64_t *at) {
     if (rows->first > sizes->rows || rows->count > sizes->rows - rows->first)
@@ -113,6 +121,7 @@ bool kind_is_of_processor(uint32_t kind) {
     switch ((enum evaluation_kind)kind) {
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_LISTED:
         return true;
     case EVALUATION_GRADIENT:
     case EVALUATION_LOSS:
@@ -151,6 +160,7 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         exact_add(&totals[1], result->correct);
         break;
     case EVALUATION_CURVATURE:
+    case EVALUATION_LISTED:
         /* Second derivatives are of the rows that are sampled; the totals are over all rows. */
         exact_add(&totals[0], hessian->trace_leverage);
         exact_add(&totals[1], (double)hessian->sampled);

@@ -99,6 +99,8 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
+        .list =
+            computation->parts.items[0].kind == EVALUATION_LISTED ? &computation->columns : NULL,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };

@@ -456,7 +456,7 @@ static int load_points(const struct checkpoint_reader *reader, const struct regi
 static int load_factor(const struct checkpoint_reader *reader, struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     size_t bytes = bytes_of_factor(header);
-    if (header->factor && !registers->precondition)
+    if (header->factor && !registers_precondition(registers))
         return error_set(ERROR_DATA, "%s holds a preconditioner, which this run has not",
                          reader->path);
     if (header->factor && header->factor_order != registers_factor_order(registers))

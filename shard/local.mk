@@ -6,6 +6,7 @@ libshard_a_SOURCES = \
 	shard/evaluation.c \
 	shard/factor.c shard/factor_make.c shard/factor.h \
 	shard/host.c \
+	shard/listed.c shard/listed.h \
 	shard/pass_plan.c shard/pass_plan.h \
 	shard/placing.c shard/placing.h \
 	shard/programs.c shard/programs.h \

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/factor.h"
+#include "shard/listed.h"
 #include "shard/pass_plan.h"
 #include "shard/rows_measure.h"
 #include "shard/state.h"
@@ -23,6 +24,7 @@ struct course {
     struct pass_plan pass; /* the one at hand */
     struct yield *yields;
     size_t yield_count;
+    struct bytes listed; /* what LIST has listed, in order */
 };
 
 static void yields_encode(const struct operation_list *list, const struct yield *yields,
@@ -147,11 +149,16 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     if (!code)
         code = rows_run(list, registers, course.yields);
     if (!code)
+        code = listed_run(list, registers, bounds, course.yields, &course.listed);
+    if (!code)
         code = run_passes(&course);
     if (!code && backend->end)
         code = backend->end(registers, course.yields, course.yield_count);
     if (!code)
         yields_encode(list, course.yields, scalars);
+    if (!code && course.listed.length)
+        bytes_append(scalars, course.listed.data, course.listed.length);
+    bytes_release(&course.listed);
     pass_plan_release(&course.pass);
     free(course.yields);
     return code;
@@ -227,6 +234,25 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     return 0;
 }
 
+static int check_listed(const struct registers *registers) {
+    if (registers->precondition == PRECONDITION_LISTED)
+        return 0;
+    return error_set(ERROR_INTERNAL,
+                     "a program lists parameters, which this shard was not set up for");
+}
+
+/* A list with more parameters than the triangle has rows is of other sums. */
+static int check_solve(const struct shard *shard, const struct operation *operation) {
+    const struct registers *registers = &shard->registers;
+    struct sums_sizes sizes = evaluation_sums_sizes(&registers->layout, registers->precondition,
+                                                    registers->block_columns);
+    int code = check_listed(registers);
+    if (!code && (shard->sums != SUMS_TRIANGLE || operation->listed > sizes.order))
+        return error_set(ERROR_INTERNAL, "a program solves for a step over parameters whose second "
+                                         "derivatives are not here");
+    return code;
+}
+
 /* A gradient is made of sums over the parameters, a preconditioner of sums of a triangle. The
  * preconditioner that is applied must be the one that the coordinator believes to be here. */
 static int check_operation(const struct shard *shard, const struct operation *operation) {
@@ -249,10 +275,15 @@ static int check_operation(const struct shard *shard, const struct operation *op
                              "a program takes the gradient of an evaluation that adds up none");
         return 0;
     case OPERATION_FACTOR:
-        if (shard->sums != SUMS_TRIANGLE || !registers->precondition)
+        if (shard->sums != SUMS_TRIANGLE || !registers_precondition(registers))
             return error_set(ERROR_INTERNAL, "a program makes a preconditioner of an evaluation "
                                              "that adds up no second derivatives");
         return 0;
+    case OPERATION_LIST:
+    case OPERATION_SCATTER:
+        return check_listed(registers);
+    case OPERATION_SOLVE:
+        return check_solve(shard, operation);
     case OPERATION_PRECONDITION:
         if (operation->serial != serial && !(serial && mutant(FACTOR_KEPT)))
             return error_set(ERROR_INTERNAL,
@@ -313,6 +344,7 @@ static bool writes_trial(const struct operation *operation) {
     case OPERATION_DIAGONAL:
     case OPERATION_KEEP:
     case OPERATION_COMBINE:
+    case OPERATION_SCATTER:
         return operation->a == REGISTER_T;
     case OPERATION_ADAGRAD:
         return operation->a == REGISTER_T || operation->b == REGISTER_T;
@@ -342,9 +374,9 @@ static const struct operation *find_operation(const struct operation_list *list,
 static int run_checked(struct shard *shard, const struct operation_list *list) {
     struct registers *registers = &shard->registers;
     const struct operation *begin = find_operation(list, OPERATION_BEGIN);
-    bool reads_sum = find_operation(list, OPERATION_GRADIENT) ||
-                     find_operation(list, OPERATION_FACTOR) ||
-                     find_operation(list, OPERATION_ROWS_TAKE);
+    bool reads_sum =
+        find_operation(list, OPERATION_GRADIENT) || find_operation(list, OPERATION_FACTOR) ||
+        find_operation(list, OPERATION_ROWS_TAKE) || find_operation(list, OPERATION_SOLVE);
     int code = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];

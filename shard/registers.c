@@ -310,8 +310,8 @@ bool registers_complete(const struct registers *registers) {
 }
 
 void registers_set_factor(struct registers *registers, struct factor *factor) {
-    assert(!factor ||
-           (registers->precondition && factor->order == registers_factor_order(registers)));
+    assert(!factor || (registers_precondition(registers) &&
+                       factor->order == registers_factor_order(registers)));
     factor_drop(registers->factor);
     registers->factor = factor;
 }

@@ -176,13 +176,19 @@ int registers_fill(struct registers *registers, uint8_t number, uint64_t first,
 /* Whether all exponents, scales and starting values that were announced have come. */
 bool registers_complete(const struct registers *registers);
 
+/* Whether there may be a factor. Listed columns need none. */
+static inline bool registers_precondition(const struct registers *registers) {
+    return registers->precondition != PRECONDITION_NONE &&
+           registers->precondition != PRECONDITION_LISTED;
+}
+
 /* Whether there is such a register here. */
 static inline bool registers_have(const struct registers *registers, uint8_t number) {
     bool preconditioned = number == REGISTER_PG || number == REGISTER_PH;
     bool orthant = number == REGISTER_QG || number == REGISTER_QH;
     return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best) &&
-           (!preconditioned || registers->precondition) && (!orthant || registers->orthants) &&
-           (number != REGISTER_A || registers->adagrad);
+           (!preconditioned || registers_precondition(registers)) &&
+           (!orthant || registers->orthants) && (number != REGISTER_A || registers->adagrad);
 }
 
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */

@@ -20,7 +20,7 @@ MAY_INCLUDE = {
               'data/source.h', 'data/table.h', 'numeric/exact.h', 'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
-    'optimizer': ['base', 'wire/evaluation.h', 'wire/program.h', 'numeric/dense.h'],
+    'optimizer': ['base', 'wire/evaluation.h', 'wire/listed.h', 'wire/program.h', 'numeric/dense.h'],
     # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'optimizer', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',

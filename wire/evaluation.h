@@ -35,9 +35,11 @@ enum evaluation_kind {
 /* Whether, and how, the optimizer's directions are preconditioned. */
 enum precondition {
     PRECONDITION_NONE,
-    PRECONDITION_FULL,  /* by the inverse of a dense matrix over all parameters */
-    PRECONDITION_HEAVY, /* by that of one over the weights of the first columns, and of a diagonal
-                           over all others */
+    PRECONDITION_FULL,   /* by the inverse of a dense matrix over all parameters */
+    PRECONDITION_HEAVY,  /* by that of one over the weights of the first columns, and of a diagonal
+                            over all others */
+    PRECONDITION_LISTED, /* not at all; but there is room for second derivatives by listed columns,
+                            with which the shards make steps over a working set */
     PRECONDITIONS,
 };
 

@@ -12,6 +12,7 @@ libwire_a_SOURCES = \
 	wire/host_run.c \
 	wire/key.c wire/key.h \
 	wire/kinds.def \
+	wire/listed.c wire/listed.h \
 	wire/message.c wire/message.h \
 	wire/messages.def \
 	wire/peer.c wire/peer.h \

@@ -28,6 +28,9 @@ enum part {
     PART_U = 1 << 18, /* u, one for each slot */
     PART_ROWS = 1 << 19,
     PART_NOTHING = 1 << 20, /* an operation without operands */
+    PART_LIMIT = 1 << 21,
+    PART_LISTED = 1 << 22, /* listed parameters */
+    PART_VALUES = 1 << 23, /* listed values */
 };
 
 enum { OPERANDS = 6 }; /* registers that an operation can have */
@@ -72,6 +75,9 @@ static const unsigned parts[] = {
     [OPERATION_ROWS_SECOND] = PART_SLOTS | PART_ALPHA | PART_SERIAL,
     [OPERATION_ROWS_ADVANCE] = PART_NOTHING,
     [OPERATION_METRIC] = PART_A | PART_B | PART_ALPHA | PART_BETA,
+    [OPERATION_LIST] = PART_A | PART_B | PART_L1 | PART_LIMIT,
+    [OPERATION_SOLVE] = PART_ALPHA | PART_BETA | PART_L1 | PART_LISTED,
+    [OPERATION_SCATTER] = PART_A | PART_VALUES,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -80,6 +86,11 @@ static_assert(4 * HISTORY_MAX <= SCALARS_MAX && TENSORS_MAX <= SCALARS_MAX,
               "a program may hold any one operation");
 static_assert(REGISTERS <= UINT8_MAX && OPERATIONS <= UINT8_MAX && SLOTS_MAX <= UINT16_MAX,
               "registers and codes are sent as a byte, slots as two");
+
+/* Bytes of an element of a list. */
+static size_t listed_bytes(unsigned has) {
+    return has & PART_LISTED ? LISTED_BYTES : VALUE_BYTES;
+}
 
 static unsigned parts_of(unsigned code) {
     return code < sizeof parts / sizeof *parts ? parts[code] : 0;
@@ -97,7 +108,10 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_METRIC:
         return 1;
     case OPERATION_NORM_1:
+    case OPERATION_LIST:
         return 2;
+    case OPERATION_SOLVE:
+        return operation->listed;
     case OPERATION_DESCENT:
         return 3;
     case OPERATION_ROWS_LOSS:
@@ -169,6 +183,26 @@ void program_add(struct bytes *program, const struct operation *operation) {
         bytes_put_u8(program, operation->scaled);
     if (has & PART_ROWS)
         bytes_put_u8(program, (uint8_t)operation->vector);
+    if (has & PART_LIMIT)
+        bytes_put_u32(program, operation->limit);
+    if (has & (PART_LISTED | PART_VALUES)) {
+        assert(operation->listed <= WORKING_SET_MAX);
+        bytes_put_u32(program, operation->listed);
+        bytes_append(program, operation->list, operation->listed * listed_bytes(has));
+    }
+}
+
+/* What lists have: they stay where they are. */
+static void read_list(struct cursor *program, unsigned has, struct operation *operation) {
+    if (has & PART_LIMIT)
+        operation->limit = cursor_u32(program);
+    if (!(has & (PART_LISTED | PART_VALUES)))
+        return;
+    uint32_t count = cursor_u32(program);
+    if (count > WORKING_SET_MAX)
+        program->failed = true;
+    operation->list = program->failed ? NULL : cursor_take(program, count * listed_bytes(has));
+    operation->listed = operation->list ? count : 0;
 }
 
 static void read_slots(struct cursor *program, struct operation *operation) {
@@ -197,7 +231,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
     if (program->failed || !cursor_left(program))
         return false;
     operation->code = cursor_u8(program);
-    operation->count = operation->tensors = 0;
+    operation->count = operation->tensors = operation->listed = operation->limit = 0;
     unsigned has = parts_of(operation->code);
     if (!has)
         program->failed = true;
@@ -248,6 +282,7 @@ bool program_next(struct cursor *program, struct operation *operation) {
     uint8_t vector = has & PART_ROWS ? cursor_u8(program) : 0;
     program->failed |= vector >= ROW_VECTORS;
     operation->vector = program->failed ? ROWS_LABELS : (enum row_vector)vector;
+    read_list(program, has, operation);
     assert(operation->count <= SLOTS_MAX && operation->tensors <= TENSORS_MAX);
     return !program->failed;
 }
@@ -336,9 +371,25 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
     }
 }
 
+/* Sums of second derivatives are read before they are cleared, and their numbers are in order. */
+static const char *fault_of_lists(const struct progress *now, const struct operation *o) {
+    bool solves = o->code == OPERATION_SOLVE;
+    if (o->code == OPERATION_LIST && !(is_positive(o->l1) && o->limit <= WORKING_SET_MAX))
+        return "a program that lists parameters beyond a limit or an l1 that is none";
+    if (o->code == OPERATION_SCATTER && !values_rise(o->list, o->listed))
+        return "a program that scatters values which do not rise";
+    bool sound = o->alpha >= 0 && o->alpha < INFINITY && o->beta >= 0 && o->beta < INFINITY;
+    if (solves && !(sound && is_positive(o->l1)))
+        return "a program that solves for a step under a penalty that is none";
+    if (solves && (now->begun || !listed_rise(o->list, o->listed)))
+        return "a program that solves for parameters which do not rise, or clears sums first";
+    return NULL;
+}
+
 static const char *fault_of_numbers(const struct progress *now, const struct operation *operation) {
     const char *fault = fault_of_gradient(now, operation);
     fault = fault ? fault : fault_of_rows(now, operation);
+    fault = fault ? fault : fault_of_lists(now, operation);
     return fault ? fault : fault_of_adagrad(operation);
 }
 

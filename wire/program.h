@@ -78,6 +78,18 @@
  *                                  whose q is c, and 0 for others
  *   →      EXCESS a b lambda l1    Σ max(|a_j − lambda·b_j| − l1, 0)²
  *
+ * Steps over a working set (optimizer/working.h), for shards that were set up for listed columns.
+ * They act in program order before the passes. A listed parameter (wire/listed.h) is told by its
+ * number, with what a step needs of it:
+ *
+ *   →2     LIST a b l1 limit       how many a_j are not 0 or free of l1, and for how many others
+ * the gradient b exceeds it: |b_j| > l1_j, which is l1·√penalty_j. Lists the former, unless they
+ * are more than WORKING_SET_MAX, and of the latter up to `limit` a shard, by |b_j| − l1_j →n SOLVE
+ * lambda beta l1 n list the step d from the listed x that minimises g·d + ½ dᵀHd + Σ l1_j·|x_j +
+ * d_j| (numeric/lasso.h); H is sum/weight, exponents undone, plus lambda·penalty_j + beta·square_j
+ * on the diagonal; the sum is a triangle. NaN where H is not finite SCATTER a n values     a = 0,
+ * but for the values that are listed
+ *
  * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
  * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
  * in the window. Their operations act in program order before the passes over columns, and add up
@@ -106,6 +118,7 @@
 #include "base/bytes.h"
 #include "base/limits.h"
 #include "wire/evaluation.h"
+#include "wire/listed.h"
 
 enum vector_register {
     REGISTER_X,    /* the current point */
@@ -171,6 +184,9 @@ enum operation_code {
     OPERATION_ROWS_SECOND,
     OPERATION_ROWS_ADVANCE,
     OPERATION_METRIC,
+    OPERATION_LIST,
+    OPERATION_SOLVE,
+    OPERATION_SCATTER,
     OPERATIONS, /* one more than the last */
 };
 
@@ -194,6 +210,9 @@ struct operation {
     struct bounds bounds;   /* BEGIN */
     bool rows;              /* BEGIN: D is given out, not t */
     enum row_vector vector; /* ROWS_TAKE */
+    uint32_t limit;         /* LIST */
+    uint32_t listed;        /* SOLVE, SCATTER: how many, */
+    const void *list;       /* and where they are: as wire/listed.h reads them; not owned */
 };
 
 /* Scalars that an operation yields. */

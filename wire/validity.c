@@ -309,10 +309,19 @@ static const char *fault_of_sampling(const struct message_evaluate *body) {
                     unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance"));
 }
 
+static const char *fault_of_columns(const struct u64_list *columns) {
+    if (columns->length > WORKING_SET_MAX)
+        return "more columns than may be listed";
+    for (uint32_t i = 1; i < columns->length; i++)
+        if (columns->items[i] <= columns->items[i - 1])
+            return "columns that do not rise";
+    return NULL;
+}
+
 FAULT_IN_BODY(evaluate) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
                     bounds_fault(&body->bounds), evaluation_fault(&body->parts),
-                    fault_of_sampling(body));
+                    fault_of_sampling(body), fault_of_columns(&body->columns));
 }
 
 FAULT_IN_BODY(portion) {

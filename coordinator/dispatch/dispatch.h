@@ -89,7 +89,9 @@ struct evaluation_request {
     struct evaluation_parts parts;
     struct bounds bounds;         /* of the derivatives, or of the curvature on a row's part */
     struct row_sampling sampling; /* of the curvature */
-    bool minibatch;               /* short: shared out at once if it can be; leaves no record */
+    uint32_t column_count;        /* of LISTED; else 0 */
+    uint64_t columns[WORKING_SET_MAX];
+    bool minibatch; /* short: shared out at once if it can be; leaves no record */
 };
 
 /* The evaluation that runs, or ran last. */

@@ -19,15 +19,19 @@ void round_init(struct round *round, uint32_t shards) {
 void round_release(struct round *round) {
     free(round->sums);
     round->sums = NULL;
+    free(round->listed);
+    round->listed = NULL;
 }
 
 /* Notes which scalars are maxima, and resets all. */
 static void scalars_prepare(struct round *round, const struct bytes *program) {
     struct cursor cursor = cursor_over(program->data, program->length);
     struct operation operation;
-    round->scalars = 0;
+    round->scalars = round->listed_count = 0;
+    round->lists = false;
     while (program_next(&cursor, &operation)) {
         uint32_t yields = operation_scalars(&operation);
+        round->lists |= operation.code == OPERATION_LIST;
         assert(round->scalars + yields <= SCALARS_MAX);
         for (uint32_t i = 0; i < yields; i++) {
             uint32_t scalar = round->scalars++;
@@ -50,6 +54,22 @@ void round_begin(struct round *round, const struct bytes *program) {
     assert(round->number > 0 && round->scalars <= SCALARS_MAX);
 }
 
+/* A shard lists at most its support and as many others. */
+static bool merge_listed(struct round *round, struct cursor *cursor) {
+    uint32_t count = cursor_u32(cursor);
+    if (count > 2 * WORKING_SET_MAX)
+        return false;
+    const void *list = cursor_take(cursor, (size_t)count * LISTED_BYTES);
+    for (uint32_t i = 0; list && i < count; i++) {
+        const struct listed listed = listed_at(list, i);
+        if (!listed_is_valid(&listed))
+            return false;
+        MEMORY_ROOM(round->listed, round->listed_count, round->listed_capacity);
+        round->listed[round->listed_count++] = listed;
+    }
+    return list || !count;
+}
+
 static bool merge_scalars(struct round *round, const struct blob *scalars) {
     assert(round->running && round->scalars <= SCALARS_MAX);
     struct cursor cursor = cursor_over(scalars->data, scalars->length);
@@ -63,6 +83,8 @@ static bool merge_scalars(struct round *round, const struct blob *scalars) {
             return false;
         exact_merge(&round->sums[i], &part);
     }
+    if (round->lists && !merge_listed(round, &cursor))
+        return false;
     return !cursor.failed && cursor_left(&cursor) == 0;
 }
 

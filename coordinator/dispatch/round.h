@@ -23,6 +23,9 @@ struct round {
     bool is_max[SCALARS_MAX]; /* a maximum, not a sum */
     struct exact *sums;       /* [SCALARS_MAX], merged; owned */
     double maxima[SCALARS_MAX];
+    bool lists;            /* the program lists parameters */
+    struct listed *listed; /* of the shards that answered, in any order; owned */
+    uint32_t listed_count, listed_capacity;
 };
 
 void round_init(struct round *round, uint32_t shards);

@@ -33,7 +33,7 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
     if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_HEAVY)
         return true;
     return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
-           form == PRECONDITION_NONE &&
+           form != PRECONDITION_FULL &&
            ((double)data->values >= VALUES_A_COLUMN * data->features || has_large_numbers(data));
 }
 

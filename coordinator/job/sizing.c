@@ -302,6 +302,28 @@ static uint32_t columns_that_fit(const struct job *job, const struct objective_s
     return columns < shape->features ? (uint32_t)columns : shape->features;
 }
 
+/* With l1: room for second derivatives by a working set, if a column has one weight. */
+static void set_listed(const struct job *job, const struct set_info *data,
+                       const struct objective_shape *shape,
+                       struct preconditioner_settings *settings) {
+    const struct objective *objective = objective_of(shape->kind);
+    bool linear = family_of(shape) == &family_linear && objective->convex && shape->outputs == 1;
+    uint32_t most = WORKING_SET_MAX - shape->intercept;
+    if (job->precondition == PRECONDITION_OFF || job_has_minibatches(job) || !linear ||
+        !objective->second || !shape->features)
+        return;
+    *settings = (struct preconditioner_settings){
+        .form = PRECONDITION_LISTED,
+        .rows = data->rows,
+        .columns = (uint64_t)shape->features + shape->intercept,
+        .block_columns = least(shape->features, most),
+        .parts = 1,
+        .constant = objective->second_constant,
+        .trace_first = trace_first(data, shape),
+    };
+    set_prices(data, shape, 0, 1, settings);
+}
+
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings) {
@@ -322,6 +344,8 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
             "`none`, or no l1",
             job->file);
+    if (job->l1.value > 0)
+        set_listed(job, data, shape, settings);
     if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
         job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 ||
         job_has_minibatches(job) || !columns)

@@ -138,12 +138,14 @@ static json_t *safeguards_json(const struct coordinator_view *view) {
  * optimizer's measure; `rows` is how many the last one drew. */
 static json_t *preconditioner_json(const struct coordinator_settings *settings,
                                    const struct preconditioner *p) {
-    bool block = settings->optimizer.preconditioner.form != PRECONDITION_NONE;
+    enum precondition form = settings->optimizer.preconditioner.form;
+    bool block = form == PRECONDITION_FULL || form == PRECONDITION_HEAVY;
     bool kronecker = settings->factors != NULL;
-    const char *kind = block                ? "block"
-                       : settings->diagonal ? "diagonal"
-                       : kronecker          ? "kronecker"
-                                            : "none";
+    const char *kind = block                         ? "block"
+                       : settings->diagonal          ? "diagonal"
+                       : kronecker                   ? "kronecker"
+                       : form == PRECONDITION_LISTED ? "working set"
+                                                     : "none";
     return json_pack("{s:s, s:I, s:b, s:I, s:I, s:f, s:f}", "kind", kind, "block_columns",
                      (json_int_t)settings->optimizer.preconditioner.block_columns, "in_force",
                      p->in_force || settings->diagonal || kronecker, "refreshes",

@@ -198,10 +198,11 @@ def an_l1_that_is_no_weight_of_a_penalty_is_refused(folder):
 
 
 @test
-def a_preconditioner_is_left_out_and_refused_if_it_was_asked_for(folder):
+def a_block_is_refused_and_working_sets_can_be_left_out(folder):
     x, labels = table('logistic')
     job = job_of(folder, x, labels, l1=0.04)
-    assert train(job)['preconditioner']['kind'] == 'none'
+    assert train(job)['preconditioner']['kind'] == 'working set'
+    assert train(job, '--set', 'precondition=none', '--fresh')['preconditioner']['kind'] == 'none'
     refused = dml('run', job, '--fresh', '--set', 'precondition=block')
     assert refused.status == CONFIG and 'l1' in refused.stderr, refused
 
@@ -263,7 +264,7 @@ def a_lost_shard_changes_nothing(folder):
 
 @test
 def a_run_goes_on_from_its_limit_but_not_with_another_l1(folder):
-    job, _ = wide(folder, max_steps=4)
+    job, _ = wide(folder, max_steps=2)
     whole = train(job, '--set', 'max_steps=9', '--state', folder / 'whole.state')
     first = train(job)
     other = train(job, '--set', 'l1=1e-3', '--state', folder / 'other.state')

@@ -329,6 +329,26 @@ static void choose_preconditioner(struct job *job) {
     job->pair_count = 0;
 }
 
+/* Steps over working sets, of at most so few columns that some runs have more weights. */
+static void choose_working_set(struct job *job, struct random *random) {
+    uint32_t features = job->shape.features, most = features < 200 ? features : 200;
+    const struct objective *objective = objective_of(job->shape.kind);
+    if (job->shape.network.layers || job->shape.outputs > 1 || !features || !objective->convex ||
+        !objective->second || job->downpour.epochs)
+        return;
+    job->optimizer.preconditioner = (struct preconditioner_settings){
+        .form = PRECONDITION_LISTED,
+        .rows = job->data.rows,
+        .columns = features + job->shape.intercept,
+        .block_columns = random_below(random, 4) ? most : between(random, 1, most),
+        .parts = 1,
+        .constant = job->shape.kind == OBJECTIVE_SQUARED,
+        .trace_first = 0.5,
+        .price_all = random_unit(random),
+        .price_term = random_unit(random) / 1e5,
+    };
+}
+
 /* Half of those without one have l1, from so little that few weights are zero to so much that most
  * are. Drawn from a generator of its own. */
 static void choose_l1(struct job *job) {
@@ -338,6 +358,8 @@ static void choose_l1(struct job *job) {
         return;
     job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
     job->optimizer.bounds_gap = !job->shape.intercept;
+    if (random_below(&random, 4))
+        choose_working_set(job, &random);
 }
 
 /* A third are trained scaled, and all with a heavy block. Drawn from a generator of its own. */

@@ -17,7 +17,7 @@ tests_unit_coordinator_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_shares.c tests/unit/test_short_evaluations.c tests/unit/test_sizing.c \
 	tests/unit/test_starting.c tests/unit/test_sweep.c tests/unit/test_takeover.c \
 	tests/unit/test_span.c tests/unit/test_common_directions.c \
-	tests/unit/test_tensors.c \
+	tests/unit/test_tensors.c tests/unit/test_working.c \
 	tests/cluster/decoded.c tests/cluster/decoded.h tests/unit/coordinator_bench.c \
 	tests/unit/coordinator_bench.h tests/unit/folder_fixture.h \
 	tests/unit/job_fixture.h tests/unit/memory_backend.c tests/unit/memory_backend.h \

@@ -393,6 +393,75 @@ static void a_block_of_the_first_columns_has_their_part_of_the_triangle(void **s
         }
 }
 
+/* ---- listed columns ---- */
+
+/* Where row r of the triangle over a list is among all parameters; the bias is the last of both. */
+static size_t listed_place(const struct objective_shape *shape, const struct column_list *list,
+                           size_t r) {
+    return r < list->count ? list->column[r] : shape->features;
+}
+
+static void assert_listed(const struct canned *canned, struct objective_sample sample,
+                          const struct column_list *list) {
+    const struct objective_shape *shape = &canned->shape;
+    int64_t *all = new_triangle(shape), *listed = new_triangle(shape);
+    struct objective_hessian of_all = curve(canned, &sample, 2, all);
+    sample.list = list;
+    struct objective_hessian of_list = curve(canned, &sample, 2, listed);
+    size_t order = list->count + shape->intercept;
+    for (size_t r = 0, at = 0; r < order; r++)
+        for (size_t c = 0, row = listed_place(shape, list, r); c <= r; c++)
+            assert_true(listed[at++] == all[row * (row + 1) / 2 + listed_place(shape, list, c)]);
+    for (size_t at = order * (order + 1) / 2; at < triangle_elements(shape); at++)
+        assert_true(listed[at] == 0);
+    assert_true(of_list.trace == of_all.trace && of_list.sampled == of_all.sampled);
+    assert_true(of_list.trace_leverage == of_all.trace_leverage);
+    free(all);
+    free(listed);
+}
+
+static void listed_columns_have_their_part_of_the_triangle(void **state) {
+    (void)state;
+    const struct column_list lists[] = {
+        {0, {0}}, {1, {3}}, {4, {0, 2, 9, CANNED_FEATURES - 1}}, {3, {1, 2, 3}}};
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+            if (shapes[s].outputs > 1)
+                continue;
+            bool dense = (s + (size_t)type) % 2;
+            struct canned *canned =
+                canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+            struct objective_sample sample = sample_of(canned);
+            sample.derivative_exponent += 3;
+            for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+                assert_listed(canned, sample, &lists[i]);
+            free(canned);
+        }
+}
+
+/* One thread adds up chunk after chunk, and evaluation after evaluation. */
+static void a_list_may_change_between_evaluations(void **state) {
+    (void)state;
+    struct canned *canned = canned_new(shapes[0], false, VALUE_FLOAT, NULL, 5);
+    struct objective_sample sample = sample_of(canned);
+    const struct column_list first = {3, {0, 4, 7}}, second = {2, {4, 8}};
+    struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    const struct column_list *order[] = {&first, &second, &first};
+    for (size_t i = 0; i < 3; i++) {
+        int64_t *again = new_triangle(&canned->shape), *alone = new_triangle(&canned->shape);
+        struct objective_hessian hessian;
+        sample.list = order[i];
+        objective_curvature(&canned->shape, &sample, &canned->rows, 1, canned->parameters, again,
+                            scratch, &hessian);
+        curve(canned, &sample, 1, alone);
+        assert_memory_equal(again, alone, triangle_elements(&canned->shape) * sizeof *again);
+        free(again);
+        free(alone);
+    }
+    objective_scratch_free(scratch);
+    free(canned);
+}
+
 /* ---- the edges ---- */
 
 static void a_bound_that_does_not_hold_is_told(void **state) {
@@ -457,6 +526,8 @@ SUITE(curvature) {
         cmocka_unit_test(all_ways_to_add_a_row_give_the_same_integers),
         cmocka_unit_test(blocks_add_up_to_the_same_integers_in_any_order),
         cmocka_unit_test(a_block_of_the_first_columns_has_their_part_of_the_triangle),
+        cmocka_unit_test(listed_columns_have_their_part_of_the_triangle),
+        cmocka_unit_test(a_list_may_change_between_evaluations),
         cmocka_unit_test(a_bound_that_does_not_hold_is_told),
         cmocka_unit_test(one_row_and_no_row_are_blocks),
         cmocka_unit_test(without_a_triangle_only_the_totals_are_found),

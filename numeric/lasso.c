@@ -1,0 +1,213 @@
+#include "numeric/lasso.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "numeric/dense.h"
+
+#define ROUNDS_MAX 60
+#define SWEEPS 3
+#define CUTS_MAX 40
+#define PIVOT_LEAST 1e-13 /* of the largest element of the diagonal */
+
+/* v, and r = g + H(v − x) there. */
+struct place {
+    double *v, *r;
+    double value; /* Q(v) */
+};
+
+struct solving {
+    const struct lasso *of;
+    struct place at, cut, clipped;
+    size_t *face; /* the v_j that are free to move, and how many */
+    size_t count;
+    double *matrix, *step; /* of the face */
+    double pivot;
+};
+
+static double shrunk(double a, double by) {
+    return a > by ? a - by : a < -by ? a + by : 0;
+}
+
+static bool is_fixed(const struct lasso *o, size_t j) {
+    return !(o->h[j * o->n + j] > 0);
+}
+
+/* The largest component of the pseudo-gradient. */
+static double pseudo_gradient_max(const struct lasso *o, const struct place *at) {
+    double most = 0;
+    for (size_t j = 0; j < o->n; j++) {
+        double own = at->v[j] > 0   ? at->r[j] + o->l1[j]
+                     : at->v[j] < 0 ? at->r[j] - o->l1[j]
+                                    : shrunk(at->r[j], o->l1[j]);
+        if (!is_fixed(o, j))
+            most = fmax(most, fabs(own));
+    }
+    return most;
+}
+
+/* r and Q at v. */
+static void measure(const struct lasso *o, struct place *at) {
+    size_t n = o->n;
+    memcpy(at->r, o->g, n * sizeof *at->r);
+    for (size_t j = 0; j < n; j++) {
+        double d = at->v[j] - o->x[j];
+        for (size_t i = 0; d != 0 && i < n; i++)
+            at->r[i] += d * o->h[j * n + i];
+        if (j % 64 == 0)
+            heartbeat();
+    }
+    at->value = 0;
+    for (size_t j = 0; j < n; j++)
+        at->value += (at->v[j] - o->x[j]) * (o->g[j] + at->r[j]) / 2 + o->l1[j] * fabs(at->v[j]);
+}
+
+static void sweep(const struct lasso *o, struct place *at) {
+    size_t n = o->n;
+    for (size_t j = 0; j < n; j++) {
+        const double *row = o->h + j * n;
+        if (is_fixed(o, j))
+            continue;
+        double v = shrunk(row[j] * at->v[j] - at->r[j], o->l1[j]) / row[j];
+        double change = v - at->v[j];
+        at->v[j] = v;
+        for (size_t i = 0; change != 0 && i < n; i++)
+            at->r[i] += change * row[i];
+        if (j % 64 == 0)
+            heartbeat();
+    }
+}
+
+/* ---- on the face ---- */
+
+static double sign_of(double v) {
+    return v > 0 ? 1 : v < 0 ? -1 : 0;
+}
+
+static void find_face(struct solving *s) {
+    const struct lasso *o = s->of;
+    s->count = 0;
+    for (size_t j = 0; j < o->n; j++)
+        if (!is_fixed(o, j) && (s->at.v[j] != 0 || o->l1[j] == 0))
+            s->face[s->count++] = j;
+}
+
+/* The step to the minimum over the face, if no sign changed. */
+static void solve_face(struct solving *s) {
+    const struct lasso *o = s->of;
+    size_t count = s->count;
+    for (size_t a = 0; a < count; a++) {
+        size_t j = s->face[a];
+        for (size_t b = 0; b <= a; b++)
+            s->matrix[a * count + b] = o->h[j * o->n + s->face[b]];
+        s->step[a] = -(s->at.r[j] + o->l1[j] * sign_of(s->at.v[j]));
+    }
+    heartbeat();
+    dense_semidefinite_solve(count, s->matrix, s->pivot, s->step);
+    heartbeat();
+}
+
+/* Where the first v_j is 0 on the way, as a share of it, 1 at most; `first` is which. */
+static double share_to_zero(const struct solving *s, size_t *first) {
+    double share = 1;
+    for (size_t a = 0; a < s->count; a++) {
+        double v = s->at.v[s->face[a]], end = v + s->step[a];
+        bool crosses = s->of->l1[s->face[a]] > 0 && end * sign_of(v) < 0;
+        if (crosses && -v / s->step[a] < share) {
+            share = -v / s->step[a];
+            *first = a;
+        }
+    }
+    return share;
+}
+
+/* The two points: cut where the first v_j is 0, and with all at 0 that would cross it. */
+static void make_points(struct solving *s, double share, size_t first) {
+    const struct lasso *o = s->of;
+    memcpy(s->cut.v, s->at.v, o->n * sizeof *s->cut.v);
+    memcpy(s->clipped.v, s->at.v, o->n * sizeof *s->clipped.v);
+    for (size_t a = 0; a < s->count; a++) {
+        size_t j = s->face[a];
+        double v = s->at.v[j], end = v + s->step[a];
+        s->cut.v[j] = share < 1 && a == first ? 0 : v + share * s->step[a];
+        s->clipped.v[j] = o->l1[j] > 0 && end * sign_of(v) < 0 ? 0 : end;
+    }
+    measure(o, &s->cut);
+    if (share < 1)
+        measure(o, &s->clipped);
+}
+
+static void go_to(struct place *at, struct place *to) {
+    struct place old = *at;
+    *at = *to;
+    *to = old;
+}
+
+/* True if it came to the minimum over the face, or can come no lower. */
+static bool step_on_face(struct solving *s) {
+    size_t first = 0;
+    solve_face(s);
+    double share = share_to_zero(s, &first);
+    make_points(s, share, first);
+    struct place *best = share < 1 && s->clipped.value <= s->cut.value ? &s->clipped : &s->cut;
+    if (!(best->value <= s->at.value))
+        return true;
+    go_to(&s->at, best);
+    find_face(s);
+    return share >= 1;
+}
+
+/* ---- the whole ---- */
+
+static bool all_finite(const double *numbers, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(numbers[i]))
+            return false;
+    return true;
+}
+
+static void solve(struct solving *s, double tolerance) {
+    const struct lasso *o = s->of;
+    double end = tolerance * pseudo_gradient_max(o, &s->at);
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        if (pseudo_gradient_max(o, &s->at) <= end)
+            return;
+        for (unsigned i = 0; i < SWEEPS; i++)
+            sweep(o, &s->at);
+        measure(o, &s->at);
+        find_face(s);
+        for (unsigned cuts = 0; s->count && cuts < CUTS_MAX && !step_on_face(s); cuts++) {
+        }
+    }
+}
+
+void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
+    size_t n = lasso->n;
+    assert(tolerance > 0 && tolerance < 1);
+    double *memory = memory_new(n * (n + 7), sizeof *memory);
+    struct solving s = {.of = lasso,
+                        .at = {memory, memory + n, 0},
+                        .cut = {memory + 2 * n, memory + 3 * n, 0},
+                        .clipped = {memory + 4 * n, memory + 5 * n, 0},
+                        .step = memory + 6 * n,
+                        .matrix = memory + 7 * n,
+                        .face = memory_new(n, sizeof *s.face)};
+    for (size_t j = 0; j < n; j++)
+        s.pivot = fmax(s.pivot, PIVOT_LEAST * lasso->h[j * n + j]);
+    memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
+    bool finite = all_finite(lasso->h, n * n) && all_finite(lasso->g, n) &&
+                  all_finite(lasso->x, n) && all_finite(lasso->l1, n);
+    if (finite) {
+        measure(lasso, &s.at);
+        solve(&s, tolerance);
+    }
+    for (size_t j = 0; j < n; j++)
+        v[j] = finite ? s.at.v[j] : NAN;
+    free(s.face);
+    free(memory);
+}

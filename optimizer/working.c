@@ -1,0 +1,185 @@
+#include "optimizer/working.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h> /* qsort */
+#include <string.h>
+
+#include "base/memory.h"
+#include "wire/program.h"
+
+#define VIOLATORS_LEAST 64
+#define ROWS_A_PARAMETER 100
+#define GROWTH_MAX 20
+#define DAMPING_FIRST 1e-3
+#define DAMPING_LEAST 1e-12
+#define DAMPING_MOST 1.0
+#define DAMPING_FACTOR 8.0
+#define SHORT_STEP 0.5
+#define FAILURES_MAX 3
+#define PRICE_MAX 20.0 /* passes */
+
+bool working_due(const struct working *w, const struct preconditioner_settings *settings,
+                 uint64_t nonzero) {
+    assert(w->count <= WORKING_SET_MAX);
+    return settings->form == PRECONDITION_LISTED && !w->left && w->failures < FAILURES_MAX &&
+           nonzero <= settings->block_columns;
+}
+
+uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero) {
+    assert(nonzero <= settings->block_columns);
+    uint64_t most = settings->block_columns - nonzero;
+    uint64_t wanted = nonzero > VIOLATORS_LEAST ? nonzero : VIOLATORS_LEAST;
+    return (uint32_t)(wanted < most ? wanted : most);
+}
+
+/* ---- the choice ---- */
+
+static double l1_of(const struct listed *listed, double l1) {
+    return listed->regularized ? l1 * sqrt(listed->penalty) : 0;
+}
+
+/* What is in the set in any case comes first, then by falling excess; the order is total. */
+struct candidate {
+    struct listed listed;
+    double excess;
+};
+
+static int by_excess(const void *left, const void *right) {
+    const struct candidate *a = left, *b = right;
+    if (a->excess != b->excess)
+        return a->excess > b->excess ? -1 : 1;
+    return a->listed.number < b->listed.number ? -1 : a->listed.number > b->listed.number;
+}
+
+static int by_number(const void *left, const void *right) {
+    const struct listed *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static double excess_of(const struct listed *listed, double l1) {
+    bool stays = !listed->regularized || listed->x != 0;
+    return stays ? INFINITY : fabs(listed->gradient) - l1_of(listed, l1);
+}
+
+void working_choose(struct working *w, const struct listed *listed, uint32_t count, uint32_t limit,
+                    double l1) {
+    struct candidate *all = memory_new(count, sizeof *all);
+    assert(limit <= WORKING_SET_MAX);
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = (struct candidate){listed[i], excess_of(&listed[i], l1)};
+    qsort(all, count, sizeof *all, by_excess);
+    w->count = 0;
+    for (uint32_t i = 0; i < count && w->count < WORKING_SET_MAX; i++) {
+        bool enters = isfinite(all[i].excess);
+        if (enters && taken++ >= limit)
+            break;
+        w->items[w->count++] = all[i].listed;
+    }
+    free(all);
+    qsort(w->items, w->count, sizeof *w->items, by_number);
+}
+
+uint32_t working_columns(const struct working *w, uint64_t *columns) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->items[i].regularized)
+            columns[count++] = w->items[i].number;
+    return count;
+}
+
+struct row_sampling working_sampling(const struct working *w, const struct preconditioner *p,
+                                     const struct preconditioner_settings *settings) {
+    uint64_t rows = ((uint64_t)ROWS_A_PARAMETER * w->count) << w->growth;
+    return preconditioner_sampling_of(p, settings, rows < settings->rows ? rows : settings->rows);
+}
+
+/* ---- the step ---- */
+
+double working_damping(const struct working *w) {
+    return w->damping > 0 ? w->damping : DAMPING_FIRST;
+}
+
+static void damp(struct working *w, double factor) {
+    w->damping = fmin(fmax(working_damping(w) * factor, DAMPING_LEAST), DAMPING_MOST);
+}
+
+double working_promise(const struct working *w, const double *step, double l1) {
+    double promise = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        const struct listed *listed = &w->items[i];
+        promise += listed->gradient * step[i] +
+                   l1_of(listed, l1) * (fabs(listed->x + step[i]) - fabs(listed->x));
+    }
+    return isfinite(promise) ? promise : NAN;
+}
+
+void working_scatter(const struct working *w, const double *step, uint8_t a,
+                     struct bytes *program) {
+    struct bytes values;
+    uint32_t count = 0;
+    bytes_init(&values);
+    for (uint32_t i = 0; i < w->count; i++)
+        if (step[i] != 0) {
+            value_put(&values, w->items[i].number, step[i]);
+            count++;
+        }
+    program_add(program,
+                &(struct operation){
+                    .code = OPERATION_SCATTER, .a = a, .listed = count, .list = values.data});
+    bytes_release(&values);
+}
+
+void working_stepped(struct working *w, double length) {
+    assert(length > 0);
+    w->stage = WORKING_NONE;
+    w->failures = 0;
+    if (length == 1 || length < SHORT_STEP)
+        damp(w, length == 1 ? 1 / DAMPING_FACTOR : DAMPING_FACTOR);
+}
+
+void working_failed(struct working *w) {
+    w->stage = WORKING_NONE;
+    w->failures++;
+    damp(w, DAMPING_FACTOR);
+    if (w->growth < GROWTH_MAX)
+        w->growth++;
+}
+
+void working_paid(struct working *w, double passes) {
+    w->left |= !(passes <= PRICE_MAX);
+}
+
+/* ---- in the record of the state ---- */
+
+static void serialize_listed(struct codec *codec, struct listed *listed) {
+    uint32_t exponent = (uint32_t)listed->exponent;
+    serialize_u64(codec, &listed->number);
+    serialize_bool(codec, &listed->regularized);
+    serialize_u32(codec, &exponent);
+    listed->exponent = (int32_t)exponent;
+    serialize_f64(codec, &listed->x);
+    serialize_f64(codec, &listed->gradient);
+    serialize_f64(codec, &listed->mean);
+    serialize_f64(codec, &listed->scale);
+    serialize_f64(codec, &listed->penalty);
+    serialize_f64(codec, &listed->square);
+}
+
+void working_serialize(struct codec *codec, struct working *w) {
+    uint32_t stage = w->stage;
+    serialize_u32(codec, &stage);
+    serialize_fails_if(codec, stage > WORKING_STEP);
+    w->stage = stage <= WORKING_STEP ? stage : WORKING_NONE;
+    serialize_bool(codec, &w->left);
+    serialize_u32(codec, &w->failures);
+    serialize_u32(codec, &w->growth);
+    serialize_f64(codec, &w->damping);
+    serialize_u32(codec, &w->count);
+    serialize_fails_if(codec, w->growth > GROWTH_MAX || w->count > WORKING_SET_MAX);
+    if (w->count > WORKING_SET_MAX)
+        w->count = 0;
+    for (uint32_t i = 0; i < w->count && !codec->in.failed; i++)
+        serialize_listed(codec, &w->items[i]);
+}

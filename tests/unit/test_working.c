@@ -1,0 +1,155 @@
+/* Working sets: which parameters are in, what a step promises, and what it costs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/suites.h"
+#include "base/codec.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "optimizer/working.h"
+
+static const struct preconditioner_settings settings = {.form = PRECONDITION_LISTED,
+                                                        .rows = 100000,
+                                                        .columns = 5000,
+                                                        .block_columns = 2047,
+                                                        .parts = 1,
+                                                        .trace_first = 0.25,
+                                                        .price_all = 0.5,
+                                                        .price_term = 1e-5};
+
+static struct working *working_new(void) {
+    return memory_new(1, sizeof(struct working));
+}
+
+static struct listed weight(uint64_t number, double x, double gradient) {
+    return (struct listed){.number = number,
+                           .regularized = true,
+                           .x = x,
+                           .gradient = gradient,
+                           .scale = 1,
+                           .penalty = 1};
+}
+
+static void the_set_is_the_support_the_bias_and_the_worst_violators_in_their_order(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    struct listed listed[] = {weight(9, 0, 0.7),  weight(5, 0, -0.9), weight(3, 1, 0.1),
+                              weight(30, 0, 0.8), weight(7, 0, 0.8),  weight(40, 0, 0)};
+    listed[5].regularized = false;
+    working_choose(w, listed, 6, 2, 0.5);
+    const uint64_t expected[] = {3, 5, 7, 40};
+    assert_int_equal(w->count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(w->items[i].number, expected[i]);
+    uint64_t columns[WORKING_SET_MAX];
+    assert_int_equal(working_columns(w, columns), 3);
+    assert_memory_equal(columns, expected, 3 * sizeof *columns);
+    free(w);
+}
+
+/* Shards answer in any order. */
+static void the_order_of_the_answers_does_not_count(void **state) {
+    (void)state;
+    struct working *w = working_new(), *other = working_new();
+    struct listed listed[300];
+    struct random random;
+    random_init(&random, 7);
+    for (size_t i = 0; i < 300; i++)
+        listed[i] = weight(3 * i, i % 4 ? 0 : 1, 0.1 * (double)(10 + random_below(&random, 9)));
+    working_choose(w, listed, 300, 50, 0.5);
+    for (size_t i = 300; i > 1; i--) {
+        size_t at = random_below(&random, i);
+        struct listed moved = listed[i - 1];
+        listed[i - 1] = listed[at];
+        listed[at] = moved;
+    }
+    working_choose(other, listed, 300, 50, 0.5);
+    assert_int_equal(w->count, 75 + 50);
+    assert_int_equal(other->count, w->count);
+    for (size_t i = 0; i < w->count; i++)
+        assert_int_equal(w->items[i].number, other->items[i].number);
+    free(w);
+    free(other);
+}
+
+static void a_set_is_at_most_twice_the_support_and_fits(void **state) {
+    (void)state;
+    assert_int_equal(working_limit(&settings, 0), 64);
+    assert_int_equal(working_limit(&settings, 500), 500);
+    assert_int_equal(working_limit(&settings, 2000), 47);
+    struct working *w = working_new();
+    assert_true(working_due(w, &settings, 2047));
+    assert_false(working_due(w, &settings, 2048));
+    struct preconditioner_settings none = settings;
+    none.form = PRECONDITION_NONE;
+    assert_false(working_due(w, &none, 1));
+    free(w);
+}
+
+static void a_promise_is_the_change_of_slope_and_penalty(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    const struct listed listed[] = {weight(1, 1, 0.2), weight(2, 0, -0.9)};
+    const double step[] = {-3, 2};
+    working_choose(w, listed, 2, 10, 0.5);
+    assert_true(fabs(working_promise(w, step, 0.5) - (-0.6 + 0.5 * (2 - 1) - 1.8 + 0.5 * 2)) <
+                1e-15);
+    assert_true(isnan(working_promise(w, (const double[]){NAN, 0}, 0.5)));
+    free(w);
+}
+
+static void steps_that_lead_nowhere_or_cost_too_much_are_left(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    double first = working_damping(w);
+    working_stepped(w, 1);
+    assert_true(working_damping(w) < first);
+    working_failed(w);
+    working_failed(w);
+    assert_true(w->growth == 2 && working_damping(w) > first);
+    assert_true(working_due(w, &settings, 3));
+    working_stepped(w, 0.7);
+    working_failed(w);
+    working_failed(w);
+    working_failed(w);
+    assert_false(working_due(w, &settings, 3));
+    memset(w, 0, sizeof *w);
+    working_paid(w, 20);
+    assert_true(working_due(w, &settings, 3));
+    working_paid(w, 20.5);
+    assert_false(working_due(w, &settings, 3));
+    free(w);
+}
+
+static void the_sample_grows_with_the_set_up_to_all_rows(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    const struct preconditioner p = {.refreshes = 4, .found = {.score = 1e6}};
+    struct listed listed[100];
+    for (size_t i = 0; i < 100; i++)
+        listed[i] = weight(i, 1, 0);
+    working_choose(w, listed, 100, 0, 0.5);
+    struct row_sampling sampling = working_sampling(w, &p, &settings);
+    assert_true(sampling.dice == 5 && sampling.floor > 0 && sampling.floor < 1);
+    w->growth = 4;
+    assert_true(working_sampling(w, &p, &settings).floor == 1);
+    free(w);
+}
+
+SUITE(working) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_set_is_the_support_the_bias_and_the_worst_violators_in_their_order),
+        cmocka_unit_test(the_order_of_the_answers_does_not_count),
+        cmocka_unit_test(a_set_is_at_most_twice_the_support_and_fits),
+        cmocka_unit_test(a_promise_is_the_change_of_slope_and_penalty),
+        cmocka_unit_test(steps_that_lead_nowhere_or_cost_too_much_are_left),
+        cmocka_unit_test(the_sample_grows_with_the_set_up_to_all_rows),
+    };
+    return cmocka_run_group_tests_name("working", tests, NULL, NULL);
+}
