@@ -13,12 +13,14 @@
 #include "coordinator/status/api.h"
 #include "coordinator/status/report.h"
 
-/* Before, between and after trainings there is no coordinator. What is `awaited` must outlive the
- * answer. */
-static struct live live_of(const struct training *run, const char *awaited) {
+/* Before, between and after trainings there is no coordinator. Counters are of now, as the rest is,
+ * and not of the last tick. What is `awaited` must outlive the answer. */
+static struct live live_of(struct training *run, const char *awaited) {
     double seconds = training_seconds(run), left = NAN, speed = NAN;
     if (run->coordinator && run->loop.stage == STAGE_TRAINING) {
         struct coordinator_view view = coordinator_view(run->coordinator);
+        if (run->cluster)
+            counters_note(&run->counters, &view);
         left = eta_seconds_left(&run->eta, &view, seconds, run->job->max_seconds);
         speed = eta_rate(&run->eta, &view, seconds);
     }
@@ -47,7 +49,7 @@ static char *awaited_of(const struct training *run) {
 /* ---- the control socket ---- */
 
 static json_t *on_status(void *context) {
-    const struct training *run = context;
+    struct training *run = context;
     char *awaited = awaited_of(run);
     struct live live = live_of(run, awaited);
     json_t *status = report_live_status(&live);
