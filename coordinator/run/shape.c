@@ -1,5 +1,6 @@
 /* What follows from the data of a run: the shape of its model, what the model's file says of that,
  * and how many workers and curvature pairs it takes. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/resources.h"
@@ -193,9 +194,21 @@ static void warn_of_size(const struct job *job, uint64_t rows) {
 /* Derivatives of a row by the margins of classes are at most 1; values are about 1 in units. */
 #define ROW_FLOOR 0.2
 
+/* A step of Downpour goes over all parameters, at some 10 ns each: of an epoch this is 0.3 s. */
+#define PARAMETERS_AN_EPOCH 3e7
+
 static double row_floor_of(const struct training *run) {
     const struct objective *objective = objective_of(run->shape.kind);
     return job_has_units(run->job) && objective_has_classes(objective) ? ROW_FLOOR : 0;
+}
+
+/* As many as are asked for, while going over all parameters at each of them costs an epoch little.
+ */
+static uint32_t steps_least_of(const struct training *run) {
+    const struct set_info *data = set_info(run->set);
+    double products = (double)data->values * run->shape.outputs;
+    double most = fmax(PARAMETERS_AN_EPOCH, products) / (double)layout_parameters(&run->parameters);
+    return (uint32_t)fmin(job_steps_least(run->job), most);
 }
 
 struct downpour_settings training_downpour(const struct training *run) {
@@ -209,7 +222,7 @@ struct downpour_settings training_downpour(const struct training *run) {
     warn_of_size(job, set_info(run->set)->rows);
     return (struct downpour_settings){.epochs = job->downpour.epochs,
                                       .batch = job->downpour.batch,
-                                      .steps_least = job_steps_least(job),
+                                      .steps_least = steps_least_of(run),
                                       .seed = job->downpour.seed,
                                       .rates = job->downpour.rate.value,
                                       .rate_count = job->downpour.rate.count,

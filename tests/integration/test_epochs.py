@@ -106,6 +106,19 @@ def a_run_under_way_tells_its_epoch(folder):
 
 
 @test
+def minibatches_are_not_made_small_where_parameters_are_what_a_step_costs(folder):
+    def minibatches(columns):
+        lines = [f'{row % 4} ' + ' '.join(f'{row * columns + j + 1}:1' for j in range(columns)) + '\n'
+                 for row in range(2000)]
+        (folder / 'wide.libsvm').write_text(''.join(lines))
+        job = write_job(folder, data=['wide.libsvm'], objective='softmax', optimizer='downpour',
+                        downpour={'epochs': 1})
+        return train(job, '--fresh')['downpour']['done']
+    assert minibatches(10) == 2000 / 8  # rows: 80,000 parameters
+    assert minibatches(100) == math.ceil(2000 / 32)  # 800,000
+
+
+@test
 def a_run_that_starts_from_a_model_leaves_minibatches_out(folder):
     job = pouring_job(folder)
     first = dml('retrain', job, '--json')
