@@ -179,6 +179,7 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
         .l2 = o->settings.l2,
         .rows = o->data.rows,
         .noise = lbfgs_noise(o),
+        .damping = o->common.span.damping,
         .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1};
     add_take(program, ROWS_PRODUCT, window->candidate);
     span_begin(&o->common.span, window, &settings);

@@ -14,9 +14,17 @@
 #define RATE_MOST 0.25  /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
 #define DECREMENT_ENOUGH 1e-2 /* of the first one */
-#define LENGTH_LEAST 1e-6
-#define SHRINK 0.5
-#define SHRINK_FAR 0.1    /* after a trial that was not finite */
+#define LENGTH_LEAST 1e-15
+#define SHRINK_MOST 0.5
+#define SHRINK_LEAST 0.1
+#define SHRINK_FAR 0.01 /* where trials were far too long, or not finite */
+#define TRIALS_NEAR 4   /* of a step: then it is far too long */
+#define DAMPING_FIRST 0x1p-6
+#define DAMPING_FACTOR 4.0
+#define DAMPING_MOST 16.0
+#define DAMPING_LEAST 0x1p-14
+#define FALL_POOR 0.25    /* of the fall that the quadratic says: it is damped more */
+#define FALL_GOOD 0.75    /* it is damped less */
 #define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
 #define REACH_GROWTH 4.0
 
@@ -93,7 +101,7 @@ static void scaled_hessian(const struct span *span, const struct window *window,
             h[(size_t)i * n + j] *= units[i] * units[j];
 }
 
-/* The step −H⁻¹γ. False if the newest direction has no curvature. */
+/* The step −(H + damping)⁻¹γ, and its curvature by H. False if the newest direction has none. */
 static bool newton_step(struct span *span, const struct window *window, const double *slopes,
                         const double *second) {
     uint32_t n = span->count;
@@ -102,9 +110,12 @@ static bool newton_step(struct span *span, const struct window *window, const do
     scaled_hessian(span, window, second, h, units);
     for (uint32_t i = 0; i < n; i++)
         b[i] = -units[i] * slopes[n - 1 - i];
+    for (uint32_t i = 0; i < n; i++)
+        h[(size_t)i * n + i] += span->damping;
     dense_semidefinite_solve(n, h, PIVOT_LEAST, b);
     for (uint32_t i = 0; i < n; i++)
         span->step[n - 1 - i] = units[i] * b[i];
+    span->curvature = -dot(n, slopes, span->step) - span->damping * dot(n, b, b);
     free(h);
     return units[0] > 0;
 }
@@ -113,6 +124,7 @@ static bool newton_step(struct span *span, const struct window *window, const do
 static void plain_step(struct span *span) {
     memset(span->step, 0, span->count * sizeof span->step[0]);
     span->step[span->count - 1] = span->reach;
+    span->curvature = 0;
     span->reach *= REACH_GROWTH;
 }
 
@@ -131,6 +143,7 @@ static enum span_answer take_all_rows(struct span *span) {
 /* The last step needs no more than the loss at its end. */
 static enum span_answer try_step(struct span *span) {
     span->length = 1;
+    span->tried = 0;
     return span->steps + 1 < STEPS_MAX ? SPAN_ALL : SPAN_LOSS;
 }
 
@@ -159,11 +172,38 @@ static enum span_answer next_step(struct span *span, const struct window *window
 
 /* ---- trials ---- */
 
-static enum span_answer shrink(struct span *span, double share) {
-    span->length *= share;
+static void damp(struct span *span, bool more) {
+    double damping =
+        more ? fmax(span->damping * DAMPING_FACTOR, DAMPING_FIRST) : span->damping / DAMPING_FACTOR;
+    span->damping = damping < DAMPING_LEAST ? 0 : fmin(damping, DAMPING_MOST);
+}
+
+/* By how much a trial was too long: to the minimum of the parabola through it. */
+static double share_of(const struct span *span, double fall) {
+    if (span->tried >= TRIALS_NEAR || !isfinite(fall))
+        return SHRINK_FAR;
+    double expected = span->length * span->slope;
+    return fmax(SHRINK_LEAST, fmin(SHRINK_MOST, expected / (2 * (expected - fall))));
+}
+
+static enum span_answer shrink(struct span *span, double fall) {
+    if (!span->tried++)
+        damp(span, true);
+    span->length *= share_of(span, fall);
     if (span->length < LENGTH_LEAST || span->trials >= SPAN_TRIALS_MAX)
         return stop(span);
     return SPAN_LOSS;
+}
+
+/* How well the quadratic foretold a step that was not shortened. */
+static void learn(struct span *span, double fall) {
+    double foretold = span->slope + span->curvature / 2;
+    if (span->tried || !(foretold < 0))
+        return;
+    if (fall > FALL_POOR * foretold)
+        damp(span, true);
+    else if (fall < FALL_GOOD * foretold)
+        damp(span, false);
 }
 
 static enum span_answer accept(struct span *span, const struct window *window,
@@ -185,7 +225,7 @@ static enum span_answer judge(struct span *span, const struct window *window,
     span_point(span, point);
     double value = value_of(span, window, point, trial->loss);
     if (!isfinite(value) || !isfinite(trial->derivative))
-        return shrink(span, SHRINK_FAR);
+        return shrink(span, INFINITY);
     double fall = value - span->value;
     if (fabs(fall) <= span->settings.noise) {
         if (!trial->slopes)
@@ -194,7 +234,8 @@ static enum span_answer judge(struct span *span, const struct window *window,
         fall = span->length * (span->slope + dot(span->count, slopes, span->step)) / 2;
     }
     if (!(fall <= SUFFICIENT_DECREASE * span->length * span->slope))
-        return shrink(span, SHRINK);
+        return shrink(span, fall);
+    learn(span, fall);
     return accept(span, window, trial, value);
 }
 
@@ -210,7 +251,8 @@ void span_begin(struct span *span, const struct window *window,
     *span = (struct span){.settings = *settings,
                           .count = window->count + 1,
                           .rate = span_rate(window->directions, settings->rows),
-                          .reach = settings->first};
+                          .reach = settings->first,
+                          .damping = settings->damping};
 }
 
 enum span_answer span_next(struct span *span, const struct window *window,
@@ -239,6 +281,7 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
     serialize_u64(codec, &settings->rows);
     serialize_f64(codec, &settings->noise);
     serialize_f64(codec, &settings->first);
+    serialize_f64(codec, &settings->damping);
 }
 
 void span_serialize(struct codec *codec, struct span *span) {
@@ -247,6 +290,7 @@ void span_serialize(struct codec *codec, struct span *span) {
     serialize_fails_if(codec, span->count > DIRECTIONS_MAX);
     serialize_u32(codec, &span->steps);
     serialize_u32(codec, &span->trials);
+    serialize_u32(codec, &span->tried);
     serialize_f64(codec, &span->rate);
     for (uint32_t i = 0; i < span->count && !codec->in.failed; i++) {
         serialize_f64(codec, &span->c[i]);
@@ -260,4 +304,6 @@ void span_serialize(struct codec *codec, struct span *span) {
     serialize_f64(codec, &span->derivative);
     serialize_f64(codec, &span->decrement);
     serialize_f64(codec, &span->reach);
+    serialize_f64(codec, &span->damping);
+    serialize_f64(codec, &span->curvature);
 }

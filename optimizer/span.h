@@ -29,15 +29,17 @@
 
 struct span_settings {
     double weight_sum, l2;
-    uint64_t rows; /* of the training data */
-    double noise;  /* differences of phi up to this are rounding */
-    double first;  /* how far to go along the newest direction if it has no curvature */
+    uint64_t rows;  /* of the training data */
+    double noise;   /* differences of phi up to this are rounding */
+    double first;   /* how far to go along the newest direction if it has no curvature */
+    double damping; /* that the search before ended with; 0 at first */
 };
 
 struct span {
     struct span_settings settings;
     uint32_t count;                /* directions; the newest is the last */
     uint32_t steps, trials;        /* accepted and tried */
+    uint32_t tried;                /* along this step, in vain */
     double rate;                   /* share of the rows that second derivatives are taken of */
     double c[DIRECTIONS_MAX];      /* where it has come to */
     double step[DIRECTIONS_MAX];   /* from there */
@@ -47,6 +49,8 @@ struct span {
     double decrement;              /* of the first step */
     double slopes[DIRECTIONS_MAX]; /* by each c_i at the beginning */
     double reach;                  /* of the next step without curvature */
+    double damping;                /* share of the diagonal that is added to it */
+    double curvature;              /* of the step by the Hessian */
 };
 
 /* What is to be measured at span_point(). */

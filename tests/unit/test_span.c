@@ -227,6 +227,46 @@ static void a_loss_without_curvature_is_gone_down_along_the_newest(void **state)
     }
 }
 
+/* Where l2 alone curves, and hardly, a step goes beyond all that the rows say. */
+static void a_step_that_is_far_too_long_is_shortened_until_it_falls(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed < 30; seed++) {
+        make_world(false, 3, seed);
+        span_world.flat = true;
+        span_world.l2 = seed % 2 ? 1e-9 : 1e-12;
+        measure_window();
+        struct span span;
+        uint32_t calls;
+        double before = f_of_x();
+        assert_int_equal(search(&span, &calls), SPAN_ACCEPT);
+        move(span.c);
+        assert_true(f_of_x() < before);
+    }
+}
+
+/* The quadratic says too little of a softplus far from its corner. */
+static void a_quadratic_that_foretells_badly_is_damped_and_one_that_does_well_is_not(void **state) {
+    (void)state;
+    struct span_settings settings = {
+        .weight_sum = ROWS, .rows = ROWS, .noise = 1e-13, .first = 1, .damping = 1};
+    double second[1] = {1e-3 * ROWS}, slopes[1] = {ROWS};
+    make_world(false, 1, 1);
+    measure_window();
+    for (int poor = 0; poor < 2; poor++) {
+        struct span span;
+        span_begin(&span, &span_world.window, &settings);
+        struct span_trial trial = {ROWS, 1, slopes, second};
+        assert_int_equal(span_next(&span, &span_world.window, &trial), SPAN_ALL);
+        double c[K_MAX], foretold = -span.slope - span.curvature / 2;
+        span_point(&span, c);
+        assert_true(fabs(c[0] + 500) < 1e-6); /* half of Newton's step */
+        trial.loss = ROWS * (1 - foretold * (poor ? 0.1 : 0.9));
+        span_next(&span, &span_world.window, &trial);
+        assert_int_equal(span.steps, 1);
+        assert_true(span.damping == (poor ? 4 : 0.25));
+    }
+}
+
 static void nothing_is_found_where_nothing_falls(void **state) {
     (void)state;
     make_world(false, 4, 1);
@@ -353,6 +393,8 @@ SUITE(span) {
         cmocka_unit_test(sizes_of_directions_do_not_matter),
         cmocka_unit_test(directions_that_depend_on_others_do_no_harm),
         cmocka_unit_test(a_loss_without_curvature_is_gone_down_along_the_newest),
+        cmocka_unit_test(a_step_that_is_far_too_long_is_shortened_until_it_falls),
+        cmocka_unit_test(a_quadratic_that_foretells_badly_is_damped_and_one_that_does_well_is_not),
         cmocka_unit_test(nothing_is_found_where_nothing_falls),
         cmocka_unit_test(it_ends_whatever_it_is_told),
         cmocka_unit_test(all_rows_count_where_a_sample_is_not_enough),
