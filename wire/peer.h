@@ -47,7 +47,7 @@ void peer_send_envelope(struct peer *peer, const struct outbox *outbox,
                         const struct envelope *envelope);
 
 /* Queues messages from now on; then sends them together. Many small ones take a few calls of the
- * system instead of one each. */
+ * system instead of one each. Holding twice is holding once. */
 void peer_hold(struct peer *peer);
 void peer_let_go(struct peer *peer);
 

@@ -30,6 +30,24 @@ static void many_small_messages_arrive_in_one_go(void **state) {
     pair_release(&pair);
 }
 
+static void a_peer_that_is_held_again_sends_all_when_it_is_let_go(void **state) {
+    (void)state;
+    struct pair pair;
+    pair_init(&pair, false);
+    for (uint32_t i = 0; i < 40; i++) {
+        peer_hold(pair.a.peer);
+        peer_send(pair.a.peer, &(struct message){
+                                   .type = MESSAGE_READY, .term = 42, .ready = {.attempt = i + 1}});
+    }
+    turn(&pair);
+    assert_int_equal(pair.b.messages, 0);
+    peer_let_go(pair.a.peer);
+    peer_let_go(pair.a.peer);
+    turn(&pair);
+    assert_int_equal(pair.b.messages, 40);
+    pair_release(&pair);
+}
+
 static void copied_bulk_larger_than_the_socket_arrives_whole_and_aligned(void **state) {
     (void)state;
     enum { COUNT = 1 << 18 };
@@ -231,6 +249,7 @@ static void a_failure_to_send_is_told_by_the_loop_after_the_last_words(void **st
 SUITE(peer) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_small_messages_arrive_in_one_go),
+        cmocka_unit_test(a_peer_that_is_held_again_sends_all_when_it_is_let_go),
         cmocka_unit_test(copied_bulk_larger_than_the_socket_arrives_whole_and_aligned),
         cmocka_unit_test(bulk_in_a_segment_is_handed_over_in_place),
         cmocka_unit_test(queued_segments_arrive_in_order_behind_a_full_socket),
