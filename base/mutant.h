@@ -3,7 +3,8 @@
  * Only the simulator's build of the roles (-DMUTANTS, tests/sim) has them, and at most one is on at
  * a time. In every other build mutant() is false and its branch is not compiled. Those from
  * ADAGRAD_TWICE to HOLDOUT_SKIPPED show in jobs with Downpour alone, and are tried on those: they
- * stay together (tests/sim/sim.c). */
+ * stay together; so do those from MARGINS_NOT_RESTORED on, which show in jobs with common
+ * directions (tests/sim/sim.c). */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 
@@ -53,7 +54,22 @@
     X(HOLDOUT_SKIPPED, "a run that goes back between epochs does not measure the holdout")         \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
-    X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")
+    X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")                  \
+    X(MARGINS_NOT_RESTORED, "a shard that goes back restores no margins of its rows")              \
+    X(PRODUCTS_NOT_RESTORED, "directions are restored without their products with the rows")       \
+    X(DIRECTION_OVERWRITTEN, "a direction is kept in a slot that is still being written")          \
+    X(DIRECTIONS_DELETED, "files that hold directions of a durable step are deleted")              \
+    X(DIRECTIONS_NUMBERED_ANEW, "a run that goes on gives numbers of directions again")            \
+    X(GRAM_FORGOTTEN, "products of the directions with each other are not durable")                \
+    X(AGE_FORGOTTEN, "a run that goes on does not know how old its margins are")                   \
+    X(LABELS_NOT_FETCHED, "a run that goes back does not fetch the labels of its rows")            \
+    X(WEIGHTS_NOT_FETCHED, "a run that goes back does not fetch the weights of its rows")          \
+    X(ROWS_ADDED_UP, "rows are added to the sums of the evaluation before")                        \
+    X(ADVANCED_TWICE, "margins advance once more when a program is repeated")                      \
+    X(DERIVATIVES_OF_OTHERS, "a replica takes derivatives of rows of another evaluation")          \
+    X(TRANSPOSE_BOUND_FORGOTTEN, "the largest derivative of a trial is not durable")               \
+    X(NEWEST_LEFT_OUT, "checkpoints lack the newest direction of the window")                      \
+    X(ENDED_WITHIN_STEP, "a run ends when its margins have advanced and x has not")
 
 enum mutant {
     MUTANT_NONE,

@@ -570,7 +570,7 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    if (o->common.stage == COMMON_TRANSPOSE) {
+    if (o->common.stage == COMMON_TRANSPOSE && !mutant(ENDED_WITHIN_STEP)) {
         o->closes = reason;
         return END_COMING; /* Z is that of t, which is not x yet */
     }

@@ -165,7 +165,7 @@ void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint) 
     checkpoint->sums = o->scaled && !mutant(DIAGONAL_LEFT_OUT);
     checkpoint->factor = factor ? o->preconditioner.refreshes : 0;
     checkpoint->margins = o->common.margins;
-    checkpoint->window = window->count;
+    checkpoint->window = window->count - (window->count && mutant(NEWEST_LEFT_OUT));
     for (uint32_t i = 0; i < window->count; i++) {
         checkpoint->window_slots[i] = window->slot[i];
         checkpoint->window_serials[i] = window->serial[window->slot[i]];
@@ -214,7 +214,8 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     common->ends = ends;
     serialize_bool(codec, &common->all);
     serialize_bool(codec, &common->margins);
-    serialize_u32(codec, &common->age);
+    if (!mutant(AGE_FORGOTTEN))
+        serialize_u32(codec, &common->age);
     serialize_bool(codec, &common->checked);
     serialize_point(codec, &common->figures, o->settings.tensors);
 }

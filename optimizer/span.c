@@ -6,12 +6,17 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/mutant.h"
 #include "numeric/dense.h"
 
 #define STEPS_MAX 5
 #define STEPS_SAMPLED 3 /* after which a sample must have been enough */
-#define ROWS_EACH 150   /* rows of a sample for each direction */
-#define RATE_MOST 0.25  /* of a sample: one of most rows costs nearly as much as all of them do */
+#ifdef MUTANTS
+#define ROWS_EACH 5 /* the simulator has few rows */
+#else
+#define ROWS_EACH 150 /* rows of a sample for each direction */
+#endif
+#define RATE_MOST 0.25 /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
 #define DECREMENT_ENOUGH 1e-2 /* of the first one */
 #define LENGTH_LEAST 1e-15
@@ -301,7 +306,8 @@ void span_serialize(struct codec *codec, struct span *span) {
     serialize_f64(codec, &span->value);
     serialize_f64(codec, &span->slope);
     serialize_f64(codec, &span->loss);
-    serialize_f64(codec, &span->derivative);
+    if (!mutant(TRANSPOSE_BOUND_FORGOTTEN))
+        serialize_f64(codec, &span->derivative);
     serialize_f64(codec, &span->decrement);
     serialize_f64(codec, &span->reach);
     serialize_f64(codec, &span->damping);

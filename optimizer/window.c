@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/mutant.h"
+
 void window_init(struct window *window, uint32_t directions) {
     assert(directions <= DIRECTIONS_MAX);
     memset(window, 0, sizeof *window);
@@ -61,7 +63,8 @@ void window_serialize(struct codec *codec, struct window *window) {
     serialize_u32(codec, &window->directions);
     serialize_u32(codec, &window->count);
     serialize_u16(codec, &window->candidate);
-    serialize_u64(codec, &window->entered);
+    if (!mutant(DIRECTIONS_NUMBERED_ANEW))
+        serialize_u64(codec, &window->entered);
     serialize_fails_if(codec, window->directions > DIRECTIONS_MAX ||
                                   window->count > window->directions ||
                                   window->candidate >= WINDOW_MAX);
@@ -71,6 +74,8 @@ void window_serialize(struct codec *codec, struct window *window) {
         if (!codec->in.failed)
             serialize_u64(codec, &window->serial[window->slot[i]]);
     }
+    if (mutant(GRAM_FORGOTTEN))
+        return;
     for (uint32_t i = 0; i <= window->count && i < window->directions && !codec->in.failed; i++) {
         serialize_f64(codec, &window->point[i]);
         for (uint32_t j = 0; j <= i; j++) {

@@ -483,7 +483,7 @@ static int load_factor(const struct checkpoint_reader *reader, struct registers 
 
 static int load_margins(const struct checkpoint_reader *reader, const struct registers *registers) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
-    if (!header->margins)
+    if (!header->margins || mutant(MARGINS_NOT_RESTORED))
         return 0;
     return load_section(reader, margins_offset(header), registers->rows.margins,
                         margins_bytes(header), header->margins_checksum);
@@ -518,7 +518,8 @@ static int load_entry(const struct checkpoint_reader *holder, bool direction,
         return code;
     uint64_t offset = entry_offset(&holder->checkpoint, place);
     find_vectors(registers, direction, entry->slot, vectors);
-    for (size_t part = 0; part < 2 && !code; part++) {
+    size_t parts = direction && mutant(PRODUCTS_NOT_RESTORED) ? 1 : 2;
+    for (size_t part = 0; part < parts && !code; part++) {
         size_t bytes = vector_bytes(header, place, part);
         code = load_section(holder, offset, vectors[part], bytes, entry->checksums[part]);
         offset += bytes;

@@ -161,7 +161,8 @@ static int keep_slice(struct shard *shard, const struct message *message) {
  * biases are few, and always in the host's memory. */
 static int add_slice(struct shard *shard, const struct staged *staged) {
     struct registers *registers = &shard->registers;
-    bool first = !shard->staging.folded_count;
+    bool first =
+        !shard->staging.folded_count && !(shard->sums == SUMS_ROWS && mutant(ROWS_ADDED_UP));
     assert(shard->sums != SUMS_NONE || staged->encoding != STAGE_SPARSE);
     int64_t *bias = registers->scaling.bias_sum;
     size_t biases = biases_of(shard);

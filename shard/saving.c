@@ -513,6 +513,7 @@ static size_t list_needed(struct saving *saving) {
         assert(!i || kept[-1].header.step < kept->header.step);
         saving->steps[count++] = kept->header.step;
         uint32_t entries = mutant(CHECKPOINT_DELETED_EARLY) ? 0 : checkpoint_entries(&kept->header);
+        entries = mutant(DIRECTIONS_DELETED) ? kept->header.pairs : entries;
         for (uint32_t k = 0; k < entries; k++)
             saving->steps[count++] = kept->pairs[k].file;
     }

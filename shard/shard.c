@@ -80,7 +80,7 @@ static bool overwrites(const struct operation *operation, const struct checkpoin
             return false;
         return is_being_written(job, true, operation->slot);
     case OPERATION_KEEP:
-        return is_being_written(job, true, operation->slot);
+        return is_being_written(job, true, operation->slot) && !mutant(DIRECTION_OVERWRITTEN);
     default:
         return false;
     }

@@ -293,8 +293,17 @@ def chunks_of(run):
         return database.execute('SELECT max(first_chunk + chunks) FROM portions').fetchone()[0]
 
 
-def check_counted_once(run, chunks):
-    """Every evaluation that was used counts each chunk exactly once."""
+def border_of(key, covered):
+    """Where the chunks that an evaluation counted end, or begin; None if it counted all."""
+    assert set(covered) <= {0, 1} and 1 in covered, f'evaluation {key} counted chunks {covered}'
+    assert covered in (sorted(covered), sorted(covered, reverse=True)), f'{key}: {covered}'
+    return covered.index(1 - covered[0]) if 0 in covered else None
+
+
+def check_counted_once(run, chunks, in_parts=False):
+    """Every evaluation that was used counts each chunk exactly once: all of them or, `in_parts`,
+    those of the training or of the holdout alone."""
+    borders = set()
     with run.database() as database:
         evaluations = database.execute('SELECT run, attempt, evaluation FROM evaluations').fetchall()
         for key in evaluations:
@@ -304,5 +313,6 @@ def check_counted_once(run, chunks):
                     ' WHERE run = ? AND attempt = ? AND evaluation = ?', key):
                 for chunk in range(first, first + count):
                     covered[chunk] += 1
-            assert set(covered) <= {1}, f'evaluation {key} counted chunks {covered}'
+            borders.add(border_of(key, covered))
+    assert len(borders - {None}) <= in_parts, f'{borders} of {chunks} chunks'
     return len(evaluations)

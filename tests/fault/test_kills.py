@@ -2,9 +2,10 @@
 """Processes chosen at random are killed at random times, the coordinator and several at once among
 them; the same command is given again if the coordinator died. The model is the quiet run's.
 
-`test_kills.py --seed N` repeats the run with that seed, and tells what it kills.
+`test_kills.py CASE --seed N` repeats the run with that seed, and tells what it kills.
 """
 
+import collections
 import random
 import sys
 import time
@@ -35,6 +36,21 @@ KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('soft
          ('network', 2000, {**MINIBATCHES, 'weighted': True})]
 STEPS = {2000: 30, 1500: 25, 25000: 6}
 
+# Steps in the span of common directions, so few that they leave the window soon.
+COMMON = {'directions': 6, 'history': 4, 'gradient_tolerance': 1e-13, 'precondition': 'none'}
+HEAVY = {**COMMON, 'precondition': 'block', 'precondition_block': 100}
+COMMON_KINDS = [('logistic', 2000, COMMON), ('logistic', 25000, {**COMMON, 'weighted': True}),
+                ('softmax', 1500, COMMON), ('logistic', 1500, {**HEAVY, 'standardise': True}),
+                ('squared', 25000, COMMON), ('softmax', 25000, {**HEAVY, 'weighted': True}),
+                ('logistic', 2000, {**COMMON, 'standardise': True, 'weighted': True,
+                                    'holdout': 0.2, 'early_stopping': 5}),
+                ('softmax', 1500, {**HEAVY, 'standardise': True, 'weighted': True,
+                                   'holdout': 0.2, 'early_stopping': 5}),
+                ('table', 2000, {**COMMON, 'directions': 1}),
+                ('softmax', 1500, {**COMMON, 'history_type': 'double', 'holdout': 0.3,
+                                   'early_stopping': 3})]
+COMMON_RUNS = 60 if ALL else 5
+
 
 def draw_settings(rng):
     return {'replicas': rng.randint(1, 4), 'shards': rng.randint(1, 3),
@@ -51,8 +67,9 @@ def choose(rng, run):
 
 
 def disturb(rng, run, seconds, tell):
-    """Kills, and gives the command again where that ended it. Returns how often."""
-    reruns = 0
+    """Kills, and gives the command again where that ended it. Returns how often, and whom it
+    killed."""
+    reruns, killed = 0, []
     for _ in range(rng.randint(1, KILLS_MAX)):
         time.sleep(rng.uniform(0, seconds))
         if run.now.popen.poll() is not None:
@@ -60,6 +77,7 @@ def disturb(rng, run, seconds, tell):
         victims = choose(rng, run)
         tell(f'kills {[(pid, name_of(pid)) for pid in victims]}')
         rng.shuffle(victims)
+        killed += map(name_of, victims)
         for pid in victims:
             kill(pid)
         if run.now.pid in victims:
@@ -69,13 +87,14 @@ def disturb(rng, run, seconds, tell):
             time.sleep(rng.choice([0, 0, rng.uniform(0, 0.2)]))
             run.start()
             reruns += 1
-    return reruns
+    return reruns, killed
 
 
-def one_run(folder, jobs, seed, tell):
+def one_run(folder, kinds, jobs, seed, tell):
+    """Whom it killed, and which workers were lost by the count of the last start."""
     rng = random.Random(seed)
-    kind = seed % len(KINDS)
-    objective, pause, more = KINDS[kind]
+    kind = seed % len(kinds)
+    objective, pause, more = kinds[kind]
     settings = draw_settings(rng)
     steps = STEPS[pause]
     environment = {'DML_SHUFFLE': str(seed + 1), 'DML_PAUSE_US': str(pause)}
@@ -85,40 +104,53 @@ def one_run(folder, jobs, seed, tell):
         jobs[kind] = job, quiet(job)
         if more is PRECONDITIONED:
             check_preconditioned(jobs[kind][1])
+        assert 'directions' not in more or jobs[kind][1]['directions'] > 0, jobs[kind][1]
     job, expected = jobs[kind]
     tell(f'{objective}, {more}, {settings}, {environment}')
     with run_of(job, f'seed-{seed}', *words(settings), **environment) as run:
         run.start()
         start = time.monotonic()
-        reruns = disturb(rng, run, seconds=0.5, tell=tell)
+        reruns, killed = disturb(rng, run, seconds=0.5, tell=tell)
         result = conclude(run, reruns)
         took = time.monotonic() - start
         for member in 'model_sha256', 'steps', 'loss':
             assert result[member] == expected[member], \
                 f'{member} is {result[member]}, the quiet run had {expected[member]}'
         check_nothing_left(run, 8 + (HELLO_SECONDS if more is OVER_TLS else 0))
-        evaluations = check_counted_once(run, chunks_of(run))
+        in_parts = 'directions' in more and 'holdout' in more
+        evaluations = check_counted_once(run, chunks_of(run), in_parts)
     tell(f'{took:.1f} s, {reruns} reruns, {evaluations} evaluations, restarts {result["restarts"]}')
-    return result['restarts']
+    return killed, result['restarts']
+
+
+def many_runs(folder, kinds, count):
+    base = random.SystemRandom().randrange(10 ** 6) * 1000
+    seeds = [SEED] if SEED is not None else range(base, base + count)
+    say(f'seeds {seeds[0]} to {seeds[-1]}')
+    jobs, failed, lost, killed = {}, [], {}, collections.Counter()
+    for seed in seeds:
+        try:
+            tell = say if SEED is not None else lambda text: None
+            victims, restarts = one_run(folder, kinds, jobs, seed, tell)
+            killed.update(victims)
+            lost = {role: lost.get(role, 0) + count for role, count in restarts.items()}
+        except AssertionError as error:
+            failed.append(seed)
+            say(f'seed {seed} failed; repeat it with {sys.argv[0]} CASE --seed {seed}')
+            for line in str(error).splitlines():
+                say(f'  {line}')
+    say(f'{len(seeds)} runs, killed {dict(killed)}, restarts {lost}, failed {len(failed)}')
+    assert not failed, f'seeds {failed}'
 
 
 @test
 def the_model_is_the_same_whoever_is_killed_whenever(folder):
-    base = random.SystemRandom().randrange(10 ** 6) * 1000
-    seeds = [SEED] if SEED is not None else range(base, base + RUNS)
-    say(f'seeds {seeds[0]} to {seeds[-1]}')
-    jobs, failed, lost = {}, [], {}
-    for seed in seeds:
-        try:
-            restarts = one_run(folder, jobs, seed, say if SEED is not None else lambda text: None)
-            lost = {role: lost.get(role, 0) + count for role, count in restarts.items()}
-        except AssertionError as error:
-            failed.append(seed)
-            say(f'seed {seed} failed; repeat it with {sys.argv[0]} --seed {seed}')
-            for line in str(error).splitlines():
-                say(f'  {line}')
-    say(f'{len(seeds)} runs, restarts {lost}, failed {len(failed)}')
-    assert not failed, f'seeds {failed}'
+    many_runs(folder, KINDS, RUNS)
+
+
+@test
+def the_model_of_common_directions_is_the_same_whoever_is_killed_whenever(folder):
+    many_runs(folder, COMMON_KINDS, COMMON_RUNS)
 
 
 if __name__ == '__main__':

@@ -24,6 +24,7 @@ struct cluster_shape {
     uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
     bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
+    bool cancels; /* the user cancels a run with directions, and gives the command again */
     bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
     bool rivals;  /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
@@ -44,10 +45,16 @@ struct cluster_shape {
     X(takeovers, "locks lost to another coordinator")                                              \
     X(early_ends, "runs that ended early and were given again")                                    \
     X(refusals, "runs refused because checkpoints were damaged")                                   \
+    X(cancelled, "runs that were cancelled and given again")                                       \
     X(devices_failed, "devices that failed")                                                       \
     X(redone, "evaluations made again under other bounds")                                         \
     X(minibatches, "minibatches")                                                                  \
     X(into_downpour, "times back into Downpour")                                                   \
+    X(common_runs, "runs with common directions")                                                  \
+    X(common_steps, "steps in their span")                                                         \
+    X(common_back, "times back to a durable step with them")                                       \
+    X(products, "products of rows with a direction")                                               \
+    X(margins_anew, "times margins were made anew")                                                \
     X(backups, "backup copies")
 
 struct tally {
@@ -98,6 +105,9 @@ static inline struct process *cluster_worker(struct cluster *cluster, uint32_t l
 
 /* For world_alarm(): the device of this worker fails, if it has one. */
 #define ALARM_DEVICE (UINT64_C(1) << 30)
+
+/* The user cancels the run of this coordinator. */
+#define ALARM_CANCEL (UINT64_C(1) << 29)
 
 void cluster_init(struct cluster *cluster, const struct job *job, const struct cluster_shape *shape,
                   uint64_t seed, bool trace);

@@ -32,6 +32,7 @@ struct coordinator_process {
     struct output out;
     struct hosts hosts; /* none: workers are started on its own */
     struct worker_link links[SIM_WORKERS_MAX];
+    bool cancelled;
 };
 
 static const char *const addresses[] = {"shard 0", "shard 1", "shard 2", "shard 3"};
@@ -63,6 +64,7 @@ static void note_stored(struct process *process, const struct record *record) {
     tally->steps_durable += record->kind == RECORD_DURABLE_STEP;
     tally->to_starts += record->kind == RECORD_ROLL_BACK && !to_step;
     tally->to_steps += to_step;
+    tally->common_back += to_step && cluster_of(process)->job->optimizer.directions;
     tally->into_downpour += to_step && coordinator_view(self->machine).downpour.running;
     if (record->kind == RECORD_ROLL_BACK)
         outcome_undo(process, record);
@@ -213,11 +215,20 @@ static void give_up(struct process *process, int code) {
     dismiss(process, "the run ended early");
 }
 
+static bool was_cancelled(const struct coordinator_process *self) {
+    return coordinator_view(self->machine).reason == REASON_CANCELLED;
+}
+
 static void conclude(struct process *process) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     if (!owns_store(process)) {
         give_up(process, error_set(ERROR_AGAIN, "the database is another coordinator's"));
+        return;
+    }
+    if (was_cancelled(self)) {
+        cluster->tally.cancelled++;
+        dismiss(process, "the run was cancelled");
         return;
     }
     cluster->ended = true;
@@ -233,6 +244,8 @@ static void conclude(struct process *process) {
 
 static void finish_step(struct process *process, int code) {
     struct coordinator_process *self = process->state;
+    if (self->cancelled && !code)
+        coordinator_stop(self->machine, REASON_CANCELLED, process->world->now_ns, &self->out);
     int stored = carry_out(process);
     if (!stored)
         send_messages(process);
@@ -242,7 +255,8 @@ static void finish_step(struct process *process, int code) {
         return;
     if (code)
         give_up(process, code);
-    else if (coordinator_phase(self->machine) == PHASE_READ)
+    else if (coordinator_phase(self->machine) == PHASE_READ ||
+             coordinator_phase(self->machine) == PHASE_STOPPED)
         conclude(process);
 }
 
@@ -468,6 +482,9 @@ static void alarm(struct process *process, uint64_t which) {
             code = watch_hosts(process);
         if (!code)
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
+    } else if (which == ALARM_CANCEL) {
+        self->cancelled = true;
+        code = 0;
     } else {
         code = start_worker(process, (uint32_t)(which - ALARM_START));
     }

@@ -402,7 +402,8 @@ static void choose_gap(struct job *job) {
 }
 
 /* Nearly all linear ones without l1 and minibatches minimise over common directions: with windows
- * so short that directions leave them soon. Drawn from a generator of its own. */
+ * so short that directions leave them soon, and often with fewer pairs, as it is by default. Drawn
+ * from a generator of its own. */
 static void choose_directions(struct job *job) {
     struct random random;
     struct optimizer_settings *optimizer = &job->optimizer;
@@ -410,7 +411,9 @@ static void choose_directions(struct job *job) {
     if (job->shape.network.layers || job->downpour.epochs || optimizer->l1 > 0 ||
         random_below(&random, 8) == 0)
         return;
-    optimizer->directions = between(&random, 1, 6);
+    optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
+    if (optimizer->directions > 2 && random_below(&random, 2))
+        optimizer->memory = 1;
     optimizer->outputs = job->shape.outputs;
     optimizer->weighted = job->data.weighted;
 }

@@ -8,6 +8,8 @@ static void take_step(struct process *process, const struct store_step *step) {
     struct outcome *outcome = &cluster_of(process)->outcome;
     world_say(process->world, "step %llu accepted, loss %.17g", (unsigned long long)step->step,
               step->loss);
+    cluster_of(process)->tally.common_steps +=
+        step->step && cluster_of(process)->job->optimizer.directions;
     if (step->step > JOB_STEPS_MAX)
         world_fail(process->world, "step %llu is beyond the limit", (unsigned long long)step->step);
     else
@@ -46,6 +48,12 @@ void outcome_undo(struct process *process, const struct record *record) {
         outcome->step[step] = (struct job_step){0};
 }
 
+static void count_evaluation(struct tally *tally, const struct store_evaluation *evaluation) {
+    tally->redone += strcmp(evaluation->outcome, "bound exceeded") == 0;
+    tally->products += strcmp(evaluation->outcome, "product") == 0;
+    tally->margins_anew += evaluation->step && strcmp(evaluation->outcome, "margins") == 0;
+}
+
 /* Records that are only shown or checked here. */
 static void tell(struct process *process, const struct record *record) {
     if (record->kind == RECORD_EVENT) {
@@ -58,8 +66,7 @@ static void tell(struct process *process, const struct record *record) {
         world_fail(process->world, "evaluation %llu counted %llu examples",
                    (unsigned long long)record->evaluation.evaluation,
                    (unsigned long long)record->evaluation.examples);
-    if (strcmp(record->evaluation.outcome, "bound exceeded") == 0)
-        cluster_of(process)->tally.redone++;
+    count_evaluation(&cluster_of(process)->tally, &record->evaluation);
     world_say(process->world, "evaluation %llu: %s, loss %.17g",
               (unsigned long long)record->evaluation.evaluation, record->evaluation.outcome,
               record->evaluation.loss);

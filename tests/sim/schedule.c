@@ -38,6 +38,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
             (int64_t)between(&random, 1, 10) * (random_below(&random, 3) ? 4 : 100) * NS_PER_MS,
         .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
         .slow = UINT32_MAX,
+        .cancels = seed % 4 == 3,
         .devices = seed % 8 == 6,
         .rivals = seed % 4 == 1,
     };
@@ -47,6 +48,13 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         shape.hosts = (uint32_t)between(&random, 2, SIM_HOSTS_MAX);
     if (shape.rivals)
         shape.launched = false; /* so that a worker outlives what one coordinator does to it */
+    if (seed % 4 == 2) {        /* what is being written is to be overwritten */
+        shape.disk_ns = (int64_t)between(&random, 200, 4000) * NS_PER_MS;
+        shape.chunk_ns = NS_PER_MS / 10;
+    }
+    /* Else a step that was made durable before the run was cancelled is what it goes on from. */
+    if (shape.cancels && random_below(&random, 2))
+        shape.checkpoint_ns = 3600 * NS_PER_S;
     return shape;
 }
 
@@ -253,6 +261,24 @@ static int64_t schedule_devices(struct cluster *cluster, uint64_t horizon_ns) {
     return last_ns;
 }
 
+static void cancel(struct world *world, uint64_t what) {
+    (void)what;
+    struct process *process = cluster_coordinator(world->context);
+    if (process->alive)
+        world_alarm(process, world->now_ns, ALARM_CANCEL);
+}
+
+static int64_t schedule_cancels(struct cluster *cluster, uint64_t horizon_ns) {
+    struct world *world = &cluster->world;
+    int64_t last_ns = 0;
+    for (uint64_t i = world_between(world, 1, 3); i-- > 0;) {
+        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
+        world_call(world, at_ns, cancel, 0);
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+    }
+    return last_ns;
+}
+
 int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     struct world *world = &cluster->world;
     uint64_t count = world_between(world, 0, 8);
@@ -275,6 +301,10 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
     if (cluster->shape.devices) {
         int64_t devices_ns = schedule_devices(cluster, horizon_ns);
         last_ns = devices_ns > last_ns ? devices_ns : last_ns;
+    }
+    if (cluster->shape.cancels && cluster->job->optimizer.directions) {
+        int64_t cancels_ns = schedule_cancels(cluster, horizon_ns);
+        last_ns = cancels_ns > last_ns ? cancels_ns : last_ns;
     }
     if (cluster->shape.rivals) {
         int64_t rivals_ns = schedule_rivals(cluster, horizon_ns);

@@ -145,10 +145,13 @@ static void print_tally(void) {
 #undef X
 }
 
-/* Passes over all chunks, and the messages between them. */
+/* Passes over all chunks, and the messages between them. A step in the span of directions has
+ * several of both. */
 static int64_t usual_time(const struct cluster_shape *shape) {
-    int64_t passes = (int64_t)(job.expected.steps + job.downpour.epochs + 2);
-    int64_t rounds = (int64_t)(job.expected.steps + job.expected.minibatches + 2);
+    bool common = job.optimizer.directions > 0;
+    uint64_t steps = common ? job.expected.evaluations : job.expected.steps;
+    int64_t passes = (int64_t)(steps + job.downpour.epochs + 2);
+    int64_t rounds = (int64_t)(steps + job.expected.minibatches + 2);
     return shape->chunk_ns * job.data.chunks * passes / shape->replicas +
            shape->delay_ns * 12 * rounds;
 }
@@ -176,6 +179,7 @@ static bool run_seed(uint64_t seed, enum say say) {
         printf("# seed %" PRIu64 ": %s\n#   replay with: tests/sim/sim --trace %" PRIu64 "\n", seed,
                cluster.world.failure, seed);
     cluster_release(&cluster);
+    cluster.tally.common_runs = job.optimizer.directions > 0;
     add_tally(&cluster.tally);
     return good;
 }
@@ -205,7 +209,8 @@ static enum mutant mutant_from_name(const char *name) {
 /* Whether the job comes to the place of the mutant at all. */
 static bool may_show(enum mutant mutant) {
     bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
-    return job.downpour.epochs || !of_downpour;
+    bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED;
+    return (job.downpour.epochs || !of_downpour) && (job.optimizer.directions || !of_directions);
 }
 
 /* Whether a seed of the range finds the mutant out. Says which, and by what. */
@@ -241,10 +246,13 @@ static bool is_found_out(enum mutant mutant, uint64_t first, uint64_t last) {
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
-static uint64_t run_mutants(uint64_t first, uint64_t last) {
+/* All mutants, or one of them. */
+static uint64_t run_mutants(enum mutant only, uint64_t first, uint64_t last) {
     uint64_t missed = 0;
     printf("1..%d\n", MUTANTS_END - 1);
     for (int i = 1; i < MUTANTS_END; i++) {
+        if (only && only != (enum mutant)i)
+            continue;
         bool found = is_found_out((enum mutant)i, first, last);
         missed += !found;
         printf("%s %d - found out: %s\n", found ? "ok" : "not ok", i, mutants[i].text);
@@ -290,7 +298,7 @@ static void read_range(const char *text, uint64_t *first, uint64_t *last) {
 static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
                             "       sim [--mutant NAME] --seeds FIRST-LAST\n"
                             "       sim --file FILE\n"
-                            "       sim --mutants FIRST-LAST\n";
+                            "       sim [--mutant NAME] --mutants FIRST-LAST\n";
 
 int main(int argc, char **argv) {
     signal(SIGABRT, tell_seed);
@@ -312,7 +320,7 @@ int main(int argc, char **argv) {
             i++;
         } else if (!strcmp(argv[i], "--mutants")) {
             read_range(value, &first, &last);
-            return run_mutants(first, last) != 0;
+            return run_mutants(mutant_now, first, last) != 0;
         } else if (!strcmp(argv[i], "--file")) {
             failed += run_file(value, &count);
             i++;
