@@ -4,9 +4,9 @@
     bench/directions.py [--set KEY=VALUE]... [--fallen] [NUMBER...]
 
 Each problem is made from its number: columns, labels, weights, loss and settings are drawn. It is
-trained as closely as double precision allows, with and without common directions. F* is the least of
-both and of a Newton method (newton.py), which shares no code with the programs. All numbers without
-any; A-B stands for all from A to B. --fallen tells only what falls short. The columns:
+trained as closely as double precision allows, with and without common directions. F* is the least
+of both and of a Newton method (newton.py), which shares no code with the programs. All numbers
+without any; A-B stands for all from A to B. --fallen tells only what falls short. The columns:
 
     with, without   F − F*, relatively, at the end of the run with and without directions
     steps           of either run
@@ -14,9 +14,9 @@ any; A-B stands for all from A to B. --fallen tells only what falls short. The c
     newton          the same gap of newton.py, and what it says that it lacks
     end             the reason
 
-A '!' stands before a gap of more than 1e-9 with directions, unless it is no larger than without; the
-exit status is 1 then. Problems that have no end come last: they must end with a reason. It needs numpy,
-scipy and scikit-learn. Run it in the build folder, like the tests.
+A '!' stands before a gap of more than 1e-9 with directions, unless it is no larger than without;
+the exit status is 1 then. Problems that have no optimum come last: they must end with a reason. It
+needs numpy, scipy and scikit-learn. Run it in the build folder, like the tests.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from harness import COORDINATOR, Process, heed_interrupts, words, write_job  # n
 PROBLEMS = 150
 GAP = 1e-9
 ROUNDING = 1e-13       # differences of F that no program can tell
-FIRST_SHARE = 1e-6     # of F at the start: a smaller F* is measured by this, as rows may all be fitted
+FIRST_SHARE = 1e-6     # of F at the start: a smaller F* is measured by this
 CLOSE = {'gradient_tolerance': 1e-13, 'loss_tolerance': 1e-15, 'gap_tolerance': 1e-14,
          'max_steps': 3000, 'max_seconds': 60, 'history': 30}
 TAU, EPSILON = 0.3, 0.1
@@ -106,7 +106,8 @@ def makers(rng):
         'walks': gaps.walks(rows, columns), 'twins': gaps.twins(rows, columns, 1e-3),
         'duplicated': duplicated(rows, columns), 'scales': badly_scaled(rows, columns),
         'constant': constant(rows, columns + 3), 'wide': gaps.normal(int(wide / 3), wide),
-        'wide-sparse': sparse(int(wide / 2), 3 * wide, 0.02), 'curves': gaps.curves(rows, 60, 8, 1e-2),
+        'wide-sparse': sparse(int(wide / 2), 3 * wide, 0.02),
+        'curves': gaps.curves(rows, 60, 8, 1e-2),
         'few-rows': gaps.normal(few, columns), 'one-column': gaps.normal(rows, 1),
         'one-row': gaps.normal(1, columns), 'codes': gaps.codes(rows, 40, 20, 7),
         'words': gaps.words_of_texts(rows, 500, 20), 'products': gaps.products(rows, 6),
@@ -258,8 +259,9 @@ def trained(job, settings):
 def told_of(folder, run):
     """Trials of a step, and the loss at the start."""
     with contextlib.closing(sqlite3.connect(folder / 'job.state/dml.db')) as store:
-        (trials,), = store.execute('SELECT AVG(trials) FROM steps WHERE run = ? AND step > 0', [run])
-        (first,), = store.execute('SELECT loss FROM steps WHERE run = ? AND step = 0', [run])
+        def asked(question):
+            return store.execute(f'SELECT {question} FROM steps WHERE run = ?', [run]).fetchone()[0]
+        trials, first = asked('AVG(trials)'), asked('MAX(loss)')
     return trials or 0, first
 
 
@@ -280,7 +282,7 @@ def row_of(number, folder, settings):
     plain = trained(job, CLOSE | {'directions': 0} | settings)
     least, lacking = optimum(problem)
     star = min(ours['loss'], plain['loss'], least)
-    unit = max(star, FIRST_SHARE * first, 1e-300)
+    unit = max(star, FIRST_SHARE * first, ROUNDING)
     return {'name': problem.name, 'with': (ours['loss'] - star) / unit,
             'without': (plain['loss'] - star) / unit, 'newton': (least - star) / unit,
             'lacks': lacking / unit, 'steps': ours['steps'], 'plain_steps': plain['steps'],
@@ -309,11 +311,17 @@ def endless():
     yield 'values of 1e300', huge, y, {'l2': 1e-3}
     yield 'values of 1e300, squared', huge, y, {'objective': 'squared', 'l2': 1e-3}
     yield 'values of 1e300, poisson', huge, y, {'objective': 'poisson', 'l2': 1e-3}
+    for objective in ('logistic', 'squared', 'poisson', 'squared_hinge'):
+        large = {'objective': objective, 'l2': 1e-3}
+        yield f'values of 1e100, {objective}', x * (1e100, 1e-100, 1), y, large
+    yield 'labels of 1e149, poisson', x, y * 1e149, {'objective': 'poisson'}
+    yield 'labels of 1e100, squared', x, y * 1e100, {'objective': 'squared'}
     yield 'labels of 1e200, squared', x, y * 1e200, {'objective': 'squared'}
     yield 'labels of 1e300, poisson', x, y * 1e300, {'objective': 'poisson'}
     yield 'labels of 1e300, gamma', x, y * 1e300 + 1, {'objective': 'gamma'}
     yield 'labels of 1e-300, gamma', x, y + 1e-300, {'objective': 'gamma'}
     yield 'values of 1e5, poisson', x * 1e5, y, {'objective': 'poisson', 'l2': 1e-8}
+    yield 'labels of 1e149, gamma', x, y * 1e149 + 1, {'objective': 'gamma'}
     yield 'all rows equal', np.ones((100, 3)), y[:100], {'l2': 1e-3}
     yield 'nothing but zeros', x * 0, y, {'l2': 1e-3}
     yield 'one class predicted', x, (y + rng.random(300) > 0.01).astype(float), {'l2': 0.0}
@@ -324,7 +332,8 @@ def end_of(folder, x, y, settings):
     job = write_job(folder, data=[folder / 'd.libsvm'], **settings)
     finished = Process(COORDINATOR, 'run', job, '--json', '--fresh', '--quiet').wait(120)
     if finished.status:
-        return finished.status in (65, 78), (finished.stderr.strip().splitlines() or ['?'])[-1][-70:]
+        told = (finished.stderr.strip().splitlines() or ['?'])[-1]
+        return finished.status in (65, 78), told[-70:]
     return True, '{reason}, F {loss:.3g}, {steps} steps'.format(**finished.json)
 
 
@@ -336,7 +345,8 @@ def show_endless():
         with tempfile.TemporaryDirectory(prefix='dml-directions-') as folder:
             ended, told = end_of(pathlib.Path(folder), x, y, settings | more)
         wrong += not ended
-        print(f'{" " if ended else "!"} {name:28}{directions:4} {precondition:6} {told}', flush=True)
+        mark = ' ' if ended else '!'
+        print(f'{mark} {name:28}{directions:4} {precondition:6} {told}', flush=True)
     return wrong
 
 
