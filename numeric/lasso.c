@@ -13,6 +13,7 @@
 #define ROUNDS_MAX 60
 #define SWEEPS 3
 #define CUTS_MAX 40
+#define WORK_MAX 1e8      /* products of all rounds: below a second */
 #define PIVOT_LEAST 1e-13 /* of the largest element of the diagonal */
 
 /* v, and r = g + H(v − x) there. */
@@ -27,7 +28,7 @@ struct solving {
     size_t *face; /* the v_j that are free to move, and how many */
     size_t count;
     double *matrix, *step; /* of the face */
-    double pivot;
+    double pivot, work;
 };
 
 static double shrunk(double a, double by) {
@@ -95,6 +96,15 @@ static void find_face(struct solving *s) {
     for (size_t j = 0; j < o->n; j++)
         if (!is_fixed(o, j) && (s->at.v[j] != 0 || o->l1[j] == 0))
             s->face[s->count++] = j;
+}
+
+/* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
+static bool may_solve(struct solving *s) {
+    double n = (double)s->count, price = n * n * n / 6;
+    if (!s->count || s->work + price > WORK_MAX)
+        return false;
+    s->work += price;
+    return true;
 }
 
 /* The step to the minimum over the face, if no sign changed. */
@@ -175,13 +185,14 @@ static void solve(struct solving *s, double tolerance) {
     const struct lasso *o = s->of;
     double end = tolerance * pseudo_gradient_max(o, &s->at);
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        if (pseudo_gradient_max(o, &s->at) <= end)
+        if (pseudo_gradient_max(o, &s->at) <= end || s->work > WORK_MAX)
             return;
+        s->work += (SWEEPS + 1.0) * (double)o->n * (double)o->n;
         for (unsigned i = 0; i < SWEEPS; i++)
             sweep(o, &s->at);
         measure(o, &s->at);
         find_face(s);
-        for (unsigned cuts = 0; s->count && cuts < CUTS_MAX && !step_on_face(s); cuts++) {
+        for (unsigned cuts = 0; cuts < CUTS_MAX && may_solve(s) && !step_on_face(s); cuts++) {
         }
     }
 }

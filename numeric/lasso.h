@@ -20,9 +20,8 @@ struct lasso {
 };
 
 /* Ends where no component of the pseudo-gradient of Q is above `tolerance` of the largest at x, or
- * after a number of rounds. Q(v) ≤ Q(x) but for rounding. All of v is NaN if H, g or x is not
- * finite.
- */
+ * after a number of rounds and of products, which depends on nothing else: a large problem may be
+ * left unfinished. Q(v) ≤ Q(x) but for rounding. All of v is NaN if H, g or x is not finite. */
 void lasso_solve(const struct lasso *lasso, double tolerance, double *v);
 
 #endif
