@@ -134,8 +134,10 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 #define DIRECTIONS_LEAST 20
 #define DIRECTIONS_LEAST_WITH_BLOCK 5
 
-/* More pairs help a direction little where steps have a window besides. */
+/* More pairs help a direction little where steps have a window besides: but they do help, where
+ * vectors are so short that pairs cost nothing. */
 #define HISTORY_BESIDE_DIRECTIONS 10
+#define PARAMETERS_THAT_COST (1u << 15)
 
 /* Passes with fewer products than this would wait for rounds most of the time. */
 #define PRODUCTS_WORTH_ROUNDS 4e5
@@ -211,7 +213,9 @@ void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing) {
     sizing->directions = directions_of(job, data, shape, form);
-    if (sizing->directions && !job->history && sizing->history > HISTORY_BESIDE_DIRECTIONS)
+    bool costly = objective_parameters(shape) >= PARAMETERS_THAT_COST;
+    if (sizing->directions && costly && !job->history &&
+        sizing->history > HISTORY_BESIDE_DIRECTIONS)
         sizing->history = HISTORY_BESIDE_DIRECTIONS;
     sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
