@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/product.h"
@@ -404,6 +405,7 @@ static int take(struct registers *registers, const struct operation *operation) 
     int code = registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
     if (!code)
         rows_take(&registers->rows, operation->vector, operation->slot, registers->sum);
+    failpoint(FAILPOINT_rows_taken);
     return code;
 }
 
@@ -425,8 +427,10 @@ static void measure(struct registers *registers, struct row_measure *collected) 
     if (collected->count)
         measure_rows(&registers->rows, collected);
     for (size_t i = 0; i < collected->count; i++)
-        if (collected->operations[i]->code == OPERATION_ROWS_ADVANCE)
+        if (collected->operations[i]->code == OPERATION_ROWS_ADVANCE) {
             collected->at = NULL;
+            failpoint(FAILPOINT_rows_advanced);
+        }
     collected->count = 0;
 }
 

@@ -55,7 +55,7 @@ static void read_program(struct blob program) {
     struct cursor cursor = cursor_over(program.data, program.length);
     struct operation operation;
     while (program_next(&cursor, &operation))
-        assert(operation_scalars(&operation) <= 4 * SLOTS_MAX);
+        assert(operation_scalars(&operation) <= SCALARS_MAX);
 }
 
 /* A decoded message must stay the same when it is encoded and decoded again. */

@@ -139,6 +139,7 @@ static struct cluster_counts counts;
 static void add_counts(const struct cluster_counts *more) {
     counts.messages += more->messages;
     counts.steps += more->steps;
+    counts.common += more->common;
     counts.epochs += more->epochs;
     counts.durable += more->durable;
     counts.coordinators += more->coordinators;
@@ -150,13 +151,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     struct small_cluster cluster;
     struct memory memory = {0};
     uint8_t flags = draw_byte(&draw);
+    bool directions = (flags & 192) == 192 && (flags & 6) != 6;
     small_cluster_init(&cluster, &(struct cluster_options){.uniform = flags & 1,
                                                            .keeps_best = flags & 2,
                                                            .starts = (flags & 6) == 4,
                                                            .pours = (flags & 6) == 6,
                                                            .squared = flags & 8,
-                                                           .sparse = flags & 64,
-                                                           .network = flags & 128});
+                                                           .sparse = !directions && flags & 64,
+                                                           .network = !directions && flags & 128,
+                                                           .directions = directions});
     while (draw.left)
         one_event(&cluster, &memory, 1u << (flags >> 4 & 3), &draw);
     for (size_t i = 0; i < REMEMBERED; i++)
@@ -194,12 +197,13 @@ int main(int argc, char **argv) {
     for (uint64_t i = 0; i < courses; i++)
         run_course(seed + i);
     printf("ok 1 - the roles survive odd messages\n");
-    printf("# %llu courses: %llu messages, %llu steps, %llu epochs, %llu durable, "
+    printf("# %llu courses: %llu messages, %llu steps, %llu with directions, %llu epochs, %llu "
+           "durable, "
            "%llu coordinators, %llu workers\n",
            (unsigned long long)courses, (unsigned long long)counts.messages,
-           (unsigned long long)counts.steps, (unsigned long long)counts.epochs,
-           (unsigned long long)counts.durable, (unsigned long long)counts.coordinators,
-           (unsigned long long)counts.workers);
+           (unsigned long long)counts.steps, (unsigned long long)counts.common,
+           (unsigned long long)counts.epochs, (unsigned long long)counts.durable,
+           (unsigned long long)counts.coordinators, (unsigned long long)counts.workers);
     unsigned files = feed_corpus("corpus-roles");
     printf("%s 2 - the roles survive the corpus # %u files\n", files ? "ok" : "not ok", files);
     return files ? 0 : 1;

@@ -17,7 +17,6 @@ enum {
     PARAMETERS = FEATURES + 1, /* with the intercept: a block for each shard */
     CHUNKS = 6,
     HELD_OUT = 1,        /* of them */
-    BLOCK_ROWS = 20,     /* of each of the others */
     STRANGERS = 1000000, /* their links are numbered from here on */
 };
 
@@ -145,6 +144,7 @@ static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
         work->computing = work->gathering = false;
         work->summed = 0;
         work->curved = (uint32_t)fmin(CURVED, (double)layout_parameters(&action->setup.layout));
+        work->rows = (uint32_t)(action->setup.rows < ROWS ? action->setup.rows : ROWS);
         replica_opened(work->replica, 0, "", cluster->now_ns, out);
         break;
     case ACTION_CONNECT:
@@ -228,6 +228,7 @@ static void start_worker(struct small_cluster *cluster, uint8_t node) {
 
 static int keep_record(struct small_cluster *cluster, const struct record *record) {
     cluster->counts.steps += record->kind == RECORD_STEP;
+    cluster->counts.common += record->kind == RECORD_STEP && cluster->options.directions;
     cluster->counts.epochs += record->kind == RECORD_EPOCH;
     cluster->counts.durable += record->kind == RECORD_DURABLE_STEP;
     return virtual_store_record(&cluster->store, record, cluster->output.blobs.data, SHARDS);
@@ -293,6 +294,8 @@ static struct coordinator *new_coordinator(struct small_cluster *cluster) {
         .optimizer = {.memory = 4,
                       .bias_scale = 1,
                       .l1 = options->sparse ? 0.01 : 0,
+                      .directions = options->directions ? 2 : 0,
+                      .outputs = 1,
                       .steps_max = 30,
                       .gradient_tolerance = 1e-9,
                       .patience = options->keeps_best ? 3 : 0},
@@ -452,7 +455,7 @@ static void make_data(struct small_cluster *cluster) {
         cluster->point[PARAMETERS + i] = 1;
         cluster->point[2 * PARAMETERS + i] = small_work_curvature((uint32_t)i);
     }
-    cluster->data = (struct set_info){.rows = 100,
+    cluster->data = (struct set_info){.rows = ROWS,
                                       .weight_sum = 100,
                                       .values = 1000,
                                       .features = shape_of(&cluster->options).features,

@@ -27,6 +27,7 @@ struct cluster_options {
     bool sparse;     /* with l1 */
     bool network;    /* with a bound a tensor */
     bool pours;      /* Downpour first; from no point */
+    bool directions; /* common directions; without l1, a network and Downpour */
 };
 
 struct replica_work {
@@ -36,12 +37,15 @@ struct replica_work {
     int64_t *into;
     uint32_t curved;      /* elements that the loss depends on */
     struct bounds bounds; /* of what is summed up */
-    uint32_t summed;      /* chunks in the sums */
+    uint32_t summed;      /* chunks in the sums, */
+    uint64_t chunks;      /* and which, a bit set */
+    uint32_t rows;        /* of vectors of rows */
 };
 
 /* How far it came. */
 struct cluster_counts {
-    uint64_t messages, steps, epochs, durable, coordinators, workers;
+    uint64_t messages, steps, common /* of these, with directions */, epochs, durable, coordinators,
+        workers;
 };
 
 struct small_cluster {

@@ -1,6 +1,7 @@
 #include "tests/fuzz/small_work.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "replica/compute.h"
 
@@ -22,15 +23,20 @@ void small_work_compute(struct replica_work *work, bool squared, struct computed
     double loss = 0;
     computed_init(answer, &computation->parts);
     answer->values = CURVED;
-    for (uint32_t i = 0; i < work->curved; i++) {
+    uint32_t elements = parts_take_rows(&computation->parts) ? work->rows : work->curved;
+    for (uint32_t i = 0; i < elements && i < CURVED; i++) {
         double off = computation->parameters[i] - 1;
         loss += small_work_curvature(i) / 2 * off * off;
         note(&answer->maxima, computation->bounds.count, isnan(off) ? INFINITY : fabs(off));
     }
     for (uint32_t i = 0; i < answer->totals.count; i++)
         exact_add(&answer->totals.sum[i], loss * computation->count);
-    answer->exceeded = squared && maxima_exceed(&answer->maxima, &computation->bounds);
+    bool bounded = evaluation_sums(&computation->parts) != SUMS_ROWS;
+    answer->exceeded = squared && bounded && maxima_exceed(&answer->maxima, &computation->bounds);
     work->summed = computation->clear ? 0 : work->summed;
+    work->chunks = computation->clear ? 0 : work->chunks;
+    for (uint32_t i = 0; i < computation->count && computation->sums; i++)
+        work->chunks |= UINT64_C(1) << (computation->first + i) % 64;
     work->summed += computation->sums ? computation->count % 1024 : 0;
     work->bounds = computation->bounds;
     work->computing = false;
@@ -40,11 +46,42 @@ static int64_t fixed(double value) {
     return fabs(value) < 0x1p60 ? (int64_t)value : 1;
 }
 
-void small_work_gather(struct replica_work *work) {
+/* A vector of rows: the bits of each number, of the chunks that were computed. */
+static void gather_rows(struct replica_work *work) {
+    bool product = work->computation.parts.items[0].kind == EVALUATION_PRODUCT;
+    for (uint32_t row = 0; row < work->rows; row++) {
+        bool known = product && work->curved;
+        double number = known ? work->computation.parameters[row % work->curved] : row % 2;
+        int64_t bits;
+        memcpy(&bits, &number, sizeof bits);
+        work->into[row] = work->chunks >> row / BLOCK_ROWS & 1 ? bits : 0;
+    }
+}
+
+/* The columns' sums of a vector of rows. */
+static void gather_columns(struct replica_work *work) {
+    int exponent = EXPONENT - work->bounds.exponent[0];
+    for (uint32_t row = 0; row < work->rows; row++)
+        if (row % CURVED < work->curved && work->chunks >> row / BLOCK_ROWS & 1)
+            work->into[row % CURVED] += fixed(ldexp(work->computation.parameters[row], exponent));
+}
+
+static void gather_slopes(struct replica_work *work) {
     for (uint32_t i = 0; i < work->curved; i++) {
         double slope = small_work_curvature(i) * (work->computation.parameters[i] - 1);
         work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->bounds.exponent[0]));
     }
+}
+
+void small_work_gather(struct replica_work *work) {
+    const struct evaluation_parts *parts = &work->computation.parts;
+    if (evaluation_sums(parts) == SUMS_ROWS)
+        gather_rows(work);
+    else if (parts_take_rows(parts))
+        gather_columns(work);
+    else
+        gather_slopes(work);
     work->gathering = false;
+    work->chunks = 0;
     work->summed = 0;
 }

@@ -4,7 +4,12 @@
 
 #include "tests/fuzz/small_cluster.h"
 
-enum { CURVED = 48, EXPONENT = 30 }; /* elements that it depends on; the base exponent of all */
+enum {
+    CURVED = 48,     /* elements that it depends on */
+    EXPONENT = 30,   /* the base exponent of all */
+    BLOCK_ROWS = 20, /* of a chunk of training; row i has a value in element i % CURVED alone, */
+    ROWS = 100       /* of all */
+};
 
 double small_work_curvature(uint32_t element);
 

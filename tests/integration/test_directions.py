@@ -103,6 +103,13 @@ def a_shard_that_dies_goes_on_with_the_window_of_the_checkpoint(folder):
 
 
 @test
+def a_shard_that_dies_with_margins_that_x_has_not_reached_costs_no_bit(folder):
+    survives(folder, *(f'shard{shard}.{place}' for shard in (0, 1)
+                       for place in ('rows_taken:1', 'rows_taken:2', 'rows_taken:9',
+                                     'rows_advanced:1', 'rows_advanced:2', 'rows_advanced:7')))
+
+
+@test
 def a_replica_that_dies_in_a_product_or_a_transpose_costs_no_bit(folder):
     survives(folder, *(f'replica{replica}.{place}' for replica in (0, 1)
                        for place in ('receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
