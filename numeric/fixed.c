@@ -10,7 +10,8 @@
 static_assert(FIXED_EXPONENT_MIN >= -1022 && FIXED_EXPONENT_MAX <= 1023 &&
                   FIXED_DERIVATIVE_MIN >= -1022 && FIXED_DERIVATIVE_MAX <= 1022,
               "powers of two with these exponents, and the inverse ones, are normal doubles");
-static_assert(sizeof(long_lanes) == LANES * sizeof(int64_t), "sums are merged lane by lane");
+typedef uint64_t unsigned_lanes __attribute__((vector_size(64)));
+static_assert(sizeof(unsigned_lanes) == LANES * sizeof(int64_t), "sums are merged lane by lane");
 
 static int clamp(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
@@ -85,13 +86,13 @@ void fixed_merge(size_t n, int64_t *into, const int64_t *from) {
 #else
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-        long_lanes a, b;
+        unsigned_lanes a, b;
         memcpy(&a, into + i, sizeof a);
         memcpy(&b, from + i, sizeof b);
         a += b;
         memcpy(into + i, &a, sizeof a);
     }
     for (; i < n; i++)
-        into[i] += from[i];
+        into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
 #endif
 }

@@ -56,7 +56,8 @@ int fixed_derivative_exponent(double magnitude);
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 
-/* into += from, n elements: how accumulators of one evaluation are merged. */
+/* into += from modulo 2^64, n elements: how accumulators of one evaluation are merged. What others
+ * send may not fit: vectors of rows are bits of numbers. */
 void fixed_merge(size_t n, int64_t *into, const int64_t *from);
 
 /* What a scaled contribution, derivative·value·2^(e − b), adds to a sum. */
