@@ -373,15 +373,16 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
 
 /* Sums of second derivatives are read before they are cleared, and their numbers are in order. */
 static const char *fault_of_lists(const struct progress *now, const struct operation *o) {
-    bool solves = o->code == OPERATION_SOLVE;
     if (o->code == OPERATION_LIST && !(is_positive(o->l1) && o->limit <= WORKING_SET_MAX))
         return "a program that lists parameters beyond a limit or an l1 that is none";
     if (o->code == OPERATION_SCATTER && !values_rise(o->list, o->listed))
         return "a program that scatters values which do not rise";
+    if (o->code != OPERATION_SOLVE)
+        return NULL;
     bool sound = o->alpha >= 0 && o->alpha < INFINITY && o->beta >= 0 && o->beta < INFINITY;
-    if (solves && !(sound && is_positive(o->l1)))
+    if (!sound || !is_positive(o->l1))
         return "a program that solves for a step under a penalty that is none";
-    if (solves && (now->begun || !listed_rise(o->list, o->listed)))
+    if (now->begun || !listed_rise(o->list, o->listed))
         return "a program that solves for parameters which do not rise, or clears sums first";
     return NULL;
 }
