@@ -55,7 +55,7 @@ void evaluate(struct bench *bench, uint32_t evaluation) {
     give(bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_EVALUATE,
-             .evaluate = {bench->attempt, evaluation, {1, {0}}, gradient_parts, 0, 1, 0}});
+             .evaluate = {bench->attempt, evaluation, {1, {0}}, gradient_parts, 0, 1, 0, {0}}});
 }
 
 void portion(struct bench *bench, uint32_t evaluation, uint32_t first, uint8_t flags) {

@@ -54,7 +54,7 @@ static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_k
     give(bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_EVALUATE,
-             .evaluate = {ATTEMPT, evaluation, {1, {4}}, {&all, 1}, 0.5, 0.25, evaluation}});
+             .evaluate = {ATTEMPT, evaluation, {1, {4}}, {&all, 1}, 0.5, 0.25, evaluation, {0}}});
 }
 
 /* From an evaluation that can begin to the computation of its one portion. */

@@ -246,7 +246,7 @@ static void bounds_of_another_number_than_the_parameters_have_are_refused(void *
     bench_ready(&bench, 2);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT, 1, {2, {0}}, gradient_parts, 0, 1, 0}});
+                          .evaluate = {ATTEMPT, 1, {2, {0}}, gradient_parts, 0, 1, 0, {0}}});
     struct message_failed failed = sent(&bench, COORDINATOR, MESSAGE_FAILED).failed;
     assert_non_null(strstr(failed.reason, "bounds"));
     bench_free(&bench);
@@ -259,7 +259,7 @@ static void an_evaluation_of_the_loss_alone_is_flushed_without_elements(void **s
     bench_ready(&bench, 2);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT, 1, {1, {0}}, {&loss, 1}, 0, 1, 0}});
+                          .evaluate = {ATTEMPT, 1, {1, {0}}, {&loss, 1}, 0, 1, 0, {0}}});
     portion(&bench, 1, 0, PORTION_LAST);
     fetch(&bench, 1);
     struct computation computation = started(&bench, 0);
@@ -397,7 +397,7 @@ static void messages_of_another_evaluation_or_attempt_are_ignored(void **state) 
     parameters(&bench, 4, 0);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT - 1, 9, {1, {0}}, gradient_parts, 0, 1, 0}});
+                          .evaluate = {ATTEMPT - 1, 9, {1, {0}}, gradient_parts, 0, 1, 0, {0}}});
     verdict(&bench, (struct flush_id){ATTEMPT, 5, INCARNATION, 1}, true);
     nothing_more(&bench);
     assert_int_equal(replica_counters(bench.replica)->stale, 7);

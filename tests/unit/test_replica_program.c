@@ -155,7 +155,8 @@ static void play_coordinator(struct world *world, const struct message *message,
                                              {&all, 1},
                                              sampling.rate,
                                              sampling.floor,
-                                             sampling.dice}});
+                                             sampling.dice,
+                                             {0}}});
         hand_out(world, out);
         break;
     case MESSAGE_WANT:

@@ -76,8 +76,9 @@ static void ready(struct bench *bench, uint32_t shards, uint64_t rows) {
 static void announce_parts(struct bench *bench, uint32_t evaluation,
                            const struct evaluation_part *parts, uint32_t count) {
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_EVALUATE,
-                          .evaluate = {ATTEMPT, evaluation, {1, {0}}, {parts, count}, 0, 1, 0}});
+         (struct message){
+             .type = MESSAGE_EVALUATE,
+             .evaluate = {ATTEMPT, evaluation, {1, {0}}, {parts, count}, 0, 1, 0, {0}}});
 }
 
 static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_kind kind) {

@@ -131,7 +131,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_GREETED, .greeted = {.incarnation = 33}},
     {.type = MESSAGE_PROGRAM, .program = {.attempt = 1, .number = 1}},
     {.type = MESSAGE_RESULT, .result = {.attempt = 1, .number = 1}},
-    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, {2, {-40, 3}}, {parts, 2}, 8, 0.25, 7}},
+    {.type = MESSAGE_EVALUATE, .evaluate = {1, 2, {2, {-40, 3}}, {parts, 2}, 8, 0.25, 7, {0}}},
     {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
