@@ -574,6 +574,8 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
         o->closes = reason;
         return END_COMING; /* Z is that of t, which is not x yet */
     }
+    if (o->measuring == MEASURING_SPAN) /* a run that goes on begins this search again */
+        o->common.span.damping = o->common.span.settings.damping;
     leave_request(o, lbfgs_finish(o, reason, request->program), request);
     assert(request->want == OPTIMIZER_FINISH && o->reason == reason);
     return END_REQUESTED;
