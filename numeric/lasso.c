@@ -210,7 +210,8 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
                         .face = memory_new(n, sizeof *s.face)};
     for (size_t j = 0; j < n; j++)
         s.pivot = fmax(s.pivot, PIVOT_LEAST * lasso->h[j * n + j]);
-    memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
+    if (n)
+        memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
     bool finite = all_finite(lasso->h, n * n) && all_finite(lasso->g, n) &&
                   all_finite(lasso->x, n) && all_finite(lasso->l1, n);
     if (finite) {

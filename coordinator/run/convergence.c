@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/job/family.h"
+#include "coordinator/job/key.h"
 #include "coordinator/job/sizing.h"
 #include "coordinator/status/figures.h"
 
@@ -56,6 +57,11 @@ static bool trusts_newton(const struct objective_shape *shape) {
     return objective->unit_power == 0 || objective->second_constant;
 }
 
+/* What `check` prints gives all keys, and is the same job. */
+static bool is_left(const struct job *job, const char *key) {
+    return key_is_default(key_find(key), job);
+}
+
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
@@ -67,8 +73,8 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                     .newton = trusts_newton(shape),
                                     .least = LOSS_LEAST,
                                     .tolerance = job->gap_tolerance,
-                                    .waited_for = !job_gives(job, "gradient_tolerance") &&
-                                                  !job_gives(job, "loss_tolerance")};
+                                    .waited_for = is_left(job, "gradient_tolerance") &&
+                                                  is_left(job, "loss_tolerance")};
     if (objective->unit_power)
         settings.least *= typical_of(shape, data).loss;
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);

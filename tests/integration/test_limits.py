@@ -68,7 +68,7 @@ def no_program_loads_more_than_it_uses(folder):
 
 @test
 def a_file_that_may_not_grow_is_an_error_of_input_and_output(folder):
-    for blocks in 8, 40, 100:
+    for blocks in 8, 40, 60:
         refused = under(f'ulimit -f {blocks};', COORDINATOR, 'run', '--fresh', small_job(folder))
         assert refused.status == 74, (blocks, refused)
         assert refused.stderr.strip(), refused
