@@ -221,31 +221,23 @@ LANES_INLINE size_t typed_listed(enum value_type type, const struct rows *rows, 
     return count;
 }
 
-static size_t listed_values(const struct rows *rows, size_t row,
-                            struct hessian_workspace *workspace) {
-    switch (rows->type) {
-    case VALUE_ONES:
-        return typed_listed(VALUE_ONES, rows, row, workspace);
-    case VALUE_BYTE:
-        return typed_listed(VALUE_BYTE, rows, row, workspace);
-    case VALUE_FLOAT:
-        return typed_listed(VALUE_FLOAT, rows, row, workspace);
-    default:
-        return typed_listed(VALUE_DOUBLE, rows, row, workspace);
-    }
+LANES_INLINE size_t values_of(enum value_type type, const struct rows *rows, size_t row,
+                              struct hessian_workspace *workspace) {
+    return workspace->place ? typed_listed(type, rows, row, workspace)
+                            : typed_values(type, rows, row, workspace);
 }
 
-static size_t first_values(const struct rows *rows, size_t row,
+static size_t block_values(const struct rows *rows, size_t row,
                            struct hessian_workspace *workspace) {
     switch (rows->type) {
     case VALUE_ONES:
-        return typed_values(VALUE_ONES, rows, row, workspace);
+        return values_of(VALUE_ONES, rows, row, workspace);
     case VALUE_BYTE:
-        return typed_values(VALUE_BYTE, rows, row, workspace);
+        return values_of(VALUE_BYTE, rows, row, workspace);
     case VALUE_FLOAT:
-        return typed_values(VALUE_FLOAT, rows, row, workspace);
+        return values_of(VALUE_FLOAT, rows, row, workspace);
     default:
-        return typed_values(VALUE_DOUBLE, rows, row, workspace);
+        return values_of(VALUE_DOUBLE, rows, row, workspace);
     }
 }
 
@@ -253,8 +245,7 @@ static size_t first_values(const struct rows *rows, size_t row,
  * are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct hessian_workspace *workspace) {
-    size_t count =
-        workspace->place ? listed_values(rows, row, workspace) : first_values(rows, row, workspace);
+    size_t count = block_values(rows, row, workspace);
     if (shape->intercept) {
         workspace->column[count] = workspace->block_columns;
         workspace->value[count++] = workspace->power[shape->features];

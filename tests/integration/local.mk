@@ -80,6 +80,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/nightly.py \
 	tests/integration/optimum.py \
 	tests/integration/row_hash.py \
+	tests/integration/divided.py \
 	tests/integration/sweeps.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py

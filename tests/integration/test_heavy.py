@@ -4,11 +4,11 @@ columns. One model to the bit however the run goes, and the optimum of a run wit
 
 import functools
 import random
-import sqlite3
 import sys
 
+from divided import (has_one_path, has_the_bits_of_a_device, one_model, survives,
+                     survives_its_coordinators)
 from harness import main, test, train, words, write_job
-from sweeps import killed
 
 ROWS = 3000
 BLOCK = 200  # `precondition_block`, of some 3,000 columns
@@ -55,20 +55,6 @@ def check_heavy(result):
     assert 0 < found['block_columns'] <= BLOCK < result['parameters'] / 2, result
 
 
-def one_model(job, *arguments):
-    """However the work is divided; the result of one of them."""
-    models = {}
-    for shards in 1, 2:
-        for replicas in 1, 3:
-            for threads in 1, 2:
-                divided = {'shards': shards, 'replicas': replicas, 'threads': threads}
-                result = train(job, '--fresh', *arguments, *words(divided))
-                check_heavy(result)
-                models.setdefault(result['model_sha256'], []).append(divided)
-    assert len(models) == 1, models
-    return result
-
-
 FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('ordinal', {}),
          ('logistic', {'standardise': True}), ('logistic', {'intercept': False}),
          ('softmax', {'intercept': False}), ('logistic', {'weights': ['weights']})]
@@ -77,52 +63,42 @@ for objective, settings in FORMS:
         rng = random.Random(4)
         (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
                                                 for _ in range(ROWS)))
-        one_model(job_of(folder, objective, max_steps=8, **settings))
+        one_model(job_of(folder, objective, max_steps=8, **settings), check_heavy)
     behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
     test(behaviour)
 
 
 # ---- losses of processes ----
 
-def survives(folder, *rules):
-    """With rules for failpoints the model is that of a quiet run."""
-    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
-    expected = train(job, '--state', folder / 'quiet')
-    assert expected['preconditioner']['refreshes'] >= 2, expected
-    for number, rule in enumerate(rules):
-        state, fired = folder / f'{number}.state', folder / f'{number}.fired'
-        result = train(job, '--state', state, DML_FAILPOINT=f'{rule}:kill',
-                       DML_FAILPOINT_ONCE=str(fired))
-        assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
-        assert result['model_sha256'] == expected['model_sha256'], f'{rule}: another model'
+def disturbed(folder):
+    return job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
+
+
+def check_refreshed(result):
+    assert result['preconditioner']['refreshes'] >= 2, result
 
 
 @test
 def a_shard_that_dies_while_it_makes_a_factor_costs_no_bit(folder):
-    survives(folder, *(f'shard{shard}.factor_{when}:{visit}' for shard in (0, 1)
+    survives(folder, disturbed(folder), check_refreshed, *(f'shard{shard}.factor_{when}:{visit}' for shard in (0, 1)
                        for when in ('begin', 'done') for visit in (1, 2)))
 
 
 @test
 def a_shard_that_dies_later_goes_on_with_the_factor_of_the_checkpoint(folder):
-    survives(folder, 'shard0.receive_PROGRAM:30', 'shard1.receive_PROGRAM:30')
+    survives(folder, disturbed(folder), check_refreshed, 'shard0.receive_PROGRAM:30', 'shard1.receive_PROGRAM:30')
 
 
 @test
 def a_replica_that_dies_in_a_refresh_costs_no_bit(folder):
-    survives(folder, *(f'replica{replica}.{place}' for replica in (0, 1)
+    survives(folder, disturbed(folder), check_refreshed, *(f'replica{replica}.{place}' for replica in (0, 1)
                        for place in ('receive_EVALUATE:2', 'receive_EVALUATE:5', 'send_FLUSHED:2')))
 
 
 @test
 def a_coordinator_that_dies_in_a_refresh_costs_no_bit(folder):
-    job = job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
-    expected = train(job, '--state', folder / 'quiet')
-    for place in 'send_EVALUATE:3', 'state_accept:6', 'state_accept:14':
-        state = folder / f'{place}.state'
-        killed('run', job, place, '--state', state)
-        result = train(job, '--state', state)
-        assert result['model_sha256'] == expected['model_sha256'], f'{place}: another model'
+    survives_its_coordinators(folder, disturbed(folder), 'send_EVALUATE:3', 'state_accept:6',
+                              'state_accept:14')
 
 
 # ---- what it gives ----
@@ -156,27 +132,12 @@ def a_model_that_a_run_starts_from_is_gone_on_from(folder):
 
 @test
 def a_path_with_folds_gives_the_same_models_on_other_workers(folder):
-    job = job_of(folder, l2=[1e-2, 1e-4], folds=2, max_steps=6)
-    found = []
-    for divided in {'shards': 1, 'replicas': 1, 'threads': 2}, {'shards': 2, 'replicas': 3}:
-        state = folder / f'{divided["shards"]}.state'
-        found.append((train(job, '--state', state, *words(divided))['model_sha256'],
-                      hashes(state)))
-    assert found[0] == found[1] and len(found[0][1]) >= 6, found
-
-
-def hashes(state):
-    with sqlite3.connect(state / 'dml.db') as database:
-        return database.execute('SELECT DISTINCT r.member, m.sha256 FROM runs r JOIN models m '
-                                'USING (run) ORDER BY r.member').fetchall()
+    has_one_path(folder, job_of(folder, l2=[1e-2, 1e-4], folds=2, max_steps=6))
 
 
 @test
 def a_device_that_is_emulated_gives_the_bits_of_the_cpu(folder):
-    job = job_of(folder, max_steps=8)
-    models = {device: train(job, '--fresh', '--set', f'device={device}')['model_sha256']
-              for device in ('cpu', 'emulated')}
-    assert len(set(models.values())) == 1, models
+    has_the_bits_of_a_device(job_of(folder, max_steps=8))
 
 
 @test

@@ -1,0 +1,55 @@
+"""What tests of the one model share: runs that are divided otherwise, or lose processes."""
+
+from harness import train, words
+from sweeps import killed, rows_of
+
+DIVISIONS = [{'shards': shards, 'replicas': replicas, 'threads': threads}
+             for shards in (1, 2) for replicas in (1, 3) for threads in (1, 2)]
+
+
+def one_model(job, check, *arguments):
+    """However the work is divided; `check` is asked of each result."""
+    models = {}
+    for divided in DIVISIONS:
+        result = train(job, '--fresh', *arguments, *words(divided))
+        check(result)
+        models.setdefault(result['model_sha256'], []).append(divided)
+    assert len(models) == 1, models
+
+
+def survives(folder, job, check, *rules):
+    """With each of these rules for failpoints of workers the model is that of a quiet run."""
+    expected = train(job, '--state', folder / 'quiet')
+    check(expected)
+    for number, rule in enumerate(rules):
+        state, fired = folder / f'{number}.state', folder / f'{number}.fired'
+        result = train(job, '--state', state, DML_FAILPOINT=f'{rule}:kill',
+                       DML_FAILPOINT_ONCE=str(fired))
+        assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
+        assert result['model_sha256'] == expected['model_sha256'], f'{rule}: another model'
+
+
+def survives_its_coordinators(folder, job, *places):
+    expected = train(job, '--state', folder / 'quiet')
+    for place in places:
+        state = folder / f'{place}.state'
+        killed('run', job, place, '--state', state)
+        result = train(job, '--state', state)
+        assert result['model_sha256'] == expected['model_sha256'], f'{place}: another model'
+
+
+def has_one_path(folder, job):
+    """A sweep gives the same models on other workers."""
+    found = []
+    for divided in {'shards': 1, 'replicas': 1, 'threads': 2}, {'shards': 2, 'replicas': 3}:
+        state = folder / f'{divided["shards"]}.state'
+        found.append((train(job, '--state', state, *words(divided))['model_sha256'],
+                      rows_of(state, 'SELECT DISTINCT r.member, m.sha256 FROM runs r JOIN models m '
+                                     'USING (run) ORDER BY r.member')))
+    assert found[0] == found[1] and len(found[0][1]) >= 6, found
+
+
+def has_the_bits_of_a_device(job):
+    models = {device: train(job, '--fresh', '--set', f'device={device}')['model_sha256']
+              for device in ('cpu', 'emulated')}
+    assert len(set(models.values())) == 1, models
