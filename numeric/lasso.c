@@ -200,6 +200,8 @@ static void solve(struct solving *s, double tolerance) {
 void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
     size_t n = lasso->n;
     assert(tolerance > 0 && tolerance < 1);
+    if (!n)
+        return;
     double *memory = memory_new(n * (n + 7), sizeof *memory);
     struct solving s = {.of = lasso,
                         .at = {memory, memory + n, 0},
@@ -210,8 +212,7 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
                         .face = memory_new(n, sizeof *s.face)};
     for (size_t j = 0; j < n; j++)
         s.pivot = fmax(s.pivot, PIVOT_LEAST * lasso->h[j * n + j]);
-    if (n)
-        memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
+    memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
     bool finite = all_finite(lasso->h, n * n) && all_finite(lasso->g, n) &&
                   all_finite(lasso->x, n) && all_finite(lasso->l1, n);
     if (finite) {

@@ -65,12 +65,11 @@ static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state
     assert_false(settings.newton); /* most rows have no curvature in P */
 }
 
-static void a_tolerance_that_the_job_gives_is_not_waited_for(void **state) {
+static void a_tolerance_is_waited_for_where_both_are_at_their_defaults(void **state) {
     (void)state;
-    bool given[512] = {false};
-    const struct job job = {.given = given};
+    struct job job = {.gradient_tolerance = 1e-5, .loss_tolerance = 1e-9};
     assert_true(gap_settings_of(&job, &squared, &data).waited_for);
-    given[key_find("loss_tolerance") - keys] = true;
+    job.loss_tolerance = 1e-8;
     assert_false(gap_settings_of(&job, &squared, &data).waited_for);
 }
 
@@ -108,7 +107,7 @@ SUITE(gap) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_count_in_their_own_scale),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
-        cmocka_unit_test(a_tolerance_that_the_job_gives_is_not_waited_for),
+        cmocka_unit_test(a_tolerance_is_waited_for_where_both_are_at_their_defaults),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),
         cmocka_unit_test(networks_and_plug_ins_have_none),
     };
