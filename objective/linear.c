@@ -118,15 +118,21 @@ struct batches batches_over(const struct objective_shape *shape, const struct ro
                             .most = linear_batch_rows(shape, rows->dense)};
 }
 
-bool batches_next(struct batches *batches, struct row_batch *batch) {
-    const struct objective_shape *shape = batches->shape;
-    struct objective_scratch *scratch = batches->scratch;
+/* The next batch, with its margins alone; false at the end. */
+static bool batches_next_margins(struct batches *batches, struct row_batch *batch) {
     if (batches->next >= batches->rows->count)
         return false;
     *batch = batch_at(batches->rows, batches->next, batches->most);
     batches->next += batch->count;
-    batch_margins(shape, batch, batches->parameters, scratch);
-    batch_losses(shape, batch, scratch, batches->checks ? &batches->correct : NULL);
+    batch_margins(batches->shape, batch, batches->parameters, batches->scratch);
+    return true;
+}
+
+bool batches_next(struct batches *batches, struct row_batch *batch) {
+    if (!batches_next_margins(batches, batch))
+        return false;
+    batch_losses(batches->shape, batch, batches->scratch,
+                 batches->checks ? &batches->correct : NULL);
     return true;
 }
 
@@ -214,12 +220,10 @@ static int linear_margins(const struct objective_shape *shape, const struct rows
                           const double *parameters, struct objective_scratch *scratch,
                           double *margins) {
     struct batches batches = batches_over(shape, rows, parameters, scratch);
-    for (uint32_t first = 0; first < rows->count; first += batches.most) {
-        struct row_batch batch = batch_at(rows, first, batches.most);
-        batch_margins(shape, &batch, parameters, scratch);
-        memcpy(margins + (size_t)first * shape->outputs, scratch->margins,
+    struct row_batch batch;
+    while (batches_next_margins(&batches, &batch))
+        memcpy(margins + (size_t)batch.first * shape->outputs, scratch->margins,
                (size_t)batch.count * shape->outputs * sizeof *margins);
-    }
     return 0;
 }
 
@@ -229,12 +233,10 @@ static void linear_product(const struct objective_shape *shape, const struct row
                            const double *parameters, struct objective_scratch *scratch,
                            int64_t *sum) {
     struct batches batches = batches_over(shape, rows, parameters, scratch);
-    for (uint32_t first = 0; first < rows->count; first += batches.most) {
-        struct row_batch batch = batch_at(rows, first, batches.most);
-        batch_margins(shape, &batch, parameters, scratch);
+    struct row_batch batch;
+    while (batches_next_margins(&batches, &batch))
         for (size_t i = 0; i < (size_t)batch.count * shape->outputs; i++)
-            add_bits(&sum[(size_t)first * shape->outputs + i], scratch->margins[i]);
-    }
+            add_bits(&sum[(size_t)batch.first * shape->outputs + i], scratch->margins[i]);
 }
 
 /* The derivatives of a batch, as linear_block() has them after the losses. */
