@@ -53,3 +53,11 @@ def has_the_bits_of_a_device(job):
     models = {device: train(job, '--fresh', '--set', f'device={device}')['model_sha256']
               for device in ('cpu', 'emulated')}
     assert len(set(models.values())) == 1, models
+
+
+def goes_on_from_a_model(folder, job):
+    """A run that starts from the model of another one is soon where that one ended."""
+    cold = train(job)
+    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
+    assert warm['start'] and warm['steps'] < cold['steps'] / 4, (cold, warm)
+    assert abs(warm['loss'] - cold['loss']) <= 1e-9 * cold['loss'], (cold, warm)

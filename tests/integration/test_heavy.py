@@ -6,8 +6,8 @@ import functools
 import random
 import sys
 
-from divided import (has_one_path, has_the_bits_of_a_device, one_model, survives,
-                     survives_its_coordinators)
+from divided import (goes_on_from_a_model, has_one_path, has_the_bits_of_a_device, one_model,
+                     survives, survives_its_coordinators)
 from harness import main, test, train, words, write_job
 
 ROWS = 3000
@@ -123,11 +123,7 @@ for objective in LABELS:
 
 @test
 def a_model_that_a_run_starts_from_is_gone_on_from(folder):
-    job = job_of(folder, max_steps=3000, gradient_tolerance=1e-8)
-    cold = train(job)
-    warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
-    assert warm['start'] and warm['steps'] < cold['steps'] / 4, (cold, warm)
-    assert abs(warm['loss'] - cold['loss']) <= 1e-9 * cold['loss'], (cold, warm)
+    goes_on_from_a_model(folder, job_of(folder, max_steps=3000, gradient_tolerance=1e-8))
 
 
 @test
