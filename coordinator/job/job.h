@@ -65,11 +65,11 @@ struct job_plugin {
     struct plugin_description description;
 };
 
+#define DIRECTIONS_AUTO UINT32_MAX /* 0 is a number of directions */
+
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
  */
-#define DIRECTIONS_AUTO UINT32_MAX
-
 struct job {
     char *file;   /* as typed */
     char *folder; /* of the job file */
