@@ -12,9 +12,8 @@
 #include "base/process.h"
 #include "data/number.h"
 
-/* Consecutive chunks make a group. A group is added up by one thread in the order of its chunks,
- * and groups are added in their order. Of wide sets there is one: each takes room for all columns.
- */
+/* Consecutive chunks make a group, which is added up in the order of its chunks, and groups are
+ * added in their order. Of wide sets there is one: each takes room for all columns. */
 #define GROUPS 16
 #define COLUMNS_OF_GROUPS (1u << 17)
 
@@ -22,85 +21,197 @@
  */
 #define VALUES_OF_SQUARE 4
 
+/* The columns of a single group are parted among the threads by so many values of a sample. */
+#define SAMPLED 4096
+#define SAMPLED_OF_CHUNK 64
+
+/* So many values ahead, the sums of a column are asked for: of wide data, most are far away. */
+#define AHEAD 32
+
 enum reading { READ_SUMS, READ_DEVIATIONS, READ_SQUARES };
 
+/* Of a column, from the stored values of a group. All in one line of the cache. */
+struct column_sums {
+    double sum;    /* Σ w·x, then Σ w·(x − mean) */
+    double square; /* Σ w·(x − mean)² */
+    double stored; /* Σ w */
+    union {
+        uint64_t nonzero; /* values, for READ_SUMS */
+        double mean;      /* for READ_DEVIATIONS */
+    };
+};
+
 struct chunk_group {
-    uint32_t first, end; /* chunks */
-    double *sum;         /* Σ w·x, then Σ w·(x − mean) of stored values */
-    double *square;      /* Σ w·(x − mean)² of stored values, or Σ w·x² */
-    double *stored;      /* Σ w of them */
-    uint64_t *nonzero;   /* of them */
-    uint64_t rows;       /* whose weight is not 0 */
+    uint32_t first, end;      /* chunks */
+    struct column_sums *sums; /* not for READ_SQUARES, */
+    double *square;           /* for which this is Σ w·x² */
+    uint64_t rows;            /* whose weight is not 0 */
+};
+
+/* Columns [first, end). */
+struct column_range {
+    uint32_t first, end;
 };
 
 struct moments_pass {
     struct set *set;
     uint32_t columns;
     enum reading reading;
-    const double *mean; /* for READ_DEVIATIONS */
     struct chunk_group groups[GROUPS];
-    uint32_t count;
+    struct column_range ranges[THREADS_MAX]; /* of each group; all columns, each once */
+    uint32_t count, range_count;             /* one of them is 1 */
 
     pthread_mutex_t mutex; /* guards what follows */
-    uint32_t next;
-    int code; /* of the first failure */
+    uint32_t next;         /* group, or range */
+    int code;              /* of the first failure */
     char *text;
 };
 
-/* ---- one group ---- */
+/* ---- some columns of one group ---- */
 
-static inline void add_value(const struct moments_pass *pass, struct chunk_group *group,
-                             uint32_t column, double value, double weight) {
-    if (pass->reading == READ_SQUARES) {
+/* `reading` is a constant for the compiler, here and below. */
+__attribute__((always_inline)) static inline void add_value(struct chunk_group *group,
+                                                            enum reading reading, uint32_t column,
+                                                            double value, double weight) {
+    if (reading == READ_SQUARES) {
         group->square[column] += weight * (value * value);
         return;
     }
-    if (pass->reading == READ_SUMS) {
-        group->sum[column] += weight * value;
-        group->stored[column] += weight;
-        group->nonzero[column] += value != 0;
-        return;
+    struct column_sums *sums = &group->sums[column];
+    if (reading == READ_SUMS) {
+        sums->sum += weight * value;
+        sums->stored += weight;
+        sums->nonzero += value != 0;
+    } else {
+        double difference = value - sums->mean;
+        sums->sum += weight * difference;
+        sums->square += weight * (difference * difference);
     }
-    double difference = value - pass->mean[column];
-    group->sum[column] += weight * difference;
-    group->square[column] += weight * (difference * difference);
 }
 
-static void add_chunk_rows(const struct moments_pass *pass, struct chunk_group *group,
-                           const struct rows *rows) {
+/* Of the row's values, the first whose column is not below `column`. */
+static uint64_t find_column(const struct rows *rows, uint32_t row, uint32_t column) {
+    uint64_t first = rows->start[row], count = rows->start[row + 1] - first;
+    while (count && column) {
+        uint64_t half = count / 2;
+        bool below = rows->feature[first + half] < column;
+        first += below ? half + 1 : 0;
+        count = below ? count - half - 1 : half;
+    }
+    return first;
+}
+
+static inline void ask_ahead(const struct chunk_group *group, enum reading reading,
+                             const struct rows *rows, uint64_t i) {
+    if (i + AHEAD >= rows->values)
+        return;
+    uint32_t column = rows->feature[i + AHEAD];
+    __builtin_prefetch(
+        reading == READ_SQUARES ? (const void *)&group->square[column] : &group->sums[column], 1);
+}
+
+__attribute__((always_inline)) static inline void
+add_row(struct chunk_group *group, enum reading reading, const struct rows *rows, uint32_t row,
+        const struct column_range *range, double weight) {
+    if (rows->dense) {
+        uint64_t first = (uint64_t)row * rows->features;
+        for (uint32_t j = range->first; j < range->end; j++)
+            add_value(group, reading, j, value_at(rows->type, rows->value, first + j), weight);
+        return;
+    }
+    uint64_t end = rows->start[row + 1];
+    for (uint64_t i = find_column(rows, row, range->first);
+         i < end && rows->feature[i] < range->end; i++) {
+        ask_ahead(group, reading, rows, i);
+        add_value(group, reading, rows->feature[i], value_at(rows->type, rows->value, i), weight);
+    }
+}
+
+__attribute__((always_inline)) static inline void add_rows(struct chunk_group *group,
+                                                           enum reading reading,
+                                                           const struct rows *rows,
+                                                           const struct column_range *range) {
+    uint64_t counted = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
         double weight = rows->weight ? rows->weight[row] : 1;
         if (weight == 0) /* whatever it holds: 0 times what overflows is not a number */
             continue;
-        group->rows++;
-        uint64_t first = rows->dense ? (uint64_t)row * pass->columns : rows->start[row];
-        uint64_t end = rows->dense ? first + pass->columns : rows->start[row + 1];
-        for (uint64_t i = first; i < end; i++)
-            add_value(pass, group, rows->dense ? (uint32_t)(i - first) : rows->feature[i],
-                      value_at(rows->type, rows->value, i), weight);
+        counted++;
+        add_row(group, reading, rows, row, range, weight);
     }
+    if (!range->first) /* other threads have the other ranges of this group */
+        group->rows += counted;
+}
+
+static int add_group(const struct moments_pass *pass, struct chunk_group *group,
+                     const struct column_range *range) {
+    for (uint32_t chunk = group->first; chunk < group->end; chunk++) {
+        struct rows rows;
+        int code = set_chunk(pass->set, chunk, &rows);
+        if (code)
+            return code;
+        if (pass->reading == READ_SUMS)
+            add_rows(group, READ_SUMS, &rows, range);
+        else if (pass->reading == READ_DEVIATIONS)
+            add_rows(group, READ_DEVIATIONS, &rows, range);
+        else
+            add_rows(group, READ_SQUARES, &rows, range);
+    }
+    return 0;
+}
+
+/* ---- ranges of columns ---- */
+
+static int compare_columns(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Columns of values that are spread over the chunks. Answers how many. */
+static uint32_t sample_columns(const struct moments_pass *pass, uint32_t chunks,
+                               uint32_t column[SAMPLED]) {
+    uint32_t count = 0,
+             sampled = chunks < SAMPLED / SAMPLED_OF_CHUNK ? chunks : SAMPLED / SAMPLED_OF_CHUNK;
+    for (uint32_t k = 0; k < sampled; k++) {
+        struct rows rows;
+        if (set_chunk(pass->set, (uint32_t)((uint64_t)chunks * k / sampled), &rows))
+            return error_clear(), 0; /* whoever adds it up will tell */
+        for (uint32_t i = 0; i < SAMPLED_OF_CHUNK && rows.values && !rows.dense; i++)
+            column[count++] = rows.feature[rows.values * i / SAMPLED_OF_CHUNK];
+    }
+    return count;
+}
+
+/* Ranges with about as many values each, one a thread. They change no sum. */
+static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned threads) {
+    uint32_t column[SAMPLED], first = 0;
+    uint32_t count = threads > 1 ? sample_columns(pass, chunks, column) : 0;
+    qsort(column, count, sizeof *column, compare_columns);
+    pass->range_count = 0;
+    for (unsigned i = 1; i < threads && i < THREADS_MAX && count; i++) {
+        uint32_t end = column[(uint64_t)count * i / threads];
+        if (end > first)
+            pass->ranges[pass->range_count++] = (struct column_range){first, end};
+        first = end > first ? end : first;
+    }
+    pass->ranges[pass->range_count++] = (struct column_range){first, pass->columns};
 }
 
 /* ---- all groups ---- */
 
-/* Several threads do this at once. Each takes a whole group, so the sums of a group are taken in
- * one order, whoever takes it. */
+/* Several threads do this at once. Each takes a whole group, or a range of the columns of the only
+ * one: the sums of a column are taken in one order, whoever takes them. */
 static void *add_groups(void *argument) {
     struct moments_pass *pass = argument;
     for (;;) {
         pthread_mutex_lock(&pass->mutex);
-        bool there = pass->next < pass->count && !pass->code;
-        struct chunk_group *group = there ? &pass->groups[pass->next++] : NULL;
+        bool there = pass->next < pass->count * pass->range_count && !pass->code;
+        uint32_t next = there ? pass->next++ : 0;
         pthread_mutex_unlock(&pass->mutex);
-        if (!group)
+        if (!there)
             return NULL;
-        int code = 0;
-        for (uint32_t chunk = group->first; chunk < group->end && !code; chunk++) {
-            struct rows rows;
-            code = set_chunk(pass->set, chunk, &rows);
-            if (!code)
-                add_chunk_rows(pass, group, &rows);
-        }
+        int code = add_group(pass, &pass->groups[next / pass->range_count],
+                             &pass->ranges[next % pass->range_count]);
         if (!code)
             continue;
         pthread_mutex_lock(&pass->mutex);
@@ -114,8 +225,9 @@ static void *add_groups(void *argument) {
 }
 
 static int run_pass(struct moments_pass *pass, unsigned threads) {
+    uint32_t most = pass->count * pass->range_count;
     pass->next = 0;
-    threads_run(threads < pass->count ? threads : pass->count, add_groups, pass);
+    threads_run(threads < most ? threads : most, add_groups, pass);
     return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
 }
 
@@ -128,52 +240,61 @@ static uint32_t groups_of(const struct set_info *info, enum reading reading) {
     return most < 1 ? 1 : most < GROUPS ? (uint32_t)most : GROUPS;
 }
 
-static void begin(struct moments_pass *pass, struct set *set, enum reading reading) {
+static size_t sums_bytes(const struct moments_pass *pass) {
+    return pass->columns * (pass->reading == READ_SQUARES ? sizeof *pass->groups->square
+                                                          : sizeof *pass->groups->sums);
+}
+
+static void begin(struct moments_pass *pass, struct set *set, enum reading reading,
+                  unsigned threads) {
     const struct set_info *info = set_info(set);
-    uint32_t chunks = info->chunks - info->holdout_chunks;
+    uint32_t chunks = set_training_chunks(info);
     *pass = (struct moments_pass){.set = set,
                                   .columns = info->features,
                                   .reading = reading,
                                   .count = groups_of(info, reading),
                                   .mutex = PTHREAD_MUTEX_INITIALIZER};
+    part_columns(pass, chunks, pass->count == 1 ? threads : 1);
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
         group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
         assert(group->first <= group->end && group->end <= chunks);
-        group->square = memory_new(pass->columns, sizeof *group->square);
+        void *sums = memory_map(sums_bytes(pass));
         if (reading == READ_SQUARES)
-            continue;
-        group->sum = memory_new(pass->columns, sizeof *group->sum);
-        group->stored = memory_new(pass->columns, sizeof *group->stored);
-        group->nonzero = memory_new(pass->columns, sizeof *group->nonzero);
+            group->square = sums;
+        else
+            group->sums = sums;
     }
 }
 
 static void end(struct moments_pass *pass) {
     for (uint32_t i = 0; i < pass->count; i++) {
-        free(pass->groups[i].sum);
-        free(pass->groups[i].square);
-        free(pass->groups[i].stored);
-        free(pass->groups[i].nonzero);
+        memory_unmap(pass->groups[i].sums, sums_bytes(pass));
+        memory_unmap(pass->groups[i].square, sums_bytes(pass));
     }
     free(pass->text);
 }
 
 /* ---- what they come to ---- */
 
+/* Readies the groups for READ_DEVIATIONS. */
 static void finish_means(struct moments_pass *pass, double weights, struct moments *moments) {
     for (uint32_t i = 0; i < pass->count; i++)
         moments->rows += pass->groups[i].rows;
     for (uint32_t j = 0; j < pass->columns; j++) {
         double sum = 0;
         for (uint32_t i = 0; i < pass->count; i++) {
-            sum += pass->groups[i].sum[j];
-            moments->nonzero[j] += pass->groups[i].nonzero[j];
-            pass->groups[i].sum[j] = 0;
+            sum += pass->groups[i].sums[j].sum;
+            moments->nonzero[j] += pass->groups[i].sums[j].nonzero;
         }
         moments->mean[j] = sum / weights;
+        for (uint32_t i = 0; i < pass->count; i++) {
+            pass->groups[i].sums[j].sum = 0;
+            pass->groups[i].sums[j].mean = moments->mean[j];
+        }
     }
+    pass->reading = READ_DEVIATIONS;
 }
 
 /* `sum` is Σ w·(x − mean), which is not 0 because the mean is rounded. A variance that could be
@@ -191,9 +312,9 @@ static void finish_variances(const struct moments_pass *pass, const struct set_i
     for (uint32_t j = 0; j < pass->columns; j++) {
         double sum = 0, square = 0, mean = moments->mean[j], stored = 0;
         for (uint32_t i = 0; i < pass->count; i++) {
-            sum += pass->groups[i].sum[j];
-            square += pass->groups[i].square[j];
-            stored += pass->groups[i].stored[j];
+            sum += pass->groups[i].sums[j].sum;
+            square += pass->groups[i].sums[j].square;
+            stored += pass->groups[i].sums[j].stored;
         }
         /* The weight of the rows without a stored value: a difference of sums, so that of rows
          * with weights what little there is can be rounding alone. */
@@ -211,12 +332,10 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     *moments = (struct moments){.mean = memory_new(info->features, sizeof *moments->mean),
                                 .variance = memory_new(info->features, sizeof *moments->variance),
                                 .nonzero = memory_new(info->features, sizeof *moments->nonzero)};
-    begin(&pass, set, READ_SUMS);
+    begin(&pass, set, READ_SUMS, threads);
     int code = run_pass(&pass, threads);
     if (!code) {
         finish_means(&pass, info->weight_sum, moments);
-        pass.mean = moments->mean;
-        pass.reading = READ_DEVIATIONS;
         code = run_pass(&pass, threads);
     }
     if (!code)
@@ -227,7 +346,7 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
 
 static int read_squares(struct set *set, unsigned threads, double *squares) {
     struct moments_pass pass;
-    begin(&pass, set, READ_SQUARES);
+    begin(&pass, set, READ_SQUARES, threads);
     int code = run_pass(&pass, threads);
     for (uint32_t j = 0; j < pass.columns; j++) {
         for (uint32_t i = 0; i < pass.count; i++)

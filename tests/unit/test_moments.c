@@ -124,6 +124,67 @@ static void they_have_the_same_bits_with_any_number_of_threads(void **state) {
     set_close(set);
 }
 
+/* So many columns that all threads share the sums of one group: 1 is in every row, each other one
+ * in two rows, and every row has eight of them. */
+enum { WIDE = 140000, PER_ROW = 8, WIDE_ROWS = WIDE * 2 / PER_ROW };
+
+static struct set *made_wide_set(void) {
+    char *text;
+    size_t length;
+    FILE *file = open_memstream(&text, &length);
+    struct set *set;
+    struct pack *pack;
+    bool made;
+    for (unsigned i = 0; i < WIDE_ROWS; i++) {
+        fprintf(file, "%d 1:%u", i % 2 ? 1 : -1, i % 3);
+        for (unsigned k = 0; k < PER_ROW; k++)
+            fprintf(file, " %u:%u", 2 + (i % (WIDE_ROWS / 2)) * PER_ROW + k, 1 + i % 5);
+        fprintf(file, "\n");
+    }
+    assert_int_equal(fclose(file), 0);
+    const char *path = fixture_bytes("wide", text, length);
+    free(text);
+    assert_int_equal(
+        pack_of_source(fixture_path("packs"), path, &(struct source_options){0}, 2, &pack, &made),
+        0);
+    const struct set_options options = {.labels = LABEL_BINARY, .threads = 2};
+    assert_int_equal(set_of_packs(fixture_path("sets"), &pack, 1, &options, &set, &made), 0);
+    pack_close(pack);
+    return set;
+}
+
+static void threads_share_the_columns_of_wide_sets(void **state) {
+    (void)state;
+    struct set *set = made_wide_set();
+    const struct set_info *info = set_info(set);
+    struct moments one, many, none = {0};
+    double *squares = memory_new(info->features, sizeof *squares);
+    assert_int_equal(info->features, WIDE + 1);
+    assert_int_equal(moments_find(set, 1, &one), 0);
+    assert_int_equal(one.rows, WIDE_ROWS);
+    assert_int_equal(moments_squares(set, 3, &none, squares), 0);
+    for (uint32_t column = 0; column < info->features; column++) {
+        uint64_t id = info->feature_id[column];
+        unsigned i = (unsigned)(id - 2) / PER_ROW, a = 1 + i % 5, b = 1 + (i + WIDE_ROWS / 2) % 5;
+        if (id == 1)
+            continue;
+        assert_int_equal(one.nonzero[column], 2);
+        assert_true(one.mean[column] == (double)(a + b) / WIDE_ROWS);
+        assert_true(squares[column] == (double)(a * a + b * b) / WIDE_ROWS);
+    }
+    for (unsigned threads = 2; threads < 40; threads += 9) {
+        assert_int_equal(moments_find(set, threads, &many), 0);
+        assert_int_equal(many.rows, one.rows);
+        assert_memory_equal(many.mean, one.mean, info->features * sizeof *one.mean);
+        assert_memory_equal(many.variance, one.variance, info->features * sizeof *one.variance);
+        assert_memory_equal(many.nonzero, one.nonzero, info->features * sizeof *one.nonzero);
+        moments_release(&many);
+    }
+    free(squares);
+    moments_release(&one);
+    set_close(set);
+}
+
 /* Read at once, or taken from moments, with and without weights and held-out rows. */
 static void squares_are_those_of_the_moments(void **state) {
     (void)state;
@@ -206,6 +267,7 @@ SUITE(moments) {
         cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(columns_of_one_unit_are_nearly_alike),
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
+        cmocka_unit_test(threads_share_the_columns_of_wide_sets),
         cmocka_unit_test(squares_are_those_of_the_moments),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
