@@ -77,6 +77,8 @@ struct rows {
     const double *label;             /* count; what they are says label_kind */
     const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
+    const int16_t *size; /* of a tile: count; Σ|x_j| + 1 ≤ 2^size over all columns of the row; NULL:
+                            the rows are whole */
     uint64_t first; /* number of the first example in its data set, where those of training come
                        first, each chunk's behind those of the chunk before */
 };

@@ -56,6 +56,13 @@ int fixed_derivative_exponent(double magnitude);
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 
+/* Margins in tiles: a row of size R, Σ|x_j| + 1 ≤ 2^R, at a point none of whose elements is beyond
+ * 2^P has a margin of at most 2^(R + P). What a tile has of it counts as rint(part·2^−t), with t
+ * as follows, so that the sum over tiles stays below 2⁶². */
+static inline int fixed_tile_exponent(int size, int point) {
+    return size + point - 61;
+}
+
 /* into += from modulo 2^64, n elements: how accumulators of one evaluation are merged. What others
  * send may not fit: vectors of rows are bits of numbers. */
 void fixed_merge(size_t n, int64_t *into, const int64_t *from);

@@ -27,6 +27,13 @@ void objective_add_labels(const struct objective_shape *shape, const struct rows
         add_bits(&sum[i * shape->outputs], rows->label[i]);
 }
 
+void objective_add_sizes(const struct objective_shape *shape, const struct rows *rows,
+                         int64_t *sum) {
+    assert(rows->size);
+    for (size_t i = 0; i < rows->count; i++)
+        add_bits(&sum[i * shape->outputs], rows->size[i]);
+}
+
 void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
                            int64_t *sum) {
     for (size_t i = 0; i < rows->count; i++)

@@ -66,6 +66,18 @@ static int weights(const struct kernel_place *place, uint32_t number, const stru
     return code;
 }
 
+static int sizes(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                 int64_t *sums, struct chunk_result *found) {
+    uint64_t at = 0;
+    (void)found;
+    int code = kernel_find_rows(place->sizes, number, rows, &at);
+    if (!code && !rows->size)
+        code = error_set(ERROR_INTERNAL, "asked for the sizes of rows that are not in tiles");
+    if (!code && sums)
+        objective_add_sizes(place->shape, rows, sums + at);
+    return code;
+}
+
 static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
     uint64_t at = 0;
@@ -121,6 +133,7 @@ bool kind_is_of_processor(uint32_t kind) {
     switch ((enum evaluation_kind)kind) {
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_SIZES:
     case EVALUATION_LISTED:
         return true;
     case EVALUATION_GRADIENT:
@@ -171,6 +184,7 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         break;
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_SIZES:
     case EVALUATION_PRODUCT:
         /* Its rows; each has a value of the sums an output. */
         exact_add(&totals[0], found->rows);

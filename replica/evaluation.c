@@ -110,11 +110,25 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
 
 /* ---- the trial point ---- */
 
+/* A shard's part of the point of the evaluation: of the parameters, or of a vector of rows. */
+static struct range fetched_range(const struct replica *replica, uint32_t shard) {
+    const struct range *range = &replica->ranges[shard];
+    if (!parts_take_rows(&replica->evaluation.parts))
+        return *range;
+    struct sums_range rows =
+        evaluation_sums_range(SUMS_ROWS, &replica->flushes.sizes, range->first, range->count);
+    return (struct range){rows.first, rows.count};
+}
+
 static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
+    struct range range = fetched_range(replica, shard);
     replica_send(replica, replica->shards[shard].link,
                  &(struct message){.type = MESSAGE_FETCH,
-                                   .fetch = {evaluation->attempt, evaluation->number}},
+                                   .fetch = {.attempt = evaluation->attempt,
+                                             .evaluation = evaluation->number,
+                                             .first = range.first,
+                                             .count = range.count}},
                  out);
 }
 
@@ -127,16 +141,6 @@ static void make_own_parameters(struct replica *replica) {
     uint64_t most = sizes->parameters > rows ? sizes->parameters : rows;
     replica->own_parameters_bytes = most * sizeof(double);
     replica->own_parameters = memory_map(replica->own_parameters_bytes);
-}
-
-/* A shard's part of the point of the evaluation: of the parameters, or of a vector of rows. */
-static struct range fetched_range(const struct replica *replica, uint32_t shard) {
-    const struct range *range = &replica->ranges[shard];
-    if (!parts_take_rows(&replica->evaluation.parts))
-        return *range;
-    struct sums_range rows =
-        evaluation_sums_range(SUMS_ROWS, &replica->flushes.sizes, range->first, range->count);
-    return (struct range){rows.first, rows.count};
 }
 
 /* With one shard the point is used where it lies. The parts of several shards are copied together.

@@ -346,17 +346,15 @@ static int merge(struct registers *registers, int64_t *sum, const uint32_t *offs
                          blocks < MERGE_BLOCKS_MAX ? blocks : MERGE_BLOCKS_MAX, &arguments);
 }
 
-static int fold_dense(struct registers *registers, size_t count, const int64_t *values,
-                      bool first) {
+static int fold_dense(struct registers *registers, const struct slice *slice) {
     const struct resident *resident = registers->resident;
-    if (first)
-        return put(registers, resident->sum, values, count * sizeof *values);
+    const int64_t *values = slice->data;
     int code = 0;
-    for (size_t at = 0, part; at < count && !code; at += part) {
-        part = count - at < PART_ELEMENTS ? count - at : PART_ELEMENTS;
+    for (size_t at = 0, part; at < slice->entries && !code; at += part) {
+        part = slice->entries - at < PART_ELEMENTS ? slice->entries - at : PART_ELEMENTS;
         code = put(registers, resident->slice, values + at, part * sizeof *values);
         if (!code)
-            code = merge(registers, resident->sum + at, NULL, part);
+            code = merge(registers, resident->sum + slice->first + at, NULL, part);
     }
     return code;
 }
@@ -375,7 +373,7 @@ static int fold_sparse(struct registers *registers, const struct slice *slice) {
         if (!code)
             code = put(registers, offsets, from + at, part * sizeof *from);
         if (!code)
-            code = merge(registers, resident->sum, offsets, part);
+            code = merge(registers, resident->sum + slice->first, offsets, part);
     }
     return code;
 }
@@ -384,10 +382,13 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     int64_t *sum = registers->resident->sum;
     int code = 0;
     assert(count <= registers->sum_length);
-    if (slice->encoding == STAGE_DENSE && count)
-        return fold_dense(registers, count, slice->data, first);
+    bool dense = slice->encoding == STAGE_DENSE && slice->entries;
+    if (first && dense && slice->entries == count)
+        return put(registers, sum, slice->data, count * sizeof *sum);
     if (first)
         code = device_fill(registers->device, QUEUE_COMPUTE, sum, 0, count * sizeof *sum);
+    if (!code && dense)
+        code = fold_dense(registers, slice);
     if (!code && slice->encoding == STAGE_SPARSE)
         code = fold_sparse(registers, slice);
     return code;

@@ -12,20 +12,29 @@
 
 /* ---- the trial point ---- */
 
-/* A range of t, or of D. */
-static void send_parameters(const struct shard *shard, uint32_t to, struct outbox *out) {
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* What this shard has of the elements that were asked for: of t, or of D. */
+static void send_parameters(const struct shard *shard, uint32_t to,
+                            const struct message_fetch *fetch, struct outbox *out) {
     const struct registers *registers = &shard->registers;
     const struct row_vectors *rows = &registers->rows;
     const struct vector *t = &registers->vector[REGISTER_T];
     const bool gives_rows = shard->gives_rows;
+    const double *elements = gives_rows ? rows_derivatives(rows) : t->elements;
+    uint64_t own = gives_rows ? rows->first * rows->outputs : registers->first;
+    uint64_t own_end = own + (gives_rows ? rows_numbers(rows) : registers->count);
+    uint64_t end = fetch->first + fetch->count, first = larger(own, fetch->first);
+    end = end < own_end ? end : own_end;
     assert(shard->ready && shard->begun && shard->trial_is_there);
     struct message message = {.type = MESSAGE_PARAMETERS};
-    message.parameters = (struct message_parameters){
-        .attempt = shard->attempt,
-        .evaluation = shard->evaluation,
-        .first = gives_rows ? rows->first * rows->outputs : registers->first,
-        .count = gives_rows ? rows_numbers(rows) : registers->count};
-    message.bulk = (struct bulk){.data = gives_rows ? rows_derivatives(rows) : t->elements,
+    message.parameters = (struct message_parameters){.attempt = shard->attempt,
+                                                     .evaluation = shard->evaluation,
+                                                     .first = first < end ? first : own,
+                                                     .count = first < end ? end - first : 0};
+    message.bulk = (struct bulk){.data = elements + (message.parameters.first - own),
                                  .length = message.parameters.count * sizeof(double),
                                  .segment = gives_rows ? rows->derivatives : t->segment};
     shard_answer(shard, to, message, out);
@@ -50,12 +59,11 @@ void on_fetch(struct shard *shard, uint32_t from, const struct message *message,
         shard->counters.stale++;
         break;
     case AT_HAND:
-        send_parameters(shard, from, out);
+        send_parameters(shard, from, fetch, out);
         break;
     case TO_COME:
         replica->fetching = true;
-        replica->attempt = fetch->attempt;
-        replica->evaluation = fetch->evaluation;
+        replica->fetch = *fetch;
         break;
     }
 }
@@ -65,9 +73,10 @@ void answer_held_fetches(struct shard *shard, struct outbox *out) {
         struct replica_link *replica = &shard->replicas[i];
         if (!replica->fetching)
             continue;
-        enum age age = age_of(shard, replica->attempt, replica->evaluation);
+        const struct message_fetch *fetch = &replica->fetch;
+        enum age age = age_of(shard, fetch->attempt, fetch->evaluation);
         if (age == AT_HAND)
-            send_parameters(shard, replica->link, out);
+            send_parameters(shard, replica->link, fetch, out);
         replica->fetching = age == TO_COME;
     }
 }
@@ -122,14 +131,15 @@ static size_t biases_of(const struct shard *shard) {
 static int check_slice(const struct shard *shard, const struct message *message) {
     const struct message_stage *stage = &message->stage;
     size_t count = registers_sums(&shard->registers, shard->sums), biases = biases_of(shard);
-    if (stage->encoding == STAGE_DENSE && message->bulk.length != count * sizeof(int64_t))
-        return error_set(ERROR_DATA, "a dense slice that is not as long as the sums");
+    if (stage->first > count ||
+        (stage->encoding == STAGE_DENSE && stage->entries > count - stage->first))
+        return error_set(ERROR_DATA, "a slice of sums that this shard has not");
     if (stage->biases.length != (stage->encoding == STAGE_NONE ? 0 : biases))
         return error_set(ERROR_DATA, "a slice with the sums of %u biases, of %zu",
                          stage->biases.length, biases);
     const uint32_t *offsets = message->bulk.data;
     for (uint64_t i = 0; stage->encoding == STAGE_SPARSE && i < stage->entries; i++)
-        if (offsets[i] >= count)
+        if (offsets[i] >= count - stage->first)
             return error_set(ERROR_DATA, "a sparse slice with an offset outside of the sums");
     return 0;
 }
@@ -147,8 +157,10 @@ static int keep_slice(struct shard *shard, const struct message *message) {
         return code;
     MEMORY_ROOM(staging->staged, staging->staged_count, staging->staged_capacity);
     struct staged *staged = &staging->staged[staging->staged_count++];
-    *staged =
-        (struct staged){.id = stage->flush, .encoding = stage->encoding, .entries = stage->entries};
+    *staged = (struct staged){.id = stage->flush,
+                              .encoding = stage->encoding,
+                              .first = stage->first,
+                              .entries = stage->entries};
     bulk_keep(&message->bulk, &staged->bulk);
     if (stage->biases.length) {
         staged->biases = memory_new(stage->biases.length, sizeof *staged->biases);
@@ -170,8 +182,10 @@ static int add_slice(struct shard *shard, const struct staged *staged) {
         memset(bias, 0, biases * sizeof *bias);
     if (staged->biases)
         fixed_merge(biases, bias, staged->biases);
-    const struct slice slice = {
-        .encoding = staged->encoding, .entries = staged->entries, .data = staged->bulk.data};
+    const struct slice slice = {.encoding = staged->encoding,
+                                .first = staged->first,
+                                .entries = staged->entries,
+                                .data = staged->bulk.data};
     return registers->backend->fold(registers, registers_sums(registers, shard->sums), &slice,
                                     first);
 }

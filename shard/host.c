@@ -375,15 +375,17 @@ static int clear_sum(struct registers *registers, enum sums_layout layout) {
 
 /* The entries of a sparse slice may come in any order: integer sums do not depend on it. */
 static int fold(struct registers *registers, size_t count, const struct slice *slice, bool first) {
-    int64_t *sum = registers->sum;
-    bool dense = slice->encoding == STAGE_DENSE && count;
-    assert(count <= registers->sum_length);
-    if (first && dense)
-        heartbeat_copy(sum, slice->data, count * sizeof *sum);
-    else if (first)
-        heartbeat_clear(sum, count * sizeof *sum);
+    int64_t *sum = registers->sum + slice->first;
+    bool dense = slice->encoding == STAGE_DENSE && slice->entries;
+    bool copies = first && dense && slice->entries == count;
+    assert(count <= registers->sum_length && slice->first <= count);
+    assert(!dense || slice->entries <= count - slice->first);
+    if (first && !copies)
+        heartbeat_clear(registers->sum, count * sizeof *sum);
+    if (copies)
+        heartbeat_copy(sum, slice->data, slice->entries * sizeof *sum);
     else if (dense)
-        fixed_merge(count, sum, slice->data);
+        fixed_merge(slice->entries, sum, slice->data);
     if (slice->encoding != STAGE_SPARSE || !slice->entries)
         return 0;
     const uint32_t *offsets = slice->data;

@@ -147,7 +147,7 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     if (!code)
         code = make_factors(&course);
     if (!code)
-        code = rows_run(list, registers, course.yields);
+        code = rows_run(list, registers, bounds, course.yields);
     if (!code)
         code = listed_run(list, registers, bounds, course.yields, &course.listed);
     if (!code)
@@ -230,6 +230,9 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     if (takes && operation->vector == ROWS_WEIGHTS && !rows->weights)
         return error_set(ERROR_INTERNAL, "a program takes weights of rows, but this shard was told "
                                          "that there are none");
+    if (takes && operation->vector == ROWS_SIZES && !rows->sizes)
+        return error_set(ERROR_INTERNAL, "a program takes sizes of rows, but this shard was not set "
+                                         "up for tiles");
     if (operation->code == OPERATION_ROWS_SECOND && !rows_have_second(rows))
         return error_set(ERROR_INTERNAL, "a program measures second derivatives of a loss that has "
                                          "none");

@@ -25,7 +25,8 @@ struct shard_backend; /* below */
 /* A slice as it is added to sums. */
 struct slice {
     enum stage_encoding encoding;
-    uint64_t entries; /* SPARSE */
+    uint64_t first;   /* of the sums that it is for; SPARSE: from there offsets count */
+    uint64_t entries; /* values; NONE: 0 */
     const void *data; /* values; SPARSE: offsets, then slice_values() */
 };
 

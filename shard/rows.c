@@ -1,12 +1,14 @@
 #include "shard/rows.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "numeric/fixed.h"
 #include "wire/bulk.h"
 
 _Static_assert(sizeof(int64_t) == sizeof(double), "a sum has the bits of a number");
@@ -25,20 +27,27 @@ static size_t labels_bytes(const struct row_vectors *rows) {
     return rows->count * sizeof(double);
 }
 
+static size_t sizes_bytes(const struct row_vectors *rows) {
+    return rows->count * sizeof *rows->sizes;
+}
+
 /* All but D. */
 static void unmap_private(struct row_vectors *rows) {
     memory_unmap(rows->margins, numbers_bytes(rows));
     memory_unmap(rows->products, rows->slots * numbers_bytes(rows));
     memory_unmap(rows->labels, labels_bytes(rows));
     memory_unmap(rows->weights, labels_bytes(rows));
+    memory_unmap(rows->sizes, sizes_bytes(rows));
     rows->margins = rows->products = rows->labels = rows->weights = NULL;
+    rows->sizes = NULL;
 }
 
-static void map_private(struct row_vectors *rows, bool weighted) {
+static void map_private(struct row_vectors *rows, bool weighted, bool tiles) {
     rows->margins = memory_map(numbers_bytes(rows));
     rows->products = memory_map(rows->slots * numbers_bytes(rows));
     rows->labels = memory_map(labels_bytes(rows));
     rows->weights = weighted ? memory_map(labels_bytes(rows)) : NULL;
+    rows->sizes = tiles ? memory_map(sizes_bytes(rows)) : NULL;
 }
 
 void rows_release(struct row_vectors *rows) {
@@ -73,7 +82,7 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     rows->first = range.first;
     rows->count = (size_t)range.count;
     memcpy(rows->loss, setup->loss.data, sizeof rows->loss);
-    map_private(rows, setup->weighted);
+    map_private(rows, setup->weighted, setup->tiles);
     size_t bytes = numbers_bytes(rows);
     if (!derivatives)
         rows->derivatives = segment_new(bytes);
@@ -94,7 +103,27 @@ static void take_first_numbers(const struct row_vectors *rows, double *into, con
         memcpy(&into[i], &sums[i * rows->outputs], sizeof *into);
 }
 
-void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
+static void take_sizes(const struct row_vectors *rows, const int64_t *sums) {
+    for (size_t i = 0; i < rows->count; i++) {
+        double size;
+        memcpy(&size, &sums[i * rows->outputs], sizeof size);
+        rows->sizes[i] = (int16_t)size;
+    }
+}
+
+/* Margins: as they are, or, of tiles, as sums in fixed point. */
+static void take_margins(const struct row_vectors *rows, int point, double *into,
+                         const int64_t *sums) {
+    if (!rows->sizes) {
+        heartbeat_copy(into, sums, numbers_bytes(rows));
+        return;
+    }
+    for (size_t i = 0; i < rows->count; i++)
+        for (size_t k = i * rows->outputs; k < (i + 1) * rows->outputs; k++)
+            into[k] = ldexp((double)sums[k], fixed_tile_exponent(rows->sizes[i], point));
+}
+
+void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, int point,
                const int64_t *sums) {
     switch (vector) {
     case ROWS_LABELS:
@@ -105,11 +134,15 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
         take_first_numbers(rows, rows->weights, sums);
         break;
     case ROWS_MARGINS:
-        heartbeat_copy(rows->margins, sums, numbers_bytes(rows));
+        take_margins(rows, point, rows->margins, sums);
         break;
     case ROWS_PRODUCT:
         assert(slot < rows->slots);
-        heartbeat_copy(rows_product(rows, slot), sums, numbers_bytes(rows));
+        take_margins(rows, point, rows_product(rows, slot), sums);
+        break;
+    case ROWS_SIZES:
+        assert(rows->sizes);
+        take_sizes(rows, sums);
         break;
     case ROW_VECTORS:
         assert(false);

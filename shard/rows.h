@@ -30,6 +30,7 @@ struct row_vectors {
     double *margins;                   /* Z: count·K */
     double *labels;                    /* count */
     double *weights;                   /* count; NULL: all are 1 */
+    int16_t *sizes;                    /* count; NULL: margins come as they are, not in tiles */
     double *products;                  /* Q: slots·count·K */
     struct segment *derivatives;       /* D: count·K; replicas read it in place */
 };
@@ -55,8 +56,10 @@ static inline double *rows_product(const struct row_vectors *rows, uint32_t slot
 
 double *rows_derivatives(const struct row_vectors *rows);
 
-/* A vector of rows = the numbers whose bits an evaluation has added up, all rows of the shard. */
-void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot,
+/* A vector of rows = the numbers whose bits an evaluation has added up, all rows of the shard. With
+ * sizes, margins are sums of tiles in fixed point: s stands for s·2^(size + point − 61), where no
+ * element of the point is beyond 2^point. */
+void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, int point,
                const int64_t *sums);
 
 /* ---- the objective, of which shard/rows_measure.c alone knows ---- */

@@ -400,11 +400,13 @@ static void measure_rows(struct row_vectors *rows, const struct row_measure *mea
 
 /* ---- a program ---- */
 
-static int take(struct registers *registers, const struct operation *operation) {
+static int take(struct registers *registers, const struct operation *operation,
+                const struct bounds *bounds) {
     size_t sums = registers_sums(registers, SUMS_ROWS);
     int code = registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
     if (!code)
-        rows_take(&registers->rows, operation->vector, operation->slot, registers->sum);
+        rows_take(&registers->rows, operation->vector, operation->slot, bounds->exponent[0],
+                  registers->sum);
     failpoint(FAILPOINT_rows_taken);
     return code;
 }
@@ -434,7 +436,8 @@ static void measure(struct registers *registers, struct row_measure *collected) 
     collected->count = 0;
 }
 
-int rows_run(const struct operation_list *list, struct registers *registers, struct yield *yields) {
+int rows_run(const struct operation_list *list, struct registers *registers,
+             const struct bounds *bounds, struct yield *yields) {
     struct row_measure collected = {0};
     int code = 0;
     for (size_t i = 0; i < list->count && !code; i++) {
@@ -443,7 +446,7 @@ int rows_run(const struct operation_list *list, struct registers *registers, str
         if (takes || operation->code == OPERATION_ROWS_AT)
             measure(registers, &collected);
         if (takes)
-            code = take(registers, operation);
+            code = take(registers, operation, bounds);
         else if (operation->code == OPERATION_ROWS_AT)
             collected.at = operation;
         else if (is_measured(operation)) {

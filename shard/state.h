@@ -17,7 +17,8 @@
 struct staged {
     struct flush_id id;
     enum stage_encoding encoding;
-    uint64_t entries; /* STAGE_SPARSE */
+    uint64_t first;   /* as struct slice has them */
+    uint64_t entries; /* likewise */
     struct kept_bulk bulk;
     int64_t *biases; /* sums of the biases beside it, or NULL; owned */
 };
@@ -39,8 +40,8 @@ void staging_release(struct staging *staging);
 struct replica_link {
     uint32_t link;
     uint64_t incarnation;
-    bool fetching;                /* FETCH came for an evaluation that has not begun: */
-    uint32_t attempt, evaluation; /* this one */
+    bool fetching; /* FETCH came for an evaluation that has not begun: */
+    struct message_fetch fetch;
 };
 
 /* The last program, so that its repetition is answered from memory. */

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 
 /* To be raised when a message changes its meaning. Both ends must have the same version. */
-#define PROTOCOL_VERSION 13
+#define PROTOCOL_VERSION 14
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);
@@ -72,10 +72,10 @@ enum portion_flag {
 };
 
 enum stage_encoding {
-    STAGE_NONE,   /* no elements: the evaluation has no sums, or a bound was exceeded */
-    STAGE_DENSE,  /* the shard's sums, int64 each, bulk */
-    STAGE_SPARSE, /* `entries` offsets (u32, into the shard's sums), padded to 8 bytes, then as
-                     many int64, bulk */
+    STAGE_NONE,   /* no elements: the evaluation has no sums, a bound was exceeded, or the flush
+                     has nothing of this shard's */
+    STAGE_DENSE,  /* sums one behind the other, int64 each, bulk */
+    STAGE_SPARSE, /* `entries` offsets (u32), padded to 8 bytes, then as many int64, bulk */
 };
 
 /* Where the values of a sparse slice begin, and where they end; at most 2³³ entries. */

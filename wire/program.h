@@ -83,12 +83,14 @@
  * number, with what a step needs of it:
  *
  *   →2     LIST a b l1 limit       how many a_j are not 0 or free of l1, and for how many others
- * the gradient b exceeds it: |b_j| > l1_j, which is l1·√penalty_j. Lists the former, unless they
- * are more than WORKING_SET_MAX, and of the latter up to `limit` a shard, by |b_j| − l1_j →n SOLVE
- * lambda beta l1 n list the step d from the listed x that minimises g·d + ½ dᵀHd + Σ l1_j·|x_j +
- * d_j| (numeric/lasso.h); H is sum/weight, exponents undone, plus lambda·penalty_j + beta·square_j
- * on the diagonal; the sum is a triangle. NaN where H is not finite SCATTER a n values     a = 0,
- * but for the values that are listed
+ *                                  the gradient b exceeds it: |b_j| > l1_j, which is l1·√penalty_j.
+ *                                  Lists the former, unless they are more than WORKING_SET_MAX, and
+ *                                  of the latter up to `limit` a shard, by |b_j| − l1_j
+ *   →n     SOLVE lambda beta l1 n list   the step d from the listed x that minimises g·d + ½ dᵀHd +
+ *                                  Σ l1_j·|x_j + d_j| (numeric/lasso.h); H is sum/weight, exponents
+ *                                  undone, plus lambda·penalty_j + beta·square_j on the diagonal;
+ *                                  the sum is a triangle. NaN where H is not finite
+ *          SCATTER a n values      a = 0, but for the values that are listed
  *
  * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
  * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
@@ -96,7 +98,8 @@
  * blocks of ROW_BLOCK rows, each in the order of its rows, exactly:
  *
  *          ROWS_TAKE rows slot     a vector of rows = what an evaluation with SUMS_ROWS has added
- *                                  up; the slot is for ROWS_PRODUCT alone, and else 0
+ *                                  up; the slot is for ROWS_PRODUCT alone, and else 0. With tiles
+ *                                  ROWS_MARGINS and ROWS_PRODUCT are sums in fixed point
  *          ROWS_AT k slots u       v = Z + Σ u_i·Q[slot_i], in this order; what follows is at v
  *   →      ROWS_LOSS               Σ weight·loss
  *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
@@ -143,6 +146,8 @@ enum row_vector {
     ROWS_WEIGHTS, /* likewise; without them all are 1 */
     ROWS_MARGINS, /* Z */
     ROWS_PRODUCT, /* Q[slot] */
+    ROWS_SIZES,   /* of the rows of a tiled set: the largest |margin| at a point within ±1 is below
+                     2 to this */
     ROW_VECTORS,
 };
 

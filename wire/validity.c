@@ -339,7 +339,8 @@ FAULT_IN_BODY(rest) {
 }
 
 FAULT_IN_BODY(fetch) {
-    return fault_of_evaluation(body->attempt, body->evaluation);
+    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    fault_of_range(body->first, body->count, ELEMENTS_MAX));
 }
 
 FAULT_IN(parameters) {
@@ -352,9 +353,12 @@ FAULT_IN(parameters) {
 static const char *fault_of_encoding(const struct message_stage *body, const struct bulk *bulk) {
     switch (body->encoding) {
     case STAGE_NONE:
-        return unless(!bulk->length, "an empty slice with elements");
+        return unless(!bulk->length && !body->entries && !body->first,
+                      "an empty slice with elements");
     case STAGE_DENSE:
-        return unless(bulk->length % sizeof(int64_t) == 0, "a dense slice that ends within one");
+        return unless(body->entries <= ELEMENTS_MAX &&
+                          bulk->length == body->entries * sizeof(int64_t),
+                      "a dense slice of another length than it says");
     case STAGE_SPARSE:
         return unless(body->entries <= ELEMENTS_MAX &&
                           bulk->length == stage_sparse_bytes(body->entries),

@@ -85,6 +85,12 @@ void objective_add_weights(const struct objective_shape *shape, const struct row
     add_made_up(rows->label[0] + 0.5, sum);
 }
 
+void objective_add_sizes(const struct objective_shape *shape, const struct rows *rows,
+                         int64_t *sum) {
+    (void)shape;
+    add_made_up(rows->size[0], sum);
+}
+
 /* A derivative goes to the parameter of the row's number. */
 void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,
                          const struct rows *rows, const double *derivatives, int64_t *sum,

@@ -18,6 +18,9 @@
 #include "tests/unit/layout_fixture.h"
 #include "wire/program.h"
 
+/* More elements than a shard of these tests has. */
+#define ALL_OF_IT (UINT64_C(1) << 20)
+
 enum { COORDINATOR_LINK = 1, REPLICA_LINK = 2, TERM = 5, REPLICA_INCARNATION = 70 };
 
 struct bench {
@@ -180,7 +183,7 @@ static inline struct flush_id flush(uint32_t evaluation, uint32_t sequence) {
 
 static inline struct message stage(struct flush_id id, const int64_t *slice, size_t count) {
     return (struct message){.type = MESSAGE_STAGE,
-                            .stage = {.flush = id, .encoding = STAGE_DENSE},
+                            .stage = {.flush = id, .encoding = STAGE_DENSE, .entries = count},
                             .bulk = {.data = slice, .length = count * sizeof *slice}};
 }
 

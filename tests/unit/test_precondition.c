@@ -150,7 +150,7 @@ static void a_shard_without_parameters_does_everything_with_nothing(void **state
     tell(&bench, COORDINATOR_LINK, all_exponents(1));
     run_one(&bench, begin_triangle(1));
     tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {.attempt = 1, .evaluation = 1}});
+         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}});
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
     assert_int_equal(answer(&bench, 0).parameters.count, 0);
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), triangle, 0));

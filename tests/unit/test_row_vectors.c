@@ -188,7 +188,7 @@ static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
 static void fetch(struct bench *bench, uint32_t evaluation) {
     tell(
         bench, REPLICA_LINK,
-        (struct message){.type = MESSAGE_FETCH, .fetch = {.attempt = 1, .evaluation = evaluation}});
+        (struct message){.type = MESSAGE_FETCH, .fetch = {1, evaluation, 0, ALL_OF_IT}});
 }
 
 static void assert_derivatives(struct row_cluster *cluster, const double *expected) {

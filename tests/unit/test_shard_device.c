@@ -241,11 +241,15 @@ static void fold_slice(struct registers *registers, struct random *random,
     size_t count = registers->count, many = count;
     uint8_t *data = memory_new(stage_sparse_bytes(count + 3), 1);
     struct slice slice = {.encoding = encoding, .data = data};
+    if (encoding == STAGE_DENSE) {
+        slice.first = count && random_below(random, 2) ? random_below(random, count) : 0;
+        slice.entries = many = count - slice.first;
+    }
     int64_t *values = (int64_t *)(void *)data;
     if (encoding == STAGE_SPARSE) {
         slice.entries = many = count ? random_below(random, count + 3) : 0;
         for (size_t k = 0; k < many; k++)
-            ((uint32_t *)(void *)data)[k] = (uint32_t)random_below(random, count);
+            ((uint32_t *)(void *)data)[k] = (uint32_t)random_below(random, count - slice.first);
         values = (int64_t *)(void *)(data + stage_sparse_values_at(many));
     }
     for (size_t k = 0; k < many; k++)

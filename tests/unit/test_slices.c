@@ -105,8 +105,9 @@ static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     int64_t slice[N + 1] = {0};
     bench_init(&bench, setup(N, 0, N));
     begin(&bench, 1);
-    struct message bad[] = {stage(flush(1, 1), slice, N - 1), stage(flush(1, 1), slice, N + 1),
+    struct message bad[] = {stage(flush(1, 1), slice, N), stage(flush(1, 1), slice, N + 1),
                             stage(flush(1, 1), slice, 2)};
+    bad[0].stage.first = 1;
     slice[0] = N; /* an offset outside of the range */
     bad[2].stage.encoding = STAGE_SPARSE;
     bad[2].stage.entries = 1;
@@ -117,6 +118,38 @@ static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     assert_int_equal(shard_counters(bench.shard)->stages_refused, 3);
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+    bench_release(&bench);
+}
+
+static void a_slice_adds_to_the_sums_that_it_names_and_to_no_others(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t values[3] = {5, -6, 7};
+    struct {
+        uint32_t offsets[2];
+        int64_t values[2];
+    } sparse = {{0, 2}, {10, 20}};
+    bench_init(&bench, setup(N, 0, N));
+    for (uint32_t times = 1; times <= 2; times++) { /* the sums of the first one do not stay */
+        struct message dense = stage(flush(times, 1), values, 3);
+        struct message second = stage(flush(times, 2), (const int64_t *)&sparse, sizeof sparse / 8);
+        dense.stage.first = 40;
+        second.stage.encoding = STAGE_SPARSE;
+        second.stage.entries = 2;
+        second.stage.first = 41;
+        begin(&bench, times);
+        tell(&bench, REPLICA_LINK, times == 1 ? dense : second);
+        tell(&bench, REPLICA_LINK, times == 1 ? second : dense);
+        tell(&bench, COORDINATOR_LINK, fold(flush(times, 1)));
+        tell(&bench, COORDINATOR_LINK, fold(flush(times, 2)));
+        run_one(&bench,
+                (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
+        const double *h = read_register(&bench, REGISTER_H, 0, N);
+        for (size_t i = 0; i < N; i++) {
+            double sum = i == 40 ? 5 : i == 41 ? 4 : i == 42 ? 7 : i == 43 ? 20 : 0;
+            assert_true(h[i] == sum * 0x1p-20 / 10);
+        }
+    }
     bench_release(&bench);
 }
 
@@ -221,6 +254,7 @@ SUITE(slices) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
+        cmocka_unit_test(a_slice_adds_to_the_sums_that_it_names_and_to_no_others),
         cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),
         cmocka_unit_test(sums_begin_at_zero_whatever_was_added_up_before),
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),

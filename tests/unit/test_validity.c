@@ -135,12 +135,12 @@ static const struct message samples[] = {
     {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
-    {.type = MESSAGE_FETCH, .fetch = {1, 2}},
+    {.type = MESSAGE_FETCH, .fetch = {1, 2, 3, 4}},
     {.type = MESSAGE_PARAMETERS,
      .parameters = {.attempt = 1, .evaluation = 2, RANGE},
      .bulk = {.data = elements, .length = sizeof elements}},
     {.type = MESSAGE_STAGE,
-     .stage = {.flush = A_FLUSH, .portions = {ranges, 2}, .encoding = STAGE_DENSE},
+     .stage = {.flush = A_FLUSH, .portions = {ranges, 2}, .encoding = STAGE_DENSE, .entries = sizeof elements / 8},
      .bulk = {.data = elements, .length = sizeof elements}},
     {.type = MESSAGE_STAGED, .staged = {.flush = A_FLUSH, .incarnation = 33}},
     {.type = MESSAGE_FLUSHED,
@@ -362,7 +362,7 @@ static void malformed_flushes_are_refused(void **state) {
     static const struct chunk_range none[] = {{3, 0}}, beyond[] = {{UINT32_MAX, 2}};
     static const struct evaluation_part overlapping[] = {{1, 0, 4}, {2, 3, 1}};
     REFUSES(STAGE, stage.encoding = 9, "encoding");
-    REFUSES(STAGE, bulk.length--, "ends within");
+    REFUSES(STAGE, bulk.length--, "another length");
     REFUSES(STAGE, stage.encoding = STAGE_NONE, "with elements");
     REFUSES(STAGE, stage.encoding = STAGE_SPARSE, "sparse");
     REFUSES(STAGE, stage.portions.items = none, "no chunks");
@@ -388,8 +388,8 @@ static void malformed_flushes_are_refused(void **state) {
     REFUSES(EVALUATE, evaluate.floor = 0, "floor");
     REFUSES(EVALUATE, evaluate.floor = 1.5, "floor");
     REFUSES(EVALUATE, evaluate.floor = NAN, "floor");
-    REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "ends within");
-    REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "ends within");
+    REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "another length");
+    REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "another length");
 }
 
 static void a_sparse_slice_is_as_long_as_its_entries(void **state) {
