@@ -131,9 +131,12 @@ static size_t biases_of(const struct shard *shard) {
 static int check_slice(const struct shard *shard, const struct message *message) {
     const struct message_stage *stage = &message->stage;
     size_t count = registers_sums(&shard->registers, shard->sums), biases = biases_of(shard);
+    bool parts = shard->sums == SUMS_ROWS || shard->registers.tiles;
     if (stage->first > count ||
         (stage->encoding == STAGE_DENSE && stage->entries > count - stage->first))
         return error_set(ERROR_DATA, "a slice of sums that this shard has not");
+    if (stage->encoding == STAGE_DENSE && !parts && stage->entries != count)
+        return error_set(ERROR_DATA, "a dense slice that is not as long as the sums");
     if (stage->biases.length != (stage->encoding == STAGE_NONE ? 0 : biases))
         return error_set(ERROR_DATA, "a slice with the sums of %u biases, of %zu",
                          stage->biases.length, biases);

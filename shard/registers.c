@@ -187,6 +187,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         make_vectors(registers, setup);
     }
     registers->weight_sum = setup->weight_sum;
+    registers->tiles = setup->tiles;
     registers->regularized_count =
         layout_spans(&layout, true, setup->first, setup->count, registers->regularized);
     registers->biases_count =

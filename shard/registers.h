@@ -73,6 +73,7 @@ struct registers {
     struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
     uint32_t biases_count;
     double weight_sum; /* of the examples that second derivatives are summed over */
+    bool tiles;        /* a flush may have sums of a part of the columns */
     uint32_t slots;    /* of the history */
     enum history_type history_type;
     bool uniform;           /* one exponent for all columns of a gradient */

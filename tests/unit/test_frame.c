@@ -48,7 +48,7 @@ static void assert_refused(struct frame_header header, const void *body, size_t 
 static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **state) {
     (void)state;
     const uint8_t eight[8] = {1, 0, 0, 0, 1}, nine[9] = {1, 0, 0, 0, 1};
-    const struct frame_header good = {.type = MESSAGE_FETCH, .body_length = 8};
+    const struct frame_header good = {.type = MESSAGE_WANT, .body_length = 8};
     struct frame_header bad = good;
     bad.type = 9;
     assert_refused(bad, eight, 8, -1, FRAME_BAD_TYPE);
@@ -75,7 +75,7 @@ static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **st
 static void a_message_that_cannot_be_drops_the_peer(void **state) {
     (void)state;
     const uint8_t no_attempt[8] = {0, 0, 0, 0, 1};
-    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    const struct frame_header header = {.type = MESSAGE_WANT, .body_length = 8};
     assert_refused(header, no_attempt, 8, -1, FRAME_MALFORMED);
 }
 
@@ -95,7 +95,7 @@ static void bulk_with_a_bad_checksum_drops_the_peer(void **state) {
 
 static void damage_anywhere_in_a_header_is_noticed(void **state) {
     (void)state;
-    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    const struct frame_header header = {.type = MESSAGE_WANT, .body_length = 8};
     uint8_t raw[FRAME_HEADER_BYTES];
     struct frame_header back;
     frame_header_encode(&header, raw);
@@ -113,7 +113,7 @@ static void an_end_within_a_frame_is_told_from_an_end_between_frames(void **stat
         struct pair pair;
         pair_init(&pair, true);
         const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
-        const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+        const struct frame_header header = {.type = MESSAGE_WANT, .body_length = 8};
         send_raw(&pair, header, eight, 8, -1);
         if (cut)
             assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
@@ -134,7 +134,7 @@ static void a_frame_that_does_not_go_on_drops_the_peer(void **state) {
     uint64_t before = frame_error_counts[FRAME_SLOW];
     peer_set_patience(pair.b.peer, 10);
     const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
-    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    const struct frame_header header = {.type = MESSAGE_WANT, .body_length = 8};
     send_raw(&pair, header, eight, 8, -1);
     assert_int_equal(send(pair.raw, "DML1", 4, 0), 4);
     while (!*pair.b.reason)
@@ -151,7 +151,7 @@ static void silence_between_frames_drops_nobody(void **state) {
     pair_init(&pair, true);
     peer_set_patience(pair.b.peer, 1);
     const uint8_t eight[8] = {1, 0, 0, 0, 1}; /* attempt 1, evaluation 1 */
-    const struct frame_header header = {.type = MESSAGE_FETCH, .body_length = 8};
+    const struct frame_header header = {.type = MESSAGE_WANT, .body_length = 8};
     uint8_t raw[FRAME_HEADER_BYTES];
     struct frame_header hashed = header;
     hashed.body_hash = hash64(eight, 8);

@@ -105,9 +105,8 @@ static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     int64_t slice[N + 1] = {0};
     bench_init(&bench, setup(N, 0, N));
     begin(&bench, 1);
-    struct message bad[] = {stage(flush(1, 1), slice, N), stage(flush(1, 1), slice, N + 1),
+    struct message bad[] = {stage(flush(1, 1), slice, N - 1), stage(flush(1, 1), slice, N + 1),
                             stage(flush(1, 1), slice, 2)};
-    bad[0].stage.first = 1;
     slice[0] = N; /* an offset outside of the range */
     bad[2].stage.encoding = STAGE_SPARSE;
     bad[2].stage.entries = 1;
@@ -129,7 +128,9 @@ static void a_slice_adds_to_the_sums_that_it_names_and_to_no_others(void **state
         uint32_t offsets[2];
         int64_t values[2];
     } sparse = {{0, 2}, {10, 20}};
-    bench_init(&bench, setup(N, 0, N));
+    struct message in_tiles = setup(N, 0, N);
+    in_tiles.shard_setup.tiles = 1;
+    bench_init(&bench, in_tiles);
     for (uint32_t times = 1; times <= 2; times++) { /* the sums of the first one do not stay */
         struct message dense = stage(flush(times, 1), values, 3);
         struct message second = stage(flush(times, 2), (const int64_t *)&sparse, sizeof sparse / 8);

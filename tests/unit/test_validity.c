@@ -388,8 +388,8 @@ static void malformed_flushes_are_refused(void **state) {
     REFUSES(EVALUATE, evaluate.floor = 0, "floor");
     REFUSES(EVALUATE, evaluate.floor = 1.5, "floor");
     REFUSES(EVALUATE, evaluate.floor = NAN, "floor");
-    REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "another length");
-    REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "another length");
+    REFUSES(HOLDING, holding.staged.length = FLUSH_ID_BYTES - 1, "ends within");
+    REFUSES(HOLDING, holding.folded.length = FLUSH_ID_BYTES + 1, "ends within");
 }
 
 static void a_sparse_slice_is_as_long_as_its_entries(void **state) {
