@@ -372,8 +372,8 @@ void objective_transpose(const struct objective_shape *shape, const struct objec
                          const struct rows *rows, const double *derivatives, int64_t *sum,
                          struct objective_scratch *scratch, struct objective_result *result);
 
-/* Add the bits of the label of each row, as losses take it, of its weight, or of its size in a tile,
- * to the first of the row's K elements. */
+/* Add the bits of the label of each row, as losses take it, of its weight, or of its size in a
+ * tile, to the first of the row's K elements. */
 void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
                           int64_t *sum);
 void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,

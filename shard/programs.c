@@ -231,8 +231,9 @@ static int check_rows(const struct shard *shard, const struct operation *operati
         return error_set(ERROR_INTERNAL, "a program takes weights of rows, but this shard was told "
                                          "that there are none");
     if (takes && operation->vector == ROWS_SIZES && !rows->sizes)
-        return error_set(ERROR_INTERNAL, "a program takes sizes of rows, but this shard was not set "
-                                         "up for tiles");
+        return error_set(ERROR_INTERNAL,
+                         "a program takes sizes of rows, but this shard was not set "
+                         "up for tiles");
     if (operation->code == OPERATION_ROWS_SECOND && !rows_have_second(rows))
         return error_set(ERROR_INTERNAL, "a program measures second derivatives of a loss that has "
                                          "none");

@@ -186,9 +186,8 @@ static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
 /* ---- giving out derivatives ---- */
 
 static void fetch(struct bench *bench, uint32_t evaluation) {
-    tell(
-        bench, REPLICA_LINK,
-        (struct message){.type = MESSAGE_FETCH, .fetch = {1, evaluation, 0, ALL_OF_IT}});
+    tell(bench, REPLICA_LINK,
+         (struct message){.type = MESSAGE_FETCH, .fetch = {1, evaluation, 0, ALL_OF_IT}});
 }
 
 static void assert_derivatives(struct row_cluster *cluster, const double *expected) {
