@@ -2,6 +2,7 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/row_cluster.h"
 
+#include "numeric/fixed.h"
 #include "numeric/product.h"
 
 /* More outputs than the second derivatives of a row are computed for at once. */
@@ -230,6 +231,69 @@ static void replicas_fetch_the_derivatives_where_margins_have_advanced(void **st
     free(p);
 }
 
+/* What two tiles have of margins of 3 rows and 2 outputs, at a point within 2^3. */
+static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
+    (void)state;
+    const double parts[2][6] = {{1, -2, 0x1p40, 3, 0x1p-30, 0}, {2, 2.5, -0x1p39, 0, 0x1p-31, -7}};
+    const int16_t sizes[3] = {1, 40, 0};
+    double margins[6], size_numbers[6] = {1, 9, 40, 9, 0, 9};
+    int16_t taken[3] = {0};
+    int64_t sums[6] = {0}, bits[6];
+    struct row_vectors rows = {
+        .total = 3, .count = 3, .outputs = 2, .slots = 1, .margins = margins, .sizes = taken};
+    memcpy(bits, size_numbers, sizeof bits);
+    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
+    assert_memory_equal(taken, sizes, sizeof sizes);
+    for (int tile = 0; tile < 2; tile++)
+        for (int k = 0; k < 6; k++)
+            sums[k] += (int64_t)ldexp(parts[tile][k], -fixed_tile_exponent(sizes[k / 2], 3));
+    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
+    for (int k = 0; k < 6; k++)
+        assert_true(margins[k] == parts[0][k] + parts[1][k]);
+    rows.products = margins;
+    rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
+    assert_true(margins[0] == 6 && margins[5] == -14);
+}
+
+/* A replica asks every shard for the elements of a strip: a shard gives what it has of them. */
+static void a_shard_gives_the_part_of_a_strip_that_it_has(void **state) {
+    (void)state;
+    struct row_cluster cluster;
+    struct problem *p = problem_new(1, false);
+    row_cluster_init(&cluster, 2, "logistic", 1, false);
+    take_problem(&cluster, p);
+    const struct operation advance[] = {{.code = OPERATION_ROWS_AT},
+                                        {.code = OPERATION_ROWS_ADVANCE},
+                                        begin_rows(++cluster.evaluation, true)};
+    struct row_yields none;
+    run_rows(&cluster, advance, 3, &none);
+    uint64_t border = cluster.ranges[1].first;
+    const struct {
+        uint64_t first, count, counts[2];
+    } cases[] = {{0, 5, {5, 0}},
+                 {border - 2, 5, {2, 3}},
+                 {border, 1, {0, 1}},
+                 {ROWS, 5, {0, 0}},
+                 {0, ROWS, {border, ROWS - border}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t shard = 0; shard < 2; shard++) {
+            struct bench *bench = &cluster.shards[shard];
+            tell(
+                bench, REPLICA_LINK,
+                (struct message){.type = MESSAGE_FETCH,
+                                 .fetch = {1, cluster.evaluation, cases[i].first, cases[i].count}});
+            assert_answer(bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
+            struct message message = answer(bench, 0);
+            uint64_t first = shard && cases[i].first < border ? border : cases[i].first;
+            assert_int_equal(message.parameters.count, cases[i].counts[shard]);
+            assert_int_equal(message.bulk.length, cases[i].counts[shard] * sizeof(double));
+            if (message.parameters.count)
+                assert_int_equal(message.parameters.first, first);
+        }
+    row_cluster_release(&cluster);
+    free(p);
+}
+
 static void assert_given(struct bench *bench, uint32_t evaluation, bool given) {
     fetch(bench, evaluation);
     assert_int_equal(bench->out.count, given ? 1 : 0);
@@ -427,6 +491,8 @@ SUITE(row_vectors) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_measured_alike_on_any_number_of_shards),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
+        cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
+        cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),
         cmocka_unit_test(nothing_is_given_out_once_it_has_changed),
         cmocka_unit_test(a_vector_that_no_slice_made_is_zero),
         cmocka_unit_test(margins_beyond_numbers_yield_losses_that_are_none),
