@@ -51,6 +51,7 @@
     X(MINIBATCH_CUT, "a minibatch that goes on at the first chunk ends at the last")               \
     X(WEIGHT_OF_ALL, "the gradient of a minibatch is divided by the weight of all rows")           \
     X(BEST_EPOCH_FORGOTTEN, "a run that goes back forgets which epoch was the best")               \
+    X(TOUCHED_FORGOTTEN, "a step of Downpour passes by what a dense slice has touched")            \
     X(HOLDOUT_SKIPPED, "a run that goes back between epochs does not measure the holdout")         \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \

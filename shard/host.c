@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/mutant.h"
 #include "numeric/fixed.h"
 #include "numeric/steps.h"
 #include "shard/pass_plan.h"
@@ -368,8 +369,30 @@ static int run_pass(struct registers *registers, struct pass_plan *pass, struct 
 
 /* ---- the sum ---- */
 
+/* Sums of other layouts than the parameters' are not looked at. */
+static void note_cleared(struct registers *registers, size_t count) {
+    if (count == registers->count)
+        touched_none(&registers->sum_touched);
+    else
+        touched_all(&registers->sum_touched);
+}
+
+/* The first `count` sums become zero. */
+static void clear_sums(struct registers *registers, size_t count) {
+    struct touched *touched = &registers->sum_touched;
+    uint32_t found[BLOCK_ELEMENTS];
+    size_t at = 0, some;
+    if (touched->some && count == registers->count)
+        while ((some = touched_next(touched, &at, count, found, BLOCK_ELEMENTS)))
+            for (size_t i = 0; i < some; i++)
+                registers->sum[found[i]] = 0;
+    else
+        heartbeat_clear(registers->sum, count * sizeof *registers->sum);
+    note_cleared(registers, count);
+}
+
 static int clear_sum(struct registers *registers, enum sums_layout layout) {
-    heartbeat_clear(registers->sum, registers_sums(registers, layout) * sizeof *registers->sum);
+    clear_sums(registers, registers_sums(registers, layout));
     return 0;
 }
 
@@ -381,17 +404,21 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     assert(count <= registers->sum_length && slice->first <= count);
     assert(!dense || slice->entries <= count - slice->first);
     if (first && !copies)
-        heartbeat_clear(registers->sum, count * sizeof *sum);
+        clear_sums(registers, count);
     if (copies)
         heartbeat_copy(sum, slice->data, slice->entries * sizeof *sum);
     else if (dense)
         fixed_merge(slice->entries, sum, slice->data);
+    if (dense && !mutant(TOUCHED_FORGOTTEN))
+        touched_all(&registers->sum_touched);
     if (slice->encoding != STAGE_SPARSE || !slice->entries)
         return 0;
     const uint32_t *offsets = slice->data;
     const int64_t *values = slice_values(slice);
-    for (uint64_t i = 0; i < slice->entries; i++)
+    for (uint64_t i = 0; i < slice->entries; i++) {
         fixed_merge(1, sum + offsets[i], values + i);
+        touched_add(&registers->sum_touched, slice->first + offsets[i]);
+    }
     return 0;
 }
 

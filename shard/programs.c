@@ -12,6 +12,7 @@
 #include "shard/listed.h"
 #include "shard/pass_plan.h"
 #include "shard/rows_measure.h"
+#include "shard/sparse_step.h"
 #include "shard/state.h"
 
 /* ---- running ---- */
@@ -150,8 +151,12 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
         code = rows_run(list, registers, bounds, course.yields);
     if (!code)
         code = listed_run(list, registers, bounds, course.yields, &course.listed);
-    if (!code)
+    bool sparse = !code && sparse_step_fits(registers, list);
+    if (sparse)
+        sparse_step_run(registers, bounds, list);
+    else if (!code)
         code = run_passes(&course);
+    sparse_step_note(registers, list, sparse);
     if (!code && backend->end)
         code = backend->end(registers, course.yields, course.yield_count);
     if (!code)
@@ -333,36 +338,11 @@ static int check_operations(const struct shard *shard, const struct operation_li
 
 /* ---- the program of a message ---- */
 
-/* Whether the operation changes t. */
-static bool writes_trial(const struct operation *operation) {
-    switch (operation->code) {
-    case OPERATION_SWAP:
-        return operation->a == REGISTER_T || operation->b == REGISTER_T;
-    case OPERATION_ZERO:
-    case OPERATION_ADD:
-    case OPERATION_GRADIENT:
-    case OPERATION_REGULARIZE:
-    case OPERATION_DIRECTION:
-    case OPERATION_PRECONDITION:
-    case OPERATION_PSEUDO_GRADIENT:
-    case OPERATION_PROJECT:
-    case OPERATION_ALIGN:
-    case OPERATION_DIAGONAL:
-    case OPERATION_KEEP:
-    case OPERATION_COMBINE:
-    case OPERATION_SCATTER:
-        return operation->a == REGISTER_T;
-    case OPERATION_ADAGRAD:
-        return operation->a == REGISTER_T || operation->b == REGISTER_T;
-    default:
-        return false;
-    }
-}
-
 /* Whether the operation changes what the evaluation gives out, t or D. Replicas may not fetch it
  * any more then. */
 static bool spoils_trial(const struct shard *shard, const struct operation *operation) {
-    return shard->gives_rows ? operation->code == OPERATION_ROWS_ADVANCE : writes_trial(operation);
+    return shard->gives_rows ? operation->code == OPERATION_ROWS_ADVANCE
+                             : operation_writes(operation, REGISTER_T);
 }
 
 /* The last one of a code, or NULL. */

@@ -82,6 +82,10 @@ static void make_vectors(struct registers *registers, const struct message_shard
             make_vector(registers, i);
         heartbeat();
     }
+    if (registers->adagrad && count < UINT32_MAX) {
+        touched_init(&registers->sum_touched, count);
+        touched_init(&registers->gradient_touched, count);
+    }
 }
 
 int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
@@ -95,6 +99,9 @@ int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
 /* The history needs no zeros: a slot is read only after it was written. Nor do vectors that are on
  * a device: what the host has of them is written before it is read. */
 static void clear_vectors(struct registers *registers) {
+    touched_all(&registers->sum_touched);
+    touched_all(&registers->gradient_touched);
+    registers->trial_is_x = false;
     if (!mutant(FACTOR_KEPT))
         registers_set_factor(registers, NULL);
     if (registers->device)
@@ -124,6 +131,8 @@ static void drop_vectors(struct registers *registers) {
     if (registers->history)
         memory_unmap(registers->history, history_bytes(registers));
     memory_unmap(registers->window, window_bytes(registers));
+    touched_release(&registers->sum_touched);
+    touched_release(&registers->gradient_touched);
     rows_release(&registers->rows);
     free(registers->exponents);
     scaling_release(&registers->scaling);
@@ -215,6 +224,9 @@ int registers_pull(struct registers *registers, uint8_t number, size_t offset, s
 
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
+    registers->trial_is_x &= number != REGISTER_X && number != REGISTER_T;
+    if (number == REGISTER_G)
+        touched_all(&registers->gradient_touched);
     return registers->backend->push ? registers->backend->push(registers, number, offset, count)
                                     : 0;
 }

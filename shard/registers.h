@@ -12,6 +12,7 @@
 #include "numeric/vector.h"
 #include "shard/rows.h"
 #include "shard/scaling.h"
+#include "shard/touched.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -76,15 +77,18 @@ struct registers {
     bool tiles;        /* a flush may have sums of a part of the columns */
     uint32_t slots;    /* of the history */
     enum history_type history_type;
-    bool uniform;           /* one exponent for all columns of a gradient */
-    int exponent;           /* if so, this */
-    int16_t *exponents;     /* one an element; NULL if uniform and without a preconditioner */
-    size_t exponents_set;   /* elements whose exponent came */
-    struct scaling scaling; /* while it is not used, vectors are weights and biases */
-    bool starts;            /* x comes with START messages, else from the layout */
-    size_t start_set;       /* elements of x that came */
-    int64_t *sum;           /* of the evaluation, in fixed point: registers_sums() */
-    size_t sum_length;      /* the most elements it can have */
+    bool uniform;               /* one exponent for all columns of a gradient */
+    int exponent;               /* if so, this */
+    int16_t *exponents;         /* one an element; NULL if uniform and without a preconditioner */
+    size_t exponents_set;       /* elements whose exponent came */
+    struct scaling scaling;     /* while it is not used, vectors are weights and biases */
+    bool starts;                /* x comes with START messages, else from the layout */
+    size_t start_set;           /* elements of x that came */
+    int64_t *sum;               /* of the evaluation, in fixed point: registers_sums() */
+    size_t sum_length;          /* the most elements it can have */
+    struct touched sum_touched; /* which of the first `count` sums may be other than zero, */
+    struct touched gradient_touched; /* and of register G; all, unless with Adagrad */
+    bool trial_is_x;                 /* t was made of x, and both are as they were then */
     struct vector vector[REGISTERS]; /* x, t and best in shared memory: replicas read t in place */
     bool keeps_best;                 /* else there is no REGISTER_BEST */
     enum precondition precondition;  /* NONE: no REGISTER_PG or REGISTER_PH, and no factor */

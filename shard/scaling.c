@@ -18,6 +18,7 @@ void scaling_release(struct scaling *scaling) {
     free(scaling->penalty);
     free(scaling->root);
     free(scaling->square);
+    free(scaling->centred);
     free(scaling->bias_sum);
     free(scaling->bias_gradient);
     *scaling = (struct scaling){0};
@@ -82,6 +83,10 @@ static void set_element(struct scaling *scaling, const struct column_scaling *co
     scaling->scale[scaling->set] = column->scale;
     scaling->penalty[scaling->set] = column->penalty;
     scaling->root[scaling->set] = sqrt(column->penalty);
+    if (column->mean == 0 || scaling->set > UINT32_MAX)
+        return;
+    MEMORY_ROOM(scaling->centred, scaling->centred_count, scaling->centred_capacity);
+    scaling->centred[scaling->centred_count++] = (uint32_t)scaling->set;
 }
 
 int scaling_set_columns(struct scaling *scaling, uint64_t first,
@@ -129,6 +134,16 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
         gradient[i] = scale[i] * (gradient[i] - mean[i] * scaling->bias_gradient[k]);
         if (++k == scaling->outputs)
             k = 0;
+    }
+}
+
+void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
+                              double *gradient) {
+    assert(scaling->used);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t k = scaling->outputs == 1 ? 0 : (scaling->first + at[i]) % scaling->outputs;
+        gradient[i] = scaling->scale[at[i]] *
+                      (gradient[i] - scaling->mean[at[i]] * scaling->bias_gradient[k]);
     }
 }
 

@@ -28,6 +28,8 @@ struct scaling {
     int64_t *bias_sum;              /* of the evaluation, over all biases; owned */
     double *bias_gradient; /* [outputs] the gradient by the biases; those that share a weight are
                               added up: scaling_read_biases(); owned */
+    uint32_t *centred;     /* the elements whose mean is not 0; owned */
+    size_t centred_count, centred_capacity;
 };
 
 /* For the range and the layout that `setup` describes. The scaling was zeroed, or set up before. */
@@ -49,6 +51,10 @@ void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, d
 /* A gradient by weights becomes that by scaled parameters; elements offset… of the range. */
 void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
                                 double *gradient);
+
+/* The same of `count` elements of the range, whose numbers are `at`. */
+void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
+                              double *gradient);
 
 /* out = √penalty·in, or in/√penalty; `out` may be `in`. Elements offset… of the range. */
 void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, double *out,

@@ -136,6 +136,30 @@ bool operation_yields_max(const struct operation *operation) {
            operation->code == OPERATION_ROWS_DERIVATIVE;
 }
 
+bool operation_writes(const struct operation *operation, uint8_t number) {
+    switch (operation->code) {
+    case OPERATION_SWAP:
+    case OPERATION_ADAGRAD:
+        return operation->a == number || operation->b == number;
+    case OPERATION_ZERO:
+    case OPERATION_ADD:
+    case OPERATION_GRADIENT:
+    case OPERATION_REGULARIZE:
+    case OPERATION_DIRECTION:
+    case OPERATION_PRECONDITION:
+    case OPERATION_PSEUDO_GRADIENT:
+    case OPERATION_PROJECT:
+    case OPERATION_ALIGN:
+    case OPERATION_DIAGONAL:
+    case OPERATION_KEEP:
+    case OPERATION_COMBINE:
+    case OPERATION_SCATTER:
+        return operation->a == number;
+    default:
+        return false;
+    }
+}
+
 void program_add(struct bytes *program, const struct operation *operation) {
     unsigned has = parts_of(operation->code);
     const uint8_t registers[OPERANDS] = {operation->a, operation->b, operation->c,

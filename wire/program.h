@@ -226,6 +226,9 @@ uint32_t operation_scalars(const struct operation *operation);
 /* Whether they are maxima, not sums. */
 bool operation_yields_max(const struct operation *operation);
 
+/* Whether it changes elements of the register, or takes its name. */
+bool operation_writes(const struct operation *operation, uint8_t number);
+
 /* Appends an operation to a program. */
 void program_add(struct bytes *program, const struct operation *operation);
 

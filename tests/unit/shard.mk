@@ -13,6 +13,7 @@ tests_unit_shard_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_shard.c tests/unit/test_shard_bounds.c tests/unit/test_shard_device.c \
 	tests/unit/test_shard_device_failing.c tests/unit/test_shard_scaling.c \
 	tests/unit/test_shard_placing.c tests/unit/test_shard_process.c tests/unit/test_slices.c \
+	tests/unit/test_sparse_step.c \
 	tests/unit/connect_fixture.h tests/unit/device_fixture.h tests/unit/folder_fixture.h \
 	tests/unit/layout_fixture.h tests/unit/shard_bench.h tests/unit/shard_cluster.h \
 	tests/unit/shard_factor.h tests/unit/shard_saving.h \

@@ -1,0 +1,71 @@
+#include "shard/touched.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { WORD = 64 };
+
+static size_t words_of(const struct touched *touched) {
+    return (touched->count + WORD - 1) / WORD;
+}
+
+void touched_init(struct touched *touched, size_t count) {
+    touched_release(touched);
+    touched->count = count;
+    touched->words = memory_new(words_of(touched), sizeof *touched->words);
+}
+
+void touched_release(struct touched *touched) {
+    free(touched->words);
+    *touched = (struct touched){0};
+}
+
+void touched_all(struct touched *touched) {
+    touched->some = false;
+}
+
+void touched_none(struct touched *touched) {
+    if (!touched->words)
+        return;
+    memset(touched->words, 0, words_of(touched) * sizeof *touched->words);
+    touched->some = true;
+}
+
+void touched_copy(struct touched *touched, const struct touched *from) {
+    assert(touched->count == from->count);
+    touched->some = from->some;
+    if (from->some)
+        memcpy(touched->words, from->words, words_of(from) * sizeof *touched->words);
+}
+
+size_t touched_total(const struct touched *touched) {
+    size_t total = 0;
+    if (!touched->some)
+        return touched->count;
+    for (size_t i = 0; i < words_of(touched); i++)
+        total += (size_t)__builtin_popcountll(touched->words[i]);
+    return total;
+}
+
+/* The bits of the word that *at lies in, from there on and below `end`. */
+static uint64_t bits_at(const struct touched *touched, size_t at, size_t end) {
+    uint64_t bits = touched->words[at / WORD] & (~UINT64_C(0) << at % WORD);
+    size_t left = end - at / WORD * WORD;
+    return left < WORD ? bits & ~(~UINT64_C(0) << left) : bits;
+}
+
+size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint32_t *elements,
+                    size_t most) {
+    size_t found = 0;
+    assert(touched->some && end <= touched->count && most >= WORD);
+    while (*at < end && found + WORD <= most) {
+        size_t word = *at / WORD;
+        for (uint64_t bits = bits_at(touched, *at, end); bits; bits &= bits - 1)
+            elements[found++] = (uint32_t)(word * WORD + (size_t)__builtin_ctzll(bits));
+        *at = (word + 1) * WORD;
+    }
+    return found;
+}
