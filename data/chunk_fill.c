@@ -11,12 +11,14 @@ void chunk_buffer_init(struct chunk_buffer *buffer) {
     *buffer = (struct chunk_buffer){0};
     bytes_init(&buffer->sorting);
     bytes_init(&buffer->places);
+    bytes_init(&buffer->tile);
 }
 
 void chunk_buffer_release(struct chunk_buffer *buffer) {
     memory_unmap(buffer->data, buffer->capacity);
     bytes_release(&buffer->sorting);
     bytes_release(&buffer->places);
+    bytes_release(&buffer->tile);
 }
 
 /* What rows are made from, and the type of their values. */
@@ -247,6 +249,19 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
         put_gathered(filler, &gathered);
     }
     assert(put == chunk->values); /* what the plan counted is what came */
+}
+
+void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
+                        const struct set_chunk *chunk, uint64_t *values) {
+    const struct plan_part *part = &source->plan->trained;
+    struct row_filler filler = {source->columns, source->labels, source->row_weights, VALUE_ONES};
+    struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
+    struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
+    for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk))
+        gather_row(&gathered, &filler, &walk, (struct row_place){0});
+    assert(gathered.count == chunk->values);
+    for (uint32_t i = 0; i < gathered.count; i++)
+        values[(uint32_t)(gathered.key[i] >> 32) / source->plan->strip_columns]++;
 }
 
 /* ---- dense rows ---- */

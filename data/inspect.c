@@ -67,12 +67,14 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     for (uint32_t i = 0; columns && i < info->features; i++) /* in the order of the file */
         json_array_append_new(columns, text_to_json(info->feature_names[info->original_order[i]]));
     json_t *object = json_pack(
-        "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:o*, s:s, s:o*}", "kind", "set",
-        "version", (json_int_t)SET_VERSION, "fingerprint", info->fingerprint, "bytes",
-        (json_int_t)bytes, "rows", (json_int_t)info->rows, "features", (json_int_t)info->features,
-        "values", (json_int_t)info->values, "values_in_text", (json_int_t)facts->text_values,
-        "storage", info->dense ? "dense" : "sparse", "value_type", value_type_name(info->type),
-        "chunks", (json_int_t)info->chunks, "shuffled_rows_per_chunk",
+        "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:o*, s:o*, s:o*, s:s, s:o*}",
+        "kind", "set", "version", (json_int_t)SET_VERSION, "fingerprint", info->fingerprint,
+        "bytes", (json_int_t)bytes, "rows", (json_int_t)info->rows, "features",
+        (json_int_t)info->features, "values", (json_int_t)info->values, "values_in_text",
+        (json_int_t)facts->text_values, "storage", info->dense ? "dense" : "sparse", "value_type",
+        value_type_name(info->type), "chunks", (json_int_t)info->chunks, "strips",
+        info->strip_columns ? integer(set_strips(info)) : NULL, "columns_per_strip",
+        info->strip_columns ? integer(info->strip_columns) : NULL, "shuffled_rows_per_chunk",
         info->block_rows ? integer(info->block_rows) : NULL, "labels", labels[info->labels],
         "classes", info->classes ? text_list(info->class_names, info->classes, 1) : NULL);
     if (!info->classes)
@@ -99,15 +101,24 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     return object;
 }
 
+static int verify_all(struct set *set) {
+    const struct set_info *info = set_info(set);
+    struct rows rows;
+    int code = 0;
+    for (uint32_t i = 0; i < info->chunks && !info->strip_columns && !code; i++)
+        code = set_chunk(set, i, &rows);
+    for (uint32_t i = 0; i < set_tiles(info) && !code; i++)
+        code = set_tile(set, i, &rows);
+    return code;
+}
+
 /* Every chunk is verified on the way. */
 static int load_set(const char *path, json_t **object) {
     struct set *set;
     int code = set_open(path, &set);
     if (code)
         return code;
-    struct rows rows;
-    for (uint32_t i = 0; i < set_info(set)->chunks && !code; i++)
-        code = set_chunk(set, i, &rows);
+    code = verify_all(set);
     struct container container;
     if (!code)
         code = container_open(&container, &set_kind, path);

@@ -28,6 +28,7 @@ libdata_a_SOURCES = \
 	data/pipeline.c data/source.h data/source_files.c \
 	data/split.c \
 	data/table.c data/table.h \
+	data/tiles.c \
 	data/weights.c
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)
 DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS)

@@ -243,10 +243,12 @@ struct chunk_plan {
     uint64_t values;         /* of what is trained on, as stored */
     struct set_chunk *chunk; /* owned; offsets and checksums are not set. Those of `held` last */
     uint32_t chunks, held_chunks;
+    uint32_t strip_columns, strips; /* 0: not in tiles */
+    struct set_tile *tile; /* owned; by their numbers. tiles_place() sets all but checksums */
 };
 
 /* Weights change neither where chunks begin nor how many there are. ERROR_DATA if a chunk of a
- * shuffled set would have more values than can be numbered. */
+ * shuffled set would have more values than can be numbered, or there would be too many tiles. */
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
                     const struct columns *columns, bool weighted,
                     const struct set_options *options);
@@ -300,6 +302,7 @@ struct chunk_buffer {
     size_t capacity;
     struct bytes sorting; /* workspace: the values of some rows */
     struct bytes places;  /* workspace: where each row's next value goes */
+    struct bytes tile;    /* workspace: a tile as stored */
 };
 
 void chunk_buffer_init(struct chunk_buffer *buffer);
@@ -317,6 +320,22 @@ struct chunk_source {
 /* Fills buffer->data, chunk->bytes of it, with the rows of `part` from chunk->first_row on. */
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part);
+
+/* How many values the rows of a chunk of training have in each strip of the plan. */
+void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
+                        const struct set_chunk *chunk, uint64_t *values);
+
+/* ---- tiles ---- */
+
+/* Counts the values of all tiles, on up to `threads` threads, and reserves the place of each, and
+ * that of each chunk's head. */
+void tiles_place(const struct chunk_source *source, struct chunk_plan *plan,
+                 struct container_writer *container, unsigned threads);
+
+/* Writes head and tiles of the chunk that is in the buffer, and notes their checksums. ERROR_DATA
+ * if the values of a row are too large to be added. */
+int tiles_write(struct chunk_buffer *buffer, struct chunk_plan *plan, uint32_t chunk,
+                const struct container_writer *container);
 
 /* Some consecutive chunks of training of a shuffled set, whose rows are all over the packs: they
  * are filled together, as the packs' blocks are walked over in order. */

@@ -48,7 +48,7 @@ struct chunk_group {
     uint64_t rows;            /* whose weight is not 0 */
 };
 
-/* Columns [first, end). */
+/* Columns [first, end); of a set in tiles whole strips. */
 struct column_range {
     uint32_t first, end;
 };
@@ -59,7 +59,7 @@ struct moments_pass {
     enum reading reading;
     struct chunk_group groups[GROUPS];
     struct column_range ranges[THREADS_MAX]; /* of each group; all columns, each once */
-    uint32_t count, range_count;             /* one of them is 1 */
+    uint32_t count, range_count;
 
     pthread_mutex_t mutex; /* guards what follows */
     uint32_t next;         /* group, or range */
@@ -102,17 +102,17 @@ static uint64_t find_column(const struct rows *rows, uint32_t row, uint32_t colu
 }
 
 static inline void ask_ahead(const struct chunk_group *group, enum reading reading,
-                             const struct rows *rows, uint64_t i) {
+                             const struct rows *rows, uint32_t base, uint64_t i) {
     if (i + AHEAD >= rows->values)
         return;
-    uint32_t column = rows->feature[i + AHEAD];
+    uint32_t column = base + rows->feature[i + AHEAD];
     __builtin_prefetch(
         reading == READ_SQUARES ? (const void *)&group->square[column] : &group->sums[column], 1);
 }
 
 __attribute__((always_inline)) static inline void
 add_row(struct chunk_group *group, enum reading reading, const struct rows *rows, uint32_t row,
-        const struct column_range *range, double weight) {
+        uint32_t base, const struct column_range *range, double weight) {
     if (rows->dense) {
         uint64_t first = (uint64_t)row * rows->features;
         for (uint32_t j = range->first; j < range->end; j++)
@@ -122,14 +122,17 @@ add_row(struct chunk_group *group, enum reading reading, const struct rows *rows
     uint64_t end = rows->start[row + 1];
     for (uint64_t i = find_column(rows, row, range->first);
          i < end && rows->feature[i] < range->end; i++) {
-        ask_ahead(group, reading, rows, i);
-        add_value(group, reading, rows->feature[i], value_at(rows->type, rows->value, i), weight);
+        ask_ahead(group, reading, rows, base, i);
+        add_value(group, reading, base + rows->feature[i], value_at(rows->type, rows->value, i),
+                  weight);
     }
 }
 
+/* Adds what rows have in the columns of `range`, counted from the first of `rows`, which is column
+ * `base` of the set. */
 __attribute__((always_inline)) static inline void add_rows(struct chunk_group *group,
                                                            enum reading reading,
-                                                           const struct rows *rows,
+                                                           const struct rows *rows, uint32_t base,
                                                            const struct column_range *range) {
     uint64_t counted = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
@@ -137,25 +140,50 @@ __attribute__((always_inline)) static inline void add_rows(struct chunk_group *g
         if (weight == 0) /* whatever it holds: 0 times what overflows is not a number */
             continue;
         counted++;
-        add_row(group, reading, rows, row, range, weight);
+        add_row(group, reading, rows, row, base, range, weight);
     }
-    if (!range->first) /* other threads have the other ranges of this group */
+    if (!base && !range->first) /* other threads have the other ranges of this group */
         group->rows += counted;
+}
+
+static void add_chunk(const struct moments_pass *pass, struct chunk_group *group,
+                      const struct rows *rows, uint32_t base, const struct column_range *range) {
+    if (pass->reading == READ_SUMS)
+        add_rows(group, READ_SUMS, rows, base, range);
+    else if (pass->reading == READ_DEVIATIONS)
+        add_rows(group, READ_DEVIATIONS, rows, base, range);
+    else
+        add_rows(group, READ_SQUARES, rows, base, range);
+}
+
+/* Of a set in tiles: strip by strip. A column's values come in the order of the chunks, so their
+ * sums have the bits of the set that is not in tiles. */
+static int add_strips(const struct moments_pass *pass, struct chunk_group *group,
+                      const struct column_range *range) {
+    const struct set_info *info = set_info(pass->set);
+    const uint32_t wide = info->strip_columns;
+    assert(range->first % wide == 0);
+    for (uint32_t base = range->first; base < range->end; base += wide)
+        for (uint32_t chunk = group->first; chunk < group->end; chunk++) {
+            struct rows rows;
+            int code = set_tile(pass->set, base / wide * info->chunks + chunk, &rows);
+            if (code)
+                return code;
+            add_chunk(pass, group, &rows, base, &(struct column_range){0, rows.features});
+        }
+    return 0;
 }
 
 static int add_group(const struct moments_pass *pass, struct chunk_group *group,
                      const struct column_range *range) {
+    if (set_info(pass->set)->strip_columns)
+        return add_strips(pass, group, range);
     for (uint32_t chunk = group->first; chunk < group->end; chunk++) {
         struct rows rows;
         int code = set_chunk(pass->set, chunk, &rows);
         if (code)
             return code;
-        if (pass->reading == READ_SUMS)
-            add_rows(group, READ_SUMS, &rows, range);
-        else if (pass->reading == READ_DEVIATIONS)
-            add_rows(group, READ_DEVIATIONS, &rows, range);
-        else
-            add_rows(group, READ_SQUARES, &rows, range);
+        add_chunk(pass, group, &rows, 0, range);
     }
     return 0;
 }
@@ -195,6 +223,20 @@ static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned th
         first = end > first ? end : first;
     }
     pass->ranges[pass->range_count++] = (struct column_range){first, pass->columns};
+}
+
+/* Of a set in tiles each strip is a range, or as many ranges as there may be have some strips each.
+ */
+static void part_strips(struct moments_pass *pass, const struct set_info *info) {
+    uint64_t strips = set_strips(info);
+    pass->range_count = strips < THREADS_MAX ? (uint32_t)strips : THREADS_MAX;
+    for (uint32_t i = 0; i < pass->range_count; i++) {
+        uint64_t first = strips * i / pass->range_count, end = strips * (i + 1) / pass->range_count;
+        bool last = i + 1 == pass->range_count;
+        pass->ranges[i] =
+            (struct column_range){(uint32_t)first * info->strip_columns,
+                                  last ? pass->columns : (uint32_t)end * info->strip_columns};
+    }
 }
 
 /* ---- all groups ---- */
@@ -254,7 +296,10 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
                                   .reading = reading,
                                   .count = groups_of(info, reading),
                                   .mutex = PTHREAD_MUTEX_INITIALIZER};
-    part_columns(pass, chunks, pass->count == 1 ? threads : 1);
+    if (info->strip_columns)
+        part_strips(pass, info);
+    else
+        part_columns(pass, chunks, pass->count == 1 ? threads : 1);
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);

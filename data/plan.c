@@ -25,6 +25,26 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     return layout;
 }
 
+struct set_head_layout set_head_layout(const struct set_chunk *chunk) {
+    uint64_t rows = chunk->rows, at = 0;
+    struct set_head_layout layout;
+    layout.label = container_place(&at, rows * sizeof(double));
+    layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
+    layout.size = container_place(&at, rows * sizeof(int16_t));
+    layout.bytes = at;
+    return layout;
+}
+
+struct set_tile_layout set_tile_layout(const struct set_chunk *chunk, uint64_t values) {
+    uint64_t rows = chunk->rows, at = 0;
+    struct set_tile_layout layout;
+    layout.start = container_place(&at, (rows + 1) * sizeof(uint32_t));
+    layout.feature = container_place(&at, values * sizeof(uint32_t));
+    layout.value = container_place(&at, values * value_bytes((enum value_type)chunk->type));
+    layout.bytes = at;
+    return layout;
+}
+
 static enum value_type type_of(double value) {
     return value == 1 ? VALUE_ONES : pack_is_float(value) ? VALUE_FLOAT : VALUE_DOUBLE;
 }
@@ -213,6 +233,27 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
     return 0;
 }
 
+/* ---- tiles ---- */
+
+/* Whether there are any, and how many strips; tiles_place() says more. */
+static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
+                      const struct set_options *options) {
+    uint32_t wide = options->strip_columns;
+    if (!wide || plan->dense || columns->count <= wide || columns->count <= options->whole_columns)
+        return 0;
+    assert(!plan->shuffled && !plan->held_chunks);
+    plan->strip_columns = wide;
+    plan->strips = columns->count / wide + (columns->count % wide != 0);
+    uint64_t tiles = (uint64_t)plan->strips * plan->chunks;
+    if (tiles > TILES_MAX)
+        return error_set(ERROR_DATA,
+                         "%u columns in strips of %u are %llu tiles, more than %u: make the strips "
+                         "wider",
+                         columns->count, wide, (unsigned long long)tiles, TILES_MAX);
+    plan->tile = memory_new(tiles, sizeof *plan->tile);
+    return 0;
+}
+
 /* ---- the plan ---- */
 
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
@@ -247,13 +288,14 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
         cut_part(&cutter, &plan->held, split);
     plan->held_chunks = plan->chunks - trained_chunks;
     assert(code || cutter.next_row == plan->held.rows);
-    return code;
+    return code ? code : cut_strips(plan, columns, options);
 }
 
 void chunk_plan_release(struct chunk_plan *plan) {
     free(plan->trained.block);
     free(plan->held.block);
     free(plan->chunk);
+    free(plan->tile);
     *plan = (struct chunk_plan){0};
 }
 

@@ -37,6 +37,11 @@ void sample_release(struct sample *sample) {
 
 /* ---- as the set has them ---- */
 
+/* The rows of a chunk; of a set in tiles, what they have in its first strip. */
+static int read_chunk(struct set *set, uint32_t chunk, struct rows *rows) {
+    return set_info(set)->strip_columns ? set_tile(set, chunk, rows) : set_chunk(set, chunk, rows);
+}
+
 /* The chunk of training row `number`, in the order of files, and its place in there. */
 static int find_stored(struct sampler *sampler, uint64_t number, struct rows *rows,
                        uint32_t *place) {
@@ -47,39 +52,54 @@ static int find_stored(struct sampler *sampler, uint64_t number, struct rows *ro
         *place = (uint32_t)(at % info->block_rows);
         return set_chunk(sampler->set, (uint32_t)(at / info->block_rows), rows);
     }
-    int code = set_chunk(sampler->set, sampler->chunk, rows);
+    int code = read_chunk(sampler->set, sampler->chunk, rows);
     while (!code && number - sampler->first >= rows->count) {
         sampler->first += rows->count;
-        code = set_chunk(sampler->set, ++sampler->chunk, rows);
+        code = read_chunk(sampler->set, ++sampler->chunk, rows);
     }
     assert(code || number - sampler->first < rows->count);
     *place = (uint32_t)(number - sampler->first);
     return code;
 }
 
-static int add_stored(struct sampler *sampler) {
+/* Adds what row `place` of `rows`, whose first column is column `base` of the set, has besides
+ * zeros. */
+static void add_values(struct sampler *sampler, const struct rows *rows, uint32_t place,
+                       uint32_t base) {
     struct sample *sample = sampler->sample;
-    struct rows rows;
-    uint32_t place;
-    int code = find_stored(sampler, sample->count, &rows, &place);
-    if (code)
-        return code;
-    uint64_t begin = rows.dense ? (uint64_t)place * rows.features : rows.start[place];
-    uint64_t end = rows.dense ? begin + rows.features : rows.start[place + 1];
-    uint64_t at = sample->stored_start[sample->count], room = at + (end - begin);
+    uint64_t begin = rows->dense ? (uint64_t)place * rows->features : rows->start[place];
+    uint64_t end = rows->dense ? begin + rows->features : rows->start[place + 1];
+    uint64_t at = sample->stored_start[sample->count + 1], room = at + (end - begin);
     sample->column = memory_resize(sample->column, room, sizeof *sample->column);
     sample->column_id = memory_resize(sample->column_id, room, sizeof *sample->column_id);
     sample->stored = memory_resize(sample->stored, room, sizeof *sample->stored);
     for (uint64_t i = begin; i < end; i++) {
-        uint32_t column = rows.dense ? (uint32_t)(i - begin) : rows.feature[i];
-        double value = value_at(rows.type, rows.value, i);
+        uint32_t column = base + (rows->dense ? (uint32_t)(i - begin) : rows->feature[i]);
+        double value = value_at(rows->type, rows->value, i);
         sample->column[at] = column;
         sample->column_id[at] = set_info(sampler->set)->feature_id[column];
         sample->stored[at] = value;
         at += value != 0;
     }
     sample->stored_start[sample->count + 1] = at;
-    return 0;
+}
+
+static int add_stored(struct sampler *sampler) {
+    struct sample *sample = sampler->sample;
+    const struct set_info *info = set_info(sampler->set);
+    struct rows rows;
+    uint32_t place, strips = set_strips(info);
+    int code = find_stored(sampler, sample->count, &rows, &place);
+    if (code)
+        return code;
+    sample->stored_start[sample->count + 1] = sample->stored_start[sample->count];
+    add_values(sampler, &rows, place, 0);
+    for (uint32_t strip = 1; strip < strips && !code; strip++) {
+        code = set_tile(sampler->set, strip * info->chunks + sampler->chunk, &rows);
+        if (!code)
+            add_values(sampler, &rows, place, strip * info->strip_columns);
+    }
+    return code;
 }
 
 /* ---- as the file has them ---- */

@@ -24,13 +24,14 @@ struct set {
     struct container container;
     const struct set_facts *facts;
     const struct set_chunk *chunk;
+    const struct set_tile *tile;       /* of a set in tiles; else NULL */
     const struct set_weights *weights; /* or NULL */
     struct set_info info;
     const char **class_name, **name;
     const char *first_pack;
     struct table *table;
     struct label_lists lists;
-    atomic_uchar *verified;    /* of each chunk: enum verified */
+    atomic_uchar *verified;    /* of each chunk, and each tile behind them: enum verified */
     struct chunk_cache *cache; /* or NULL */
 };
 
@@ -63,27 +64,42 @@ static int map_lists(struct set *set) {
     return sound ? 0 : container_damaged(&set->container, "its lists of labels are damaged");
 }
 
+/* How many tiles it has; false if it cannot have them. */
+static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
+    uint32_t wide = facts->strip_columns;
+    *tiles =
+        wide ? (facts->features / wide + (facts->features % wide != 0)) * (uint64_t)facts->chunks
+             : 0;
+    return !wide || (*tiles <= TILES_MAX && !facts->dense && !facts->holdout_chunks &&
+                     !facts->block_rows && facts->labels != LABEL_LISTS);
+}
+
 static int map_arrays(struct set *set) {
     const struct container *container = &set->container;
-    const void *facts, *chunk = NULL, *id = NULL, *order = NULL, *exponent = NULL, *targets = NULL;
+    const void *facts, *chunk = NULL, *tile = NULL, *id = NULL, *order = NULL, *exponent = NULL;
+    const void *targets = NULL;
     int code = container_array(container, SET_FACTS, 1, sizeof *set->facts, &facts);
     if (code)
         return code;
     set->facts = facts;
-    uint64_t features = set->facts->features;
+    uint64_t features = set->facts->features, tiles;
+    if (!count_tiles(set->facts, &tiles))
+        return container_damaged(container, "it cannot be in such tiles");
     const struct container_wanted wanted[] = {
         {SET_CHUNKS, set->facts->chunks, sizeof *set->chunk, &chunk},
+        {SET_TILES, tiles, sizeof *set->tile, &tile},
         {SET_IDS, features, sizeof(uint64_t), &id},
         {SET_ORDER, features, sizeof(uint32_t), &order},
         {SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent},
         {SET_TARGETS, 1, sizeof *set->info.targets, &targets},
     };
-    code = container_arrays(container, wanted, set->facts->labels == LABEL_TARGET ? 5 : 4);
+    code = container_arrays(container, wanted, set->facts->labels == LABEL_TARGET ? 6 : 5);
     if (!code)
         code = map_weights(set);
     if (!code && set->facts->labels == LABEL_LISTS)
         code = map_lists(set);
     set->chunk = chunk;
+    set->tile = tile;
     set->info.targets = targets;
     set->info.feature_id = id;
     set->info.original_order = order;
@@ -115,6 +131,7 @@ static void fill_info(struct set *set) {
     info->features = facts->features;
     info->chunks = facts->chunks;
     info->block_rows = facts->block_rows;
+    info->strip_columns = facts->strip_columns;
     info->dense = facts->dense;
     info->type = facts->type;
     info->labels = facts->labels;
@@ -156,6 +173,26 @@ static bool rows_follow(const struct set_facts *facts, const struct set_chunk *c
     return follow && row == (facts->holdout_chunks ? facts->holdout_rows : facts->rows);
 }
 
+static bool within(const struct set *set, uint64_t offset, uint64_t bytes) {
+    return offset <= set->container.length && bytes <= set->container.length - offset;
+}
+
+static int check_tiles(const struct set *set) {
+    for (uint32_t chunk = 0; chunk < set->facts->chunks; chunk++) {
+        uint64_t left = set->chunk[chunk].values;
+        for (uint32_t i = chunk; i < set_tiles(&set->info); i += set->facts->chunks) {
+            const struct set_tile *tile = &set->tile[i];
+            if (tile->values > left || !within(set, tile->offset, tile->bytes) ||
+                set_tile_layout(&set->chunk[chunk], tile->values).bytes != tile->bytes)
+                return container_damaged(&set->container, "a tile is out of bounds");
+            left -= tile->values;
+        }
+        if (left)
+            return container_damaged(&set->container, "tiles lack values of their chunk");
+    }
+    return 0;
+}
+
 static int check_bounds(const struct set *set) {
     const struct set_facts *facts = set->facts;
     uint32_t each = facts->block_rows;
@@ -173,13 +210,13 @@ static int check_bounds(const struct set *set) {
                         chunk->rows == (left < each ? left : each);
         if (each && i < facts->chunks - facts->holdout_chunks && !is_block)
             return container_damaged(&set->container, "a chunk has other rows than its own");
-        if (chunk->offset > set->container.length ||
-            chunk->bytes > set->container.length - chunk->offset || chunk->type > VALUE_DOUBLE ||
-            chunk->weighted != (set->weights != NULL) ||
-            set_chunk_layout(chunk, facts->dense).bytes != chunk->bytes)
+        uint64_t bytes =
+            set->tile ? set_head_layout(chunk).bytes : set_chunk_layout(chunk, facts->dense).bytes;
+        if (!within(set, chunk->offset, chunk->bytes) || chunk->type > VALUE_DOUBLE ||
+            chunk->weighted != (set->weights != NULL) || bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
-    return 0;
+    return set->tile ? check_tiles(set) : 0;
 }
 
 int set_open(const char *path, struct set **opened) {
@@ -189,14 +226,16 @@ int set_open(const char *path, struct set **opened) {
         code = map_arrays(set);
     if (!code)
         code = map_texts(set);
-    if (!code)
+    if (!code) {
+        fill_info(set);
         code = check_bounds(set);
+    }
     if (code) {
         set_close(set);
         return code;
     }
-    fill_info(set);
-    set->verified = memory_new(set->facts->chunks, sizeof *set->verified);
+    set->verified =
+        memory_new((size_t)set->facts->chunks + set_tiles(&set->info), sizeof *set->verified);
     *opened = set;
     return 0;
 }
@@ -241,46 +280,66 @@ const struct set_info *set_info(const struct set *set) {
     return &set->info;
 }
 
-static bool chunk_is_valid(const struct set_chunk *chunk, const uint8_t *at) {
-    return hash64(at, chunk->bytes) == chunk->checksum;
+/* What is verified in one go: a chunk, the head of one, or a tile. */
+struct piece {
+    uint64_t offset, bytes, checksum;
+    size_t number; /* in `verified` */
+};
+
+static bool piece_is_valid(const struct piece *piece, const uint8_t *at) {
+    return hash64(at, piece->bytes) == piece->checksum;
 }
 
-static enum verified find_chunk(struct set *set, const struct set_chunk *chunk) {
-    if (set->cache && chunk_is_valid(chunk, chunk_cache_at(set->cache, chunk->offset)))
+static enum verified find_piece(struct set *set, const struct piece *piece) {
+    const uint8_t *own = set->container.data + piece->offset;
+    if (set->cache && piece_is_valid(piece, chunk_cache_at(set->cache, piece->offset)))
         return VERIFIED_COPY;
-    if (!chunk_is_valid(chunk, set->container.data + chunk->offset))
+    if (!piece_is_valid(piece, own))
         return VERIFIED_NOT;
     if (!set->cache)
         return VERIFIED_SET;
-    chunk_cache_put(set->cache, chunk->offset, set->container.data + chunk->offset, chunk->bytes);
-    bool copied = chunk_is_valid(chunk, chunk_cache_at(set->cache, chunk->offset));
+    chunk_cache_put(set->cache, piece->offset, own, piece->bytes);
+    bool copied = piece_is_valid(piece, chunk_cache_at(set->cache, piece->offset));
     return copied ? VERIFIED_COPY : VERIFIED_SET;
 }
 
-/* Where the chunk is; NULL after an error. Two threads may verify the same chunk at once: the bytes
- * do not change, so each finds what will do. The flag passes on no other memory, so relaxed order
- * is enough. */
+/* Where the piece is; NULL if it is damaged. Two threads may verify the same piece at once: the
+ * bytes do not change, so each finds what will do. The flag passes on no other memory, so relaxed
+ * order is enough. */
+static const uint8_t *verify_piece(struct set *set, const struct piece *piece) {
+    atomic_uchar *flag = &set->verified[piece->number];
+    unsigned verified = atomic_load_explicit(flag, memory_order_relaxed);
+    if (!verified) {
+        verified = find_piece(set, piece);
+        atomic_store_explicit(flag, (unsigned char)verified, memory_order_relaxed);
+    }
+    if (!verified)
+        return NULL;
+    return verified == VERIFIED_COPY ? chunk_cache_at(set->cache, piece->offset)
+                                     : set->container.data + piece->offset;
+}
+
+static int piece_damaged(const struct set *set, const char *what, uint32_t number) {
+    return error_set(ERROR_DATA,
+                     "%s: the checksum of %s %u is wrong: delete the file to have it made again",
+                     set->container.path, what, number);
+}
+
+/* A chunk, or its head; NULL after an error. */
 static const uint8_t *verify_chunk(struct set *set, uint32_t number) {
     const struct set_chunk *chunk = &set->chunk[number];
-    unsigned verified = atomic_load_explicit(&set->verified[number], memory_order_relaxed);
-    if (!verified) {
-        verified = find_chunk(set, chunk);
-        atomic_store_explicit(&set->verified[number], (unsigned char)verified,
-                              memory_order_relaxed);
-    }
-    if (verified)
-        return verified == VERIFIED_COPY ? chunk_cache_at(set->cache, chunk->offset)
-                                         : set->container.data + chunk->offset;
-    error_set(ERROR_DATA,
-              "%s: the checksum of chunk %u is wrong: delete the file to have it made again",
-              set->container.path, number);
-    return NULL;
+    const uint8_t *data =
+        verify_piece(set, &(struct piece){chunk->offset, chunk->bytes, chunk->checksum, number});
+    if (!data)
+        piece_damaged(set, "chunk", number);
+    return data;
 }
 
 int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
-    if (number >= facts->chunks)
-        return error_set(ERROR_INTERNAL, "%s: there is no chunk %u", set->container.path, number);
+    if (number >= facts->chunks || set->tile)
+        return error_set(ERROR_INTERNAL, "%s: there is no %schunk %u", set->container.path,
+                         set->tile ? "whole " : "", number);
     const struct set_chunk *chunk = &set->chunk[number];
     const uint8_t *data = verify_chunk(set, number);
     if (!data)
@@ -299,6 +358,40 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
         .first = chunk->first_row + (number < set_training_chunks(&set->info) ? 0 : facts->rows),
+    };
+    return 0;
+}
+
+int set_tile(struct set *set, uint32_t number, struct rows *rows) {
+    const struct set_facts *facts = set->facts;
+    if (number >= set_tiles(&set->info))
+        return error_set(ERROR_INTERNAL, "%s: there is no tile %u", set->container.path, number);
+    uint32_t wide = facts->strip_columns, first = number / facts->chunks * wide;
+    const struct set_chunk *chunk = &set->chunk[number % facts->chunks];
+    const struct set_tile *tile = &set->tile[number];
+    const uint8_t *head = verify_chunk(set, number % facts->chunks);
+    if (!head)
+        return ERROR_DATA;
+    const uint8_t *data =
+        verify_piece(set, &(struct piece){tile->offset, tile->bytes, tile->checksum,
+                                          (size_t)facts->chunks + number});
+    if (!data)
+        return piece_damaged(set, "tile", number);
+    struct set_head_layout besides = set_head_layout(chunk);
+    struct set_tile_layout layout = set_tile_layout(chunk, tile->values);
+    *rows = (struct rows){
+        .count = chunk->rows,
+        .features = facts->features - first < wide ? facts->features - first : wide,
+        .values = tile->values,
+        .type = chunk->type,
+        .start = (const void *)(data + layout.start),
+        .feature = (const void *)(data + layout.feature),
+        .value = chunk->type == VALUE_ONES ? NULL : data + layout.value,
+        .label = (const void *)(head + besides.label),
+        .lists = set->info.lists,
+        .weight = chunk->weighted ? (const void *)(head + besides.weight) : NULL,
+        .size = (const void *)(head + besides.size),
+        .first = chunk->first_row,
     };
     return 0;
 }
@@ -335,6 +428,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         uint64_t order[] = {options->shuffle_seed, options->block_rows, options->chunks_least};
         hash_stream_add(stream, order, sizeof order);
     }
+    if (options->strip_columns) {
+        uint64_t strips[] = {options->strip_columns, options->whole_columns};
+        hash_stream_add(stream, strips, sizeof strips);
+    }
     if (options->positive)
         hash_stream_add(stream, options->positive, strlen(options->positive) + 1);
     if (options->separator)
@@ -361,8 +458,20 @@ static struct set *reuse_set(const char *path) {
     return set;
 }
 
+/* Whether there can be more columns than sets have that are not in tiles: those of all packs, and
+ * for each column of a table its bins and that it is missing, or rare. */
+static bool may_be_wide(struct pack *const *packs, uint32_t count,
+                        const struct set_options *options) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < count; i++)
+        most += packs[i]->facts->features +
+                (packs[i]->table ? packs[i]->table->columns * (options->bins + UINT64_C(3)) : 0);
+    return most > options->strip_columns && most > options->whole_columns;
+}
+
 /* Clears options that make no difference, so that the same set is found again without them. */
-static struct set_options simplify(const struct set_options *options) {
+static struct set_options simplify(const struct set_options *options, struct pack *const *packs,
+                                   uint32_t count) {
     struct set_options simple = *options;
     if (simple.labels != LABEL_BINARY)
         simple.positive = NULL;
@@ -376,12 +485,15 @@ static struct set_options simplify(const struct set_options *options) {
         simple.holdout_count = 0;
     if (simple.holdout == 0 && !simple.holdout_count)
         simple.keep_holdout = false;
+    if (simple.shuffled || simple.keep_holdout || simple.labels == LABEL_LISTS ||
+        !may_be_wide(packs, count, &simple))
+        simple.strip_columns = 0;
     return simple;
 }
 
 int set_of_packs(const char *sets, struct pack *const *packs, uint32_t count,
                  const struct set_options *options, struct set **set, bool *made) {
-    struct set_options simple = simplify(options);
+    struct set_options simple = simplify(options, packs, count);
     int code = folder_make(sets, 0755);
     if (code)
         return code;

@@ -1,7 +1,7 @@
 /* The data set of a run: its packs merged into one numbered set of chunks.
  *
  * data/ turns files into packs, and packs into sets. It knows base/ and exact sums of numeric/, and
- * nothing of objectives, models and runs. The way of a row from its file to a chunk is in seven
+ * nothing of objectives, models and runs. The way of a row from its file to a chunk is in eight
  * files:
  *
  *   pipeline.c    threads read blocks of a file; their rows are handed out in its order
@@ -10,6 +10,7 @@
  *   pack_file.c   the rows of a batch become a block of the pack, and come back from there
  *   columns.c     the features of all packs become columns of the set
  *   chunk_fill.c  the row, its columns sorted, goes to its place in a chunk
+ *   tiles.c       of a wide set: the chunk is cut along columns
  *   set.c         the chunk is verified and handed to whoever computes
  *
  * merge.h says what set_write.c decides between packs and chunks: which rows are trained on
@@ -38,6 +39,7 @@ struct set_info {
     uint32_t chunks;
     uint32_t block_rows; /* shuffled: the rows of each chunk of training; the last may have fewer.
                             Else 0 */
+    uint32_t strip_columns; /* of each strip of a set in tiles, the last may have fewer; else 0 */
     bool dense;
     enum value_type type; /* VALUE_BYTE: every value is a byte of an image, 0 to 255 */
     enum label_kind labels;
@@ -79,6 +81,17 @@ static inline uint32_t set_training_chunks(const struct set_info *info) {
     return info->chunks - info->holdout_chunks;
 }
 
+/* Chunks of a set in tiles are cut along columns, too: tile number s·C + c is what the rows of
+ * chunk c have in the columns of strip s, with C chunks. */
+static inline uint32_t set_strips(const struct set_info *info) {
+    uint32_t wide = info->strip_columns;
+    return wide ? info->features / wide + (info->features % wide != 0) : 0;
+}
+
+static inline uint32_t set_tiles(const struct set_info *info) {
+    return set_strips(info) * info->chunks;
+}
+
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
 
 /* How a set is made, and from what besides the training packs. */
@@ -104,6 +117,9 @@ struct set_options {
     bool shuffled;
     uint64_t shuffle_seed;
     uint32_t block_rows, chunks_least;
+    /* A sparse set of more columns than both is in tiles, in strips of strip_columns, unless that
+     * is 0. Not if it is shuffled, or keeps held-out rows, or its labels are lists. */
+    uint32_t strip_columns, whole_columns;
     uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
                               which changes no byte; 0: as suits the machine */
     unsigned threads;
@@ -150,6 +166,12 @@ uint32_t *set_ranks(const struct set_info *info);
 /* Chunk `number` as arrays in the mapping, or in that of the copy. Its checksum is verified at the
  * first touch: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);
+
+/* The same for a tile of a set in tiles, which has no chunks that can be read whole: the rows of
+ * the chunk, their sizes, and what they have in the columns of the strip, numbered from its first
+ * on. No other tile is read. Tiles of one chunk have the same labels, weights and sizes, at the
+ * same place. */
+int set_tile(struct set *set, uint32_t number, struct rows *rows);
 
 /* Prints what a pack or a set holds, for people or as one JSON object. */
 int inspect_print(const char *path, bool json);

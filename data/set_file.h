@@ -11,7 +11,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
  * same packs would give another set: sets are made again from packs. */
-#define SET_VERSION 8
+#define SET_VERSION 9
 extern const struct container_kind set_kind;
 
 enum set_section {
@@ -29,6 +29,7 @@ enum set_section {
     SET_TABLE,     /* CSV: one text, as of table_text() */
     SET_LISTS,     /* u32 × lists + 1: where the classes of each list begin, */
     SET_LISTED,    /* and u32: all of these; both if labels are lists */
+    SET_TILES,     /* struct set_tile × tiles, if the set is in tiles */
 };
 
 struct set_facts {
@@ -43,8 +44,9 @@ struct set_facts {
     uint64_t rows_held_out, holdout_rows, holdout_unseen;
     uint32_t holdout_chunks, fold;
     char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
+    uint32_t strip_columns, unused;
 };
-_Static_assert(sizeof(struct set_facts) == 152, "no padding");
+_Static_assert(sizeof(struct set_facts) == 160, "no padding");
 
 struct set_weights {
     double sum, holdout_sum; /* as in struct set_info, as what follows is */
@@ -54,7 +56,10 @@ struct set_weights {
 
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
  * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value as `type` says ×
- * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none). */
+ * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none).
+ *
+ * Of a set in tiles these are its head, what its rows have besides values: label, weight
+ * (likewise), size i16 × rows. */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
@@ -68,6 +73,24 @@ struct set_chunk_layout {
     uint64_t start, feature, value, label, weight, bytes; /* offsets within the chunk */
 };
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense);
+
+struct set_head_layout {
+    uint64_t label, weight, size, bytes; /* offsets within the head */
+};
+struct set_head_layout set_head_layout(const struct set_chunk *chunk);
+
+/* A tile. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values, counted from
+ * the first column of the strip, value as the chunk's type says × values. Tiles are stored in the
+ * order of their numbers, strip by strip: what reads one strip reads on. */
+struct set_tile {
+    uint64_t offset, bytes, checksum, values;
+};
+_Static_assert(sizeof(struct set_tile) == 32, "no padding");
+
+struct set_tile_layout {
+    uint64_t start, feature, value, bytes; /* offsets within the tile */
+};
+struct set_tile_layout set_tile_layout(const struct set_chunk *chunk, uint64_t values);
 
 /* Merges packs into the new file `path`. As set_of_packs(). */
 int set_write(const char *path, struct pack *const *packs, uint32_t count,

@@ -180,7 +180,7 @@ static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t 
     pthread_mutex_unlock(&writer->mutex);
 }
 
-/* A chunk as stored: in the window, or filled and written here. */
+/* A chunk with its rows whole: in the window, or filled and written here. */
 static const uint8_t *make_chunk(struct set_writer *writer, struct chunk_buffer *buffer,
                                  uint32_t number, int *code) {
     const struct chunk_plan *plan = &writer->plan;
@@ -189,6 +189,10 @@ static const uint8_t *make_chunk(struct set_writer *writer, struct chunk_buffer 
     if (!there)
         chunk_fill(buffer, &writer->source, chunk, held ? &plan->held : &plan->trained);
     const uint8_t *data = there ? writer->window.data + chunk->offset : buffer->data;
+    if (plan->strips) {
+        *code = tiles_write(buffer, &writer->plan, number, &writer->container);
+        return data;
+    }
     chunk->checksum = hash64(data, chunk->bytes);
     *code = there ? 0 : container_write(&writer->container, chunk->offset, data, chunk->bytes);
     return data;
@@ -246,6 +250,10 @@ static int make_windows(struct set_writer *writer, uint64_t bytes, unsigned thre
 
 static int make_all_chunks(struct set_writer *writer, unsigned threads) {
     struct chunk_plan *plan = &writer->plan;
+    if (plan->strips) {
+        tiles_place(&writer->source, plan, &writer->container, threads);
+        return make_until(writer, plan->chunks, threads);
+    }
     uint32_t trained = plan->shuffled ? chunk_plan_trained(plan) : 0;
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->chunks; i++)
@@ -313,13 +321,17 @@ static void make_fingerprint(struct set_writer *writer) {
     struct hash_stream *stream = hash_stream_new();
     struct set_facts facts = writer->facts;
     facts.rejected = facts.sources = 0;
-    hash_stream_add(stream, &facts, sizeof facts);
+    hash_stream_add(stream, &facts, offsetof(struct set_facts, strip_columns));
     if (writer->row_weights.weighted) {
         struct set_weights weights = weights_of(writer);
         hash_stream_add(stream, &weights, sizeof weights);
     }
     for (uint32_t i = 0; i < writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
+    if (facts.strip_columns)
+        hash_stream_add(stream, &facts.strip_columns, sizeof facts.strip_columns);
+    for (uint32_t i = 0; i < writer->plan.strips * writer->plan.chunks; i++)
+        hash_stream_add(stream, &writer->plan.tile[i].checksum, sizeof(uint64_t));
     hash_stream_add(stream, writer->columns.id, writer->columns.count * sizeof(uint64_t));
     for (uint32_t i = 0; i < writer->labels.classes; i++) {
         const char *name = writer->labels.class_name[i];
@@ -345,6 +357,7 @@ static void fill_facts(struct set_writer *writer) {
     facts->type = plan->trained.type;
     facts->labels = writer->labels.kind;
     facts->dense = plan->dense;
+    facts->strip_columns = plan->strip_columns;
     facts->block_rows = (uint8_t)plan->block_rows;
     facts->named = writer->columns.name != NULL;
     facts->rows_held_out = writer->split.held_out;
@@ -371,13 +384,15 @@ static int write_sources(struct set_writer *writer) {
 static int write_set_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
+    const struct chunk_plan *plan = &writer->plan;
     const struct set_weights weights = weights_of(writer);
     bool targets = writer->labels.kind == LABEL_TARGET;
     struct label_summary summary;
     targets_finish(&writer->labels.targets, &summary);
     const struct container_part parts[] = {
         {SET_FACTS, &writer->facts, sizeof writer->facts},
-        {SET_CHUNKS, writer->plan.chunk, writer->plan.chunks * sizeof *writer->plan.chunk},
+        {SET_CHUNKS, plan->chunk, plan->chunks * sizeof *plan->chunk},
+        {SET_TILES, plan->tile, plan->strips * plan->chunks * sizeof *plan->tile},
         {SET_IDS, columns->id, columns->count * sizeof *columns->id},
         {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
         {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},

@@ -39,6 +39,18 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 
+int fixed_size(double absolute_sum, uint64_t count) {
+    if (!count)
+        return 0;
+    /* Computed, the sum may be short by a factor of 1 + count·2⁻⁵³, as the sum with 1 may. */
+    double most = (absolute_sum + 1) * (1 + ((double)count + 2) * 0x1p-52);
+    if (!isfinite(most))
+        return FIXED_SIZE_MAX + 1;
+    int size;
+    frexp(most, &size); /* the least with most < 2^size: a power of two has more, as rounded */
+    return size;
+}
+
 double fixed_weight(double weight) {
     return weight < 1 ? sqrt(weight) : weight;
 }

@@ -56,6 +56,12 @@ int fixed_derivative_exponent(double magnitude);
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 
+/* The size R of a row: the least with Σ|x_j| + 1 ≤ 2^R over its `count` values, whose absolute
+ * values were added to `absolute_sum` one by one in double, or one more where rounding may hide
+ * that it takes that. 0 to FIXED_SIZE_MAX; beyond if the sum leaves the range of numbers. */
+#define FIXED_SIZE_MAX 1024
+int fixed_size(double absolute_sum, uint64_t count);
+
 /* Margins in tiles: a row of size R, Σ|x_j| + 1 ≤ 2^R, at a point none of whose elements is beyond
  * 2^P has a margin of at most 2^(R + P). What a tile has of it counts as rint(part·2^−t), with t
  * as follows, so that the sum over tiles stays below 2⁶². */

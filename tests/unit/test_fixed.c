@@ -139,10 +139,31 @@ static void lanes_round_as_single_contributions_do(void **state) {
     }
 }
 
+static void a_size_bounds_the_row_by_little_more_than_it_must(void **state) {
+    (void)state;
+    struct random random;
+    random_init(&random, 3);
+    assert_int_equal(fixed_size(0, 0), 0);
+    for (int i = 0; i < 10000; i++) {
+        uint64_t count = 1 + random_below(&random, 1000);
+        double sum = ldexp(1 + random_unit(&random), (int)random_below(&random, 1200) - 180);
+        long double most = (long double)sum * (1 + (long double)count * 0x1p-53L) + 1;
+        int size = fixed_size(sum, count);
+        assert_true(most <= ldexpl(1, size));
+        assert_true(most * 1.0001L > ldexpl(1, size - 1));
+    }
+    for (int size = 0; size < FIXED_SIZE_MAX - 1; size++) /* where rounding could hide it */
+        assert_int_equal(fixed_size(ldexp(1, size) - (size < 54), 2), size + 1);
+    assert_int_equal(fixed_size(0x1.8p1023, 2), FIXED_SIZE_MAX);
+    assert_true(fixed_size(DBL_MAX, 2) > FIXED_SIZE_MAX);
+    assert_true(fixed_size(INFINITY, 2) > FIXED_SIZE_MAX);
+}
+
 SUITE(fixed) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_largest_sum_stays_below_two_to_62),
         cmocka_unit_test(exponents_hold_at_the_ends_of_the_range),
+        cmocka_unit_test(a_size_bounds_the_row_by_little_more_than_it_must),
         cmocka_unit_test(the_derivative_exponent_is_the_least_that_covers),
         cmocka_unit_test(one_exponent_serves_columns_of_like_scale_only),
         cmocka_unit_test(the_columns_of_text_share_an_exponent_with_the_intercept),
