@@ -4,7 +4,7 @@
  * a time. In every other build mutant() is false and its branch is not compiled. Those from
  * ADAGRAD_TWICE to HOLDOUT_SKIPPED show in jobs with Downpour alone, and are tried on those: they
  * stay together; so do those from MARGINS_NOT_RESTORED on, which show in jobs with common
- * directions (tests/sim/sim.c). */
+ * directions, of them from SIZES_NOT_FETCHED on in jobs in tiles (tests/sim/sim.c). */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 
@@ -70,7 +70,10 @@
     X(DERIVATIVES_OF_OTHERS, "a replica takes derivatives of rows of another evaluation")          \
     X(TRANSPOSE_BOUND_FORGOTTEN, "the largest derivative of a trial is not durable")               \
     X(NEWEST_LEFT_OUT, "checkpoints lack the newest direction of the window")                      \
-    X(ENDED_WITHIN_STEP, "a run ends when its margins have advanced and x has not")
+    X(ENDED_WITHIN_STEP, "a run ends when its margins have advanced and x has not")                \
+    X(SIZES_NOT_FETCHED, "a run in tiles that goes back does not fetch the sizes of its rows")     \
+    X(BOUND_OF_FORMER_POINT, "a product in tiles has the bound of the point before")               \
+    X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")
 
 enum mutant {
     MUTANT_NONE,

@@ -27,6 +27,7 @@ static void init_optimizer(struct driver *d, const struct coordinator_settings *
     struct optimizer_data examples = {
         .chunks = set_training_chunks(data),
         .holdout_chunks = data->holdout_chunks,
+        .tiles = set_tiles(data),
         .block_rows = data->block_rows,
         .rows = data->rows,
         .weight_sum = data->weight_sum,
@@ -72,6 +73,8 @@ uint64_t driver_next_program(const struct coordinator *c) {
 
 uint32_t driver_chunks(const struct driver *d, const struct set_info *data) {
     assert(set_training_chunks(data) <= data->chunks);
+    if (data->strip_columns)
+        return set_tiles(data);
     return optimizer_uses_holdout(&d->optimizer) ? data->chunks : set_training_chunks(data);
 }
 
@@ -145,14 +148,14 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .parts = request->parts,
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
-    const struct maxima of_rows = maxima_of_one(request->derivative_max);
+    const struct maxima largest = maxima_of_one(request->largest);
     evaluation.column_count = request->column_count;
     memcpy(evaluation.columns, request->columns,
            request->column_count * sizeof *evaluation.columns);
-    evaluation.bounds = curvature        ? curvature_bounds(c, request->sampling.floor)
-                        : request->rows  ? bounds_over(c, &of_rows, 1)
-                        : request->again ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
-                                         : next_bounds(c);
+    evaluation.bounds = curvature          ? curvature_bounds(c, request->sampling.floor)
+                        : request->bounded ? bounds_over(c, &largest, 1)
+                        : request->again   ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
+                                           : next_bounds(c);
     assert(evaluation.bounds.count > 0);
     uint32_t number = dispatch_prepare(&c->dispatch, &evaluation);
     program_add(&c->driver->program, &(struct operation){.code = OPERATION_BEGIN,

@@ -558,6 +558,8 @@ static void lbfgs_measured(void *row, const double *scalars, struct optimizer_re
         leave_request(o, want, request);
     } else if (o->measuring == MEASURING_SPAN) {
         leave_request(o, common_searched(o, scalars, program), request);
+    } else if (o->measuring == MEASURING_POINT) {
+        leave_request(o, common_point_measured(o, scalars[0], program), request);
     } else if (common_runs(o)) {
         leave_request(o, common_direction_measured(o, scalars, program), request);
     } else {

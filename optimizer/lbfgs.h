@@ -65,16 +65,19 @@ struct common {
         COMMON_NONE,      /* no evaluation of those below */
         COMMON_LABELS,    /* of the rows, at the beginning of each attempt */
         COMMON_WEIGHTS,   /* likewise */
+        COMMON_SIZES,     /* likewise, in tiles */
         COMMON_MARGINS,   /* the product with x: Z anew */
         COMMON_PRODUCT,   /* that with the newest direction */
         COMMON_HOLDOUT,   /* the loss at t */
         COMMON_TRANSPOSE, /* the gradient at t, from its margins; until it is measured */
-        COMMON_CHECK,     /* loss and gradient at x by an ordinary evaluation, before the end */
+        COMMON_CHECK,     /* loss and gradient at x by an ordinary evaluation, before the end; in
+                             tiles the gradient at x, from margins that were made anew */
     } stage;
     bool all;         /* the trial under way is measured with its slopes */
     bool margins;     /* Z is the margins at x */
     uint32_t age;     /* steps since Z was made anew */
-    enum reason ends; /* CHECK: why the run ends, if that holds */
+    enum reason ends; /* while it is checked: why the run ends, if that holds */
+    double point_max; /* in tiles: of the point of a product, no element is larger */
     bool checked;     /* the figures of x are those that follow; else those it was accepted with */
     struct optimizer_point figures;
 };
@@ -93,6 +96,7 @@ struct lbfgs {
         MEASURING_SPAN,      /* a trial in the span of common directions */
         MEASURING_LIST,      /* parameters for a working set */
         MEASURING_SOLVE,     /* the step over it */
+        MEASURING_POINT,     /* how large x is, before its margins in tiles */
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
     bool accepted;           /* t and h are to become x and g with the next program */
@@ -203,7 +207,11 @@ enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program);
  * made anew if it must be. */
 enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program);
 
-/* Whether an end for this reason is to be checked by an ordinary evaluation at x, and that. */
+/* In tiles: x is measured, and its margins follow. */
+enum optimizer_want common_point_measured(struct lbfgs *o, double largest, struct bytes *program);
+
+/* Whether an end for this reason is to be checked by an evaluation at x that takes nothing from
+ * former margins, and that. */
 bool common_must_check(const struct lbfgs *o, enum reason reason);
 enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program);
 

@@ -6,7 +6,10 @@
  *
  * Z becomes the margins at t with the program that begins the evaluation of the gradient there,
  * before t is x. So the run does not end in between: a checkpoint must find Z and x of one point.
- */
+ *
+ * In tiles no replica sees a row whole: products and sums of gradients are all that there is. A
+ * product is fixed point, so how large its point is must be known before; and an end is checked by
+ * the margins and the gradient at x, made anew. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -39,26 +42,44 @@ static enum optimizer_want measure(struct lbfgs *o, enum lbfgs_measuring what) {
     return OPTIMIZER_MEASURE;
 }
 
-static uint32_t kind_of(enum common_stage stage) {
+static bool is_tiled(const struct lbfgs *o) {
+    return o->data.tiles > 0;
+}
+
+/* Whether x is checked before the end. */
+static bool is_checking(const struct lbfgs *o) {
+    return o->common.ends != REASON_NONE;
+}
+
+/* Why the run ends where something at x is not finite. */
+static enum reason reason_not_finite(const struct lbfgs *o) {
+    return is_checking(o) ? o->common.ends : o->started ? REASON_STALLED : REASON_NOT_FINITE;
+}
+
+static uint32_t kind_of(const struct lbfgs *o, enum common_stage stage) {
     static const uint32_t kinds[] = {
-        [COMMON_LABELS] = EVALUATION_LABELS,   [COMMON_WEIGHTS] = EVALUATION_WEIGHTS,
-        [COMMON_MARGINS] = EVALUATION_PRODUCT, [COMMON_PRODUCT] = EVALUATION_PRODUCT,
-        [COMMON_HOLDOUT] = EVALUATION_LOSS,    [COMMON_TRANSPOSE] = EVALUATION_TRANSPOSE,
-        [COMMON_CHECK] = EVALUATION_GRADIENT,
+        [COMMON_LABELS] = EVALUATION_LABELS,       [COMMON_WEIGHTS] = EVALUATION_WEIGHTS,
+        [COMMON_SIZES] = EVALUATION_SIZES,         [COMMON_MARGINS] = EVALUATION_PRODUCT,
+        [COMMON_PRODUCT] = EVALUATION_PRODUCT,     [COMMON_HOLDOUT] = EVALUATION_LOSS,
+        [COMMON_TRANSPOSE] = EVALUATION_TRANSPOSE, [COMMON_CHECK] = EVALUATION_GRADIENT,
     };
     assert(stage > COMMON_NONE && stage < sizeof kinds / sizeof kinds[0]);
-    return kinds[stage];
+    return stage == COMMON_CHECK && is_tiled(o) ? EVALUATION_TRANSPOSE : kinds[stage];
 }
 
 void common_request(const struct lbfgs *o, struct optimizer_request *request) {
     const struct optimizer_data *data = &o->data;
-    bool holdout = o->common.stage == COMMON_HOLDOUT;
-    request->parts =
-        (struct evaluation_parts){.items = {{kind_of(o->common.stage), holdout ? data->chunks : 0,
-                                             holdout ? data->holdout_chunks : data->chunks}},
-                                  .count = 1};
-    request->rows = o->common.stage == COMMON_TRANSPOSE;
-    request->derivative_max = request->rows ? o->common.span.derivative : 0;
+    uint32_t kind = kind_of(o, o->common.stage);
+    bool product = kind == EVALUATION_PRODUCT, transpose = kind == EVALUATION_TRANSPOSE;
+    struct evaluation_part part = {kind, 0, data->chunks};
+    if (o->common.stage == COMMON_HOLDOUT)
+        part = (struct evaluation_part){kind, data->chunks, data->holdout_chunks};
+    else if (is_tiled(o) && (product || transpose))
+        part.count = data->tiles;
+    request->parts = (struct evaluation_parts){.items = {part}, .count = 1};
+    request->rows = transpose;
+    request->bounded = transpose || (is_tiled(o) && product);
+    request->largest = transpose ? o->common.span.derivative : o->common.point_max;
 }
 
 /* ---- labels, weights and margins ---- */
@@ -85,8 +106,24 @@ enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program) {
     return common_begin(o, program);
 }
 
+static void add_largest(struct bytes *program, uint8_t a) {
+    program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = a});
+}
+
 static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
     programs_acceptance(o, program);
+    if (is_tiled(o)) {
+        add_largest(program, REGISTER_X);
+        return measure(o, MEASURING_POINT);
+    }
+    program_return(program);
+    return evaluate(o, COMMON_MARGINS);
+}
+
+enum optimizer_want common_point_measured(struct lbfgs *o, double largest, struct bytes *program) {
+    if (!isfinite(largest))
+        return lbfgs_finish(o, reason_not_finite(o), program);
+    o->common.point_max = largest;
     program_return(program);
     return evaluate(o, COMMON_MARGINS);
 }
@@ -95,16 +132,28 @@ static enum optimizer_want begin_at_x(struct lbfgs *o, struct bytes *program) {
     return o->started ? lbfgs_leave(o, program) : take_margins(o, program);
 }
 
+static enum optimizer_want take_sizes(struct lbfgs *o, struct bytes *program) {
+    if (!is_tiled(o) || (o->started && mutant(SIZES_NOT_FETCHED)))
+        return begin_at_x(o, program);
+    program_return(program);
+    return evaluate(o, COMMON_SIZES);
+}
+
 static enum optimizer_want labels_evaluated(struct lbfgs *o, struct bytes *program) {
     add_take(program, ROWS_LABELS, 0);
     if (!o->settings.weighted || (o->started && mutant(WEIGHTS_NOT_FETCHED)))
-        return begin_at_x(o, program);
+        return take_sizes(o, program);
     program_return(program);
     return evaluate(o, COMMON_WEIGHTS);
 }
 
 static enum optimizer_want weights_evaluated(struct lbfgs *o, struct bytes *program) {
     add_take(program, ROWS_WEIGHTS, 0);
+    return take_sizes(o, program);
+}
+
+static enum optimizer_want sizes_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_SIZES, 0);
     return begin_at_x(o, program);
 }
 
@@ -131,6 +180,8 @@ enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program) {
                 &(struct operation){.code = OPERATION_DOT, .a = REGISTER_G, .b = REGISTER_D});
     add_window_dots(&common->window, REGISTER_D, program);
     add_window_dots(&common->window, REGISTER_X, program);
+    if (is_tiled(o))
+        add_largest(program, REGISTER_D);
     return measure(o, MEASURING_DIRECTION);
 }
 
@@ -140,7 +191,11 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
     uint32_t newest = window->count;
     window_measured(window, scalars + 1, scalars + 1 + newest + 1);
     o->slope = scalars[0];
-    if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]))
+    double largest = is_tiled(o) ? scalars[1 + 2 * (newest + 1)] : 0;
+    if (!mutant(BOUND_OF_FORMER_POINT))
+        o->common.point_max = largest;
+    if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
+        !isfinite(largest))
         return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
     program_add(program,
                 &(struct operation){
@@ -197,9 +252,10 @@ static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *prog
     add_take(program, ROWS_MARGINS, 0);
     o->common.margins = true;
     o->common.age = 0;
-    if (o->started)
+    if (o->started && !is_checking(o))
         return common_direction(o, program);
-    o->common.span = (struct span){.count = 0};
+    double damping = o->common.span.damping; /* for the next search */
+    o->common.span = (struct span){.damping = damping, .settings.damping = damping};
     return measure_trial(o, false, program);
 }
 
@@ -230,14 +286,19 @@ static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
     return transpose(o, program);
 }
 
-static enum optimizer_want start_measured(struct lbfgs *o, const double *scalars,
-                                          struct bytes *program) {
+/* At x, which is t as well. */
+static enum optimizer_want x_measured(struct lbfgs *o, const double *scalars,
+                                      struct bytes *program) {
     struct span *span = &o->common.span;
     span->loss = scalars[0] / o->data.weight_sum;
     span->derivative = scalars[1];
     if (!isfinite(span->loss) || !isfinite(span->derivative))
-        return lbfgs_finish(o, REASON_NOT_FINITE, program);
-    return go_to(o, program);
+        return lbfgs_finish(o, reason_not_finite(o), program);
+    if (!is_checking(o))
+        return go_to(o, program);
+    add_at(o, program);
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
+    return evaluate(o, COMMON_CHECK);
 }
 
 enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program) {
@@ -247,8 +308,8 @@ enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, stru
                                      .derivative = scalars[1],
                                      .slopes = slopes,
                                      .second = slopes ? slopes + span->count : NULL};
-    if (!o->started)
-        return start_measured(o, scalars, program);
+    if (!o->started || is_checking(o))
+        return x_measured(o, scalars, program);
     enum span_answer answer = span_next(span, &o->common.window, &trial);
     if (answer == SPAN_FAIL)
         return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
@@ -271,15 +332,19 @@ void common_stepped(struct lbfgs *o) {
 
 /* ---- the end ---- */
 
-/* What outside wants ends at once; so does a run whose answer is another point. */
+/* What outside wants ends at once; so does a run whose answer is another point. In tiles the check
+ * makes Z anew, which would show in a run that goes on from its limit. */
 bool common_must_check(const struct lbfgs *o, enum reason reason) {
     assert(reason != REASON_NONE);
     bool outside = reason == o->closes || reason == REASON_EARLY_STOPPING;
-    return common_runs(o) && !outside && lbfgs_answer_register(o) == REGISTER_X;
+    bool shows = is_tiled(o) && reason_can_resume(reason);
+    return common_runs(o) && !outside && !shows && lbfgs_answer_register(o) == REGISTER_X;
 }
 
 enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program) {
     o->common.ends = reason;
+    if (is_tiled(o))
+        return take_margins(o, program);
     programs_acceptance(o, program);
     program_return(program);
     return evaluate(o, COMMON_CHECK);
@@ -309,7 +374,7 @@ enum optimizer_want common_checked(struct lbfgs *o, const struct measured *m,
     if (reason)
         return lbfgs_finish(o, reason, program);
     common->checked = false;
-    common->margins = false;
+    common->margins = is_tiled(o); /* then they were made anew */
     o->accepted = true;
     o->loss = o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     o->gradient_max = m->max;
@@ -344,10 +409,11 @@ static enum optimizer_want transposed(struct lbfgs *o, const struct evaluation_f
 
 static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                            struct optimizer_request *request) {
-    o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
+    bool by_rows = is_tiled(o);
+    o->mean_loss = by_rows ? o->common.span.loss : found_total(found, 0, 0) / o->data.weight_sum;
     if (!found->exceeded && isfinite(o->mean_loss))
         return lbfgs_measure_trial(o, request->program);
-    if (found->exceeded && found->can_hold && isfinite(o->mean_loss)) {
+    if (found->exceeded && found->can_hold && isfinite(o->mean_loss) && !by_rows) {
         lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
         request->again = true;
         return evaluate(o, COMMON_CHECK);
@@ -357,18 +423,29 @@ static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluat
     return lbfgs_finish(o, o->common.ends, request->program);
 }
 
+/* As no element of the point is beyond the bound, a margin is not finite. */
+static enum optimizer_want product_exceeded(struct lbfgs *o, struct optimizer_request *request) {
+    bool margins = o->common.stage == COMMON_MARGINS;
+    lbfgs_report(&request->report, o, "not finite", NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    if (margins)
+        return lbfgs_finish(o, reason_not_finite(o), request->program);
+    lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
+    return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, request->program);
+}
+
 enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                      struct optimizer_request *request) {
-    static const char *const outcomes[] = {[COMMON_LABELS] = "labels",
-                                           [COMMON_WEIGHTS] = "weights",
-                                           [COMMON_MARGINS] = "margins",
-                                           [COMMON_PRODUCT] = "product",
-                                           [COMMON_HOLDOUT] = "holdout"};
+    static const char *const outcomes[] = {
+        [COMMON_LABELS] = "labels",   [COMMON_WEIGHTS] = "weights", [COMMON_SIZES] = "sizes",
+        [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout"};
     enum common_stage stage = o->common.stage;
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);
     if (stage == COMMON_CHECK)
         return check_evaluated(o, found, request);
+    if (found->exceeded && (stage == COMMON_MARGINS || stage == COMMON_PRODUCT))
+        return product_exceeded(o, request);
     assert(stage > COMMON_NONE && stage < sizeof outcomes / sizeof outcomes[0]);
     lbfgs_report(&request->report, o, outcomes[stage], NAN, NAN);
     o->common.stage = COMMON_NONE;
@@ -376,6 +453,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
         return labels_evaluated(o, request->program);
     if (stage == COMMON_WEIGHTS)
         return weights_evaluated(o, request->program);
+    if (stage == COMMON_SIZES)
+        return sizes_evaluated(o, request->program);
     if (stage == COMMON_MARGINS)
         return margins_evaluated(o, request->program);
     if (stage == COMMON_PRODUCT)

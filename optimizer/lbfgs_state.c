@@ -216,6 +216,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))
         serialize_u32(codec, &common->age);
+    serialize_f64(codec, &common->point_max);
     serialize_bool(codec, &common->checked);
     serialize_point(codec, &common->figures, o->settings.tensors);
 }
@@ -239,7 +240,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
     serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring > MEASURING_SOLVE);
+    serialize_fails_if(codec, measuring > MEASURING_POINT);
     o->measuring = measuring;
     uint32_t closes = o->closes;
     serialize_u32(codec, &closes);

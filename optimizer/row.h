@@ -62,6 +62,8 @@ enum reason reason_of(const char *text);
 /* The examples. Chunks of training come first, those of the holdout after them. */
 struct optimizer_data {
     uint32_t chunks, holdout_chunks;
+    uint32_t tiles;      /* of the training chunks, where replicas compute by strips of columns, as
+                            wire/evaluation.h says; else 0 */
     uint32_t block_rows; /* of each chunk of training, but the last, which may have fewer */
     uint64_t rows;       /* trained on */
     double weight_sum, holdout_weight_sum;
@@ -202,8 +204,9 @@ struct optimizer_request {
     enum optimizer_want want;
     struct evaluation_parts parts; /* EVALUATE, CURVATURE */
     bool again;                    /* EVALUATE: the last one again, under bounds that hold */
-    bool rows;             /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
-    double derivative_max; /* then this is the largest */
+    bool rows;      /* EVALUATE: replicas get the derivatives of rows (D) in place of t */
+    bool bounded;   /* EVALUATE: the bound is that of what replicas get, whose elements are */
+    double largest; /* no larger than this; else what follows from the evaluations before */
     struct row_sampling sampling; /* CURVATURE */
     uint32_t column_count;        /* of LISTED, by rising numbers */
     uint64_t columns[WORKING_SET_MAX];

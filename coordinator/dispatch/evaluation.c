@@ -37,7 +37,7 @@ void dispatch_init(struct dispatch *d, const struct roster *roster,
     assert(settings->chunks > 0 && roster->shards > 0 && roster->replicas > 0);
     *d = (struct dispatch){.settings = *settings, .roster = roster};
     d->workloads = memory_new(roster->replicas, sizeof *d->workloads);
-    plan_init(&d->plan, settings->chunks, roster->replicas);
+    plan_init(&d->plan, settings->chunks, settings->strip, roster->replicas);
 }
 
 void dispatch_release(struct dispatch *d) {

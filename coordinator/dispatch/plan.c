@@ -9,9 +9,10 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 
-void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes) {
+void plan_init(struct plan *plan, uint32_t chunks, uint32_t strip, uint32_t homes) {
     assert(chunks > 0 && homes > 0 && homes <= UINT16_MAX); /* plan->by */
-    *plan = (struct plan){.chunks = chunks, .homes = homes};
+    assert(strip > 0 && strip <= chunks);
+    *plan = (struct plan){.chunks = chunks, .strip = strip, .homes = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->open = memory_new(chunks / 64 + 1, sizeof *plan->open);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
@@ -61,7 +62,13 @@ static void wait_no_more(struct plan *plan, uint32_t chunk) {
     plan->waiting--;
 }
 
-/* Takes the first chunks of `from` that wait, as far as they are neighbours; none if none waits. */
+/* Whether a strip begins with this chunk: a replica has the columns of one at a time. */
+static bool begins_strip(const struct plan *plan, uint32_t chunk) {
+    return chunk % plan->strip == 0 && !mutant(PORTION_ACROSS_STRIPS);
+}
+
+/* Takes the first chunks of `from` that wait, as far as they are neighbours in a strip; none if none waits.
+ */
 static struct chunk_range take_front(struct plan *plan, struct chunk_range *from,
                                      uint32_t chunks_max) {
     for (; from->count && !is_waiting(plan, from->first); from->count--)
@@ -69,6 +76,8 @@ static struct chunk_range take_front(struct plan *plan, struct chunk_range *from
     struct chunk_range taken = {.first = from->first};
     for (; from->count && taken.count < chunks_max && is_waiting(plan, from->first);
          from->count--) {
+        if (taken.count && begins_strip(plan, from->first))
+            break;
         wait_no_more(plan, from->first++);
         taken.count++;
     }
@@ -83,6 +92,8 @@ static struct chunk_range take_back(struct plan *plan, struct chunk_range *from,
         from->count--;
     struct chunk_range taken = {.first = from->first + from->count};
     while (from->count && taken.count < chunks_max && is_waiting(plan, taken.first - 1)) {
+        if (taken.count && begins_strip(plan, taken.first))
+            break;
         wait_no_more(plan, --taken.first);
         from->count--;
         taken.count++;

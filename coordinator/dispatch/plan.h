@@ -14,6 +14,7 @@
 
 struct plan {
     uint32_t chunks;                /* that evaluations may cover: the homes share them */
+    uint32_t strip;                 /* so many are a strip: what is handed out at once lies in one */
     uint32_t homes;                 /* replicas */
     struct evaluation_parts wanted; /* what the evaluation covers */
     uint32_t wanted_chunks;
@@ -29,8 +30,9 @@ struct plan {
     uint32_t counted_chunks;
 };
 
-/* A plan for evaluations within the first `chunks` chunks, with nothing to hand out. */
-void plan_init(struct plan *plan, uint32_t chunks, uint32_t homes);
+/* A plan for evaluations within the first `chunks` chunks, with nothing to hand out. Of a tiled set
+ * these are tiles, by strips of `strip` each; else `strip` is `chunks`. */
+void plan_init(struct plan *plan, uint32_t chunks, uint32_t strip, uint32_t homes);
 void plan_release(struct plan *plan);
 
 /* A new evaluation, whose parts lie within those: nothing is handed out, nothing counted. */

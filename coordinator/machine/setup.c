@@ -137,6 +137,7 @@ static void add_rows(const struct coordinator *c, struct message_shard_setup *se
     setup->rows = c->settings.data->rows;
     setup->outputs = optimizer->outputs;
     setup->weighted = optimizer->weighted;
+    setup->tiles = c->settings.data->strip_columns > 0;
     setup->objective = objective_name(c->settings.shape.kind);
     setup->loss = (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
     assert(setup->rows > 0 && setup->outputs == c->settings.shape.outputs);
@@ -259,6 +260,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .block_columns = block_of_replicas(c),
         .coordinates = has_scaling(c),
         .rows = c->settings.optimizer.directions ? c->settings.data->rows : 0,
+        .strip_columns = c->settings.data->strip_columns,
         .plugin = {plugin.data, (uint32_t)plugin.length},
     };
     roster_send(&c->roster, link, message, out);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "numeric/fixed.h"
 #include "tests/unit/memory_shards.h"
 
 /* What is minimised. */
@@ -148,7 +149,8 @@ struct row_run {
     double *scalars;
 };
 
-static void evaluate_rows(struct row_run *run, struct minimization *result,
+/* Answers whether a bound was exceeded. */
+static bool evaluate_rows(struct row_run *run, struct minimization *result,
                           const struct optimizer_request *request, double *totals) {
     const struct evaluation_part *part = &request->parts.items[0];
     struct backend *backend = &run->backend;
@@ -160,19 +162,25 @@ static void evaluate_rows(struct row_run *run, struct minimization *result,
         totals[1] = (double)result->optimizer.settings.preconditioner.rows;
         totals[2] = n * n;
         totals[3] = 1;
-        return;
+        return false;
     }
-    const struct rows_problem *holdout = run->rows.problem->holdout;
+    const struct rows_problem *problem = run->rows.problem, *holdout = problem->holdout;
+    bool exceeded = false, product = part->kind == EVALUATION_PRODUCT;
+    bool strips = product || part->kind == EVALUATION_TRANSPOSE;
+    assert(part->count == (problem->tiles && strips ? problem->tiles : 1));
+    assert(!problem->tiles || !product || request->bounded);
+    int point = request->bounded ? fixed_derivative_exponent(request->largest) : 0;
     if (part->kind == EVALUATION_LOSS)
         totals[0] = rows_loss_at(holdout, t);
     else
-        totals[0] = memory_rows_evaluate(&run->rows, part->kind, t, backend->sum);
+        totals[0] = memory_rows_evaluate(&run->rows, part->kind, point, t, backend->sum, &exceeded);
     if (request->parts.count > 1)
         totals[1] = rows_loss_at(holdout, t);
     result->passes += part->kind == EVALUATION_GRADIENT    ? 1
                       : part->kind == EVALUATION_TRANSPOSE ? 0.5
                       : part->kind == EVALUATION_PRODUCT   ? 0.5
                                                            : 0;
+    return exceeded;
 }
 
 /* The shards ran the program of a request before anything could happen to it. */
@@ -185,7 +193,7 @@ static void answer(struct row_run *run, struct minimization *result,
     if (request->want == OPTIMIZER_MEASURE) {
         lbfgs_row.measured(&result->optimizer, run->scalars, &next);
     } else {
-        evaluate_rows(run, result, request, totals);
+        found.exceeded = evaluate_rows(run, result, request, totals);
         lbfgs_row.evaluated(&result->optimizer, &found, &next);
     }
     *request = next;
@@ -300,7 +308,7 @@ void minimize_rows(const struct rows_problem *rows, test_hessian *hessian,
                    const struct optimizer_settings *settings, struct minimization *result) {
     static struct row_run run;
     struct optimizer_data data = {
-        .chunks = 1, .rows = rows->rows, .weight_sum = rows_weight_sum(rows)};
+        .chunks = 1, .tiles = rows->tiles, .rows = rows->rows, .weight_sum = rows_weight_sum(rows)};
     struct lbfgs *optimizer = &result->optimizer;
     if (rows->holdout) {
         data.holdout_chunks = 1;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "numeric/fixed.h"
 
 enum { OUTPUTS_MAX = 32 };
 
@@ -14,12 +15,12 @@ static size_t numbers(const struct memory_rows *rows) {
 }
 
 static double **vector_at(struct memory_rows *rows, uint32_t i) {
-    double **const others[] = {&rows->margins, &rows->derivatives, &rows->at,
-                               &rows->labels,  &rows->weights,     &rows->sums};
+    double **const others[] = {&rows->margins, &rows->derivatives, &rows->at,   &rows->labels,
+                               &rows->weights, &rows->sums,        &rows->sizes};
     return i < WINDOW_MAX ? &rows->product[i] : others[i - WINDOW_MAX];
 }
 
-enum { VECTORS = WINDOW_MAX + 6 };
+enum { VECTORS = WINDOW_MAX + 7 };
 
 void memory_rows_init(struct memory_rows *rows, const struct rows_problem *problem) {
     *rows = (struct memory_rows){.problem = problem};
@@ -123,6 +124,27 @@ double rows_loss_at(const struct rows_problem *problem, const double *t) {
     return sum;
 }
 
+/* Σ|x_j| + 1 ≤ 2^size. */
+static int size_of(const struct rows_problem *problem, uint32_t row) {
+    double sum = 1;
+    for (uint32_t e = problem->start[row]; e < problem->start[row + 1]; e++)
+        sum += fabs(problem->value[e]);
+    int size;
+    frexp(sum, &size);
+    return size;
+}
+
+/* The row's margins as sums of tiles. Answers whether one is beyond what the bound allows. */
+static bool round_margins(const struct memory_rows *rows, uint32_t row, double *z) {
+    int unit = fixed_tile_exponent(size_of(rows->problem, row), rows->point);
+    bool exceeded = false;
+    for (uint32_t k = 0; k < rows->problem->outputs; k++) {
+        z[k] = rint(ldexp(z[k], -unit));
+        exceeded |= !(fabs(z[k]) <= 0x1p61);
+    }
+    return exceeded;
+}
+
 static void add_gradient(const struct rows_problem *problem, uint32_t row, const double *d,
                          double *sum) {
     double weight = weight_of(problem, row);
@@ -132,12 +154,15 @@ static void add_gradient(const struct rows_problem *problem, uint32_t row, const
                 weight * d[k] * problem->value[e];
 }
 
-double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, const double *t, double *sum) {
+double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, int point, const double *t,
+                            double *sum, bool *exceeded) {
     const struct rows_problem *problem = rows->problem;
     uint32_t outputs = problem->outputs;
     double total = 0, z[OUTPUTS_MAX], d[OUTPUTS_MAX];
     bool fused = kind == EVALUATION_GRADIENT, gradient = fused || kind == EVALUATION_TRANSPOSE;
     double scale = 1 / rows_weight_sum(problem);
+    rows->point = point;
+    *exceeded = false;
     if (gradient)
         memset(sum, 0, (size_t)problem->columns * outputs * sizeof *sum);
     for (uint32_t i = 0; i < problem->rows; i++) {
@@ -146,8 +171,12 @@ double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, const doubl
             numbers_of_row[0] = problem->labels[i];
         else if (kind == EVALUATION_WEIGHTS)
             numbers_of_row[0] = weight_of(problem, i);
+        else if (kind == EVALUATION_SIZES)
+            numbers_of_row[0] = size_of(problem, i);
         else if (kind == EVALUATION_PRODUCT)
             margins_of(problem, t, i, numbers_of_row);
+        if (kind == EVALUATION_PRODUCT && problem->tiles)
+            *exceeded |= round_margins(rows, i, numbers_of_row);
         if (fused) {
             margins_of(problem, t, i, z);
             total += weight_of(problem, i) * loss_of(problem, z, problem->labels[i], d, NULL);
@@ -163,7 +192,18 @@ double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, const doubl
 /* ---- operations ---- */
 
 static void take(struct memory_rows *rows, const struct operation *o) {
-    double *const to[] = {rows->labels, rows->weights, rows->margins, rows->product[o->slot]};
+    double *const to[] = {[ROWS_LABELS] = rows->labels,
+                          [ROWS_WEIGHTS] = rows->weights,
+                          [ROWS_MARGINS] = rows->margins,
+                          [ROWS_PRODUCT] = rows->product[o->slot],
+                          [ROWS_SIZES] = rows->sizes};
+    uint32_t outputs = rows->problem->outputs;
+    bool margins = o->vector == ROWS_MARGINS || o->vector == ROWS_PRODUCT;
+    for (size_t i = 0; i < numbers(rows) && margins && rows->problem->tiles; i++) {
+        double size = rows->sizes[i / outputs * outputs];
+        assert(!isnan(size));
+        rows->sums[i] = ldexp(rows->sums[i], fixed_tile_exponent((int)size, rows->point));
+    }
     memcpy(to[o->vector], rows->sums, numbers(rows) * sizeof(double));
     memset(rows->sums, 0xff, numbers(rows) * sizeof(double));
 }

@@ -25,13 +25,15 @@ struct rows_problem {
     const double *weights;              /* NULL: all are 1 */
     bool intercept;                     /* the last column is one, free of l2 */
     const struct rows_problem *holdout; /* NULL: there is none */
+    uint32_t tiles;                     /* 0: none; else products are fixed point (numeric/fixed.h) */
 };
 
 struct memory_rows {
     const struct rows_problem *problem;
     double *margins, *derivatives, *product[WINDOW_MAX], *at;
-    double *labels, *weights; /* as they were taken */
-    double *sums;             /* of the last evaluation with SUMS_ROWS */
+    double *labels, *weights, *sizes; /* as they were taken */
+    double *sums;                     /* of the last evaluation with SUMS_ROWS */
+    int point;                        /* its bound, in tiles */
 };
 
 void memory_rows_init(struct memory_rows *rows, const struct rows_problem *problem);
@@ -45,8 +47,10 @@ void memory_rows_lose(struct memory_rows *rows, bool margins, uint32_t window,
 /* Runs a ROWS operation; answers how many scalars it wrote. */
 uint32_t memory_rows_run(struct memory_rows *rows, const struct operation *o, double *scalars);
 
-/* Computes a part at t. Gradients go to `sum`; answers the first total. */
-double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, const double *t, double *sum);
+/* Computes a part at t, in tiles under the bound `point` of a product. Gradients go to `sum`;
+ * answers the first total. *exceeded: a product in tiles is beyond what the bound allows. */
+double memory_rows_evaluate(struct memory_rows *rows, uint32_t kind, int point, const double *t,
+                            double *sum, bool *exceeded);
 
 /* The sum of the losses at t. */
 double rows_loss_at(const struct rows_problem *problem, const double *t);

@@ -218,6 +218,59 @@ static void a_limit_that_is_raised_leaves_no_trace(void **state) {
     assert_same_bits_of_all(LIMITED);
 }
 
+/* ---- tiles ---- */
+
+static void make_tiled(enum rows_loss loss) {
+    make(loss, true);
+    problem.tiles = 4;
+}
+
+/* The same optimum as with rows that are whole. */
+static void tiles_have_the_optimum_of_whole_rows(void **state) {
+    (void)state;
+    for (enum rows_loss loss = ROWS_LOGISTIC; loss <= ROWS_SOFTMAX; loss++) {
+        struct minimization tiled, whole;
+        make_tiled(loss);
+        minimize_undisturbed(10, &tiled);
+        make(loss, true);
+        minimize_undisturbed(10, &whole);
+        assert_int_equal(tiled.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+        for (uint32_t i = 0; i < problem.columns * problem.outputs; i++)
+            assert_true(fabs(tiled.x[i] - whole.x[i]) < 1e-7);
+        free(tiled.x);
+        free(whole.x);
+    }
+}
+
+/* Labels, weights and sizes of rows are fetched anew, and bounds of points are measured anew. */
+static void whatever_happens_to_a_run_in_tiles_it_has_the_same_bits(void **state) {
+    (void)state;
+    for (enum disturbance disturbance = SERIALIZED; disturbance <= LIMITED; disturbance++) {
+        make_tiled(ROWS_LOGISTIC);
+        problem.weights = weights;
+        assert_same_bits(NULL, 0, disturbance);
+    }
+}
+
+/* No replica can compute a loss: what is told comes from margins that were made anew. */
+static void a_run_in_tiles_is_checked_by_margins_made_anew(void **state) {
+    (void)state;
+    make_tiled(ROWS_LOGISTIC);
+    struct optimizer_settings settings = settings_of(3);
+    settings.gradient_tolerance = 1e-8;
+    struct minimization result;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &result);
+    assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
+    long double square = 0;
+    for (uint32_t j = 0; j + 1 < COLUMNS; j++)
+        square += (long double)result.x[j] * result.x[j];
+    double mean = rows_loss_at(&problem, result.x) / rows_weight_sum(&problem);
+    double loss = lbfgs_answer(&result.optimizer).loss;
+    assert_true(fabs(loss - mean - settings.l2 / 2 * (double)square) < 1e-15);
+    assert_int_equal(result.optimizer.common.age, 0);
+    free(result.x);
+}
+
 /* ---- ends ---- */
 
 static void a_run_with_a_holdout_ends_at_its_best_point(void **state) {
@@ -302,6 +355,9 @@ SUITE(common_directions) {
         cmocka_unit_test(a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits),
         cmocka_unit_test(a_run_that_is_cancelled_anywhere_comes_to_the_same_bits),
         cmocka_unit_test(a_limit_that_is_raised_leaves_no_trace),
+        cmocka_unit_test(tiles_have_the_optimum_of_whole_rows),
+        cmocka_unit_test(whatever_happens_to_a_run_in_tiles_it_has_the_same_bits),
+        cmocka_unit_test(a_run_in_tiles_is_checked_by_margins_made_anew),
         cmocka_unit_test(a_run_with_a_holdout_ends_at_its_best_point),
         cmocka_unit_test(what_is_told_of_the_end_comes_from_an_ordinary_evaluation),
         cmocka_unit_test(margins_that_overflow_end_a_run_with_a_reason),

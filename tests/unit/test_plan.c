@@ -20,7 +20,7 @@ static struct evaluation_parts all_of(uint32_t chunks) {
 /* A plan for one evaluation over all chunks. */
 static void begin(struct plan *plan, uint32_t chunks, uint32_t homes) {
     struct evaluation_parts all = all_of(chunks);
-    plan_init(plan, chunks, homes);
+    plan_init(plan, chunks, chunks, homes);
     plan_begin(plan, &all);
 }
 
@@ -63,6 +63,33 @@ static void every_chunk_is_handed_out_once(void **state) {
                 seen[chunk]++;
         for (int chunk = 0; chunk < 23; chunk++)
             assert_int_equal(seen[chunk], 1);
+        plan_release(&plan);
+    }
+}
+
+/* A replica has the columns of one strip at a time. */
+static void what_is_handed_out_of_tiles_lies_in_a_strip(void **state) {
+    (void)state;
+    enum { STRIP = 7, STRIPS = 4 };
+    struct evaluation_parts all = all_of(STRIP * STRIPS), labels = all_of(STRIP);
+    for (uint32_t homes = 1; homes <= 5; homes++) {
+        struct plan plan;
+        struct chunk_range range;
+        uint32_t seen[STRIP * STRIPS] = {0};
+        plan_init(&plan, STRIP * STRIPS, STRIP, homes);
+        plan_begin(&plan, &all);
+        for (uint32_t i = 0; plan_take(&plan, i % homes, 3 + i % 3, &range); i++) {
+            assert_int_equal(range.first / STRIP, (range.first + range.count - 1) / STRIP);
+            for (uint32_t tile = range.first; tile < range.first + range.count; tile++)
+                seen[tile]++;
+        }
+        for (uint32_t tile = 0; tile < STRIP * STRIPS; tile++)
+            assert_int_equal(seen[tile], 1);
+        plan_begin(&plan, &labels);
+        uint32_t taken = 0;
+        while (plan_take(&plan, homes - 1, STRIP * STRIPS, &range))
+            taken += range.count;
+        assert_int_equal(taken, STRIP);
         plan_release(&plan);
     }
 }
@@ -220,6 +247,7 @@ SUITE(plan) {
         cmocka_unit_test(a_home_range_is_handed_out_in_sequence),
         cmocka_unit_test(who_is_done_takes_from_the_end_of_the_range_furthest_behind),
         cmocka_unit_test(every_chunk_is_handed_out_once),
+        cmocka_unit_test(what_is_handed_out_of_tiles_lies_in_a_strip),
         cmocka_unit_test(only_uncounted_chunks_come_back),
         cmocka_unit_test(a_chunk_that_comes_back_twice_is_handed_out_once),
         cmocka_unit_test(what_was_counted_while_it_waited_is_not_handed_out),
