@@ -31,6 +31,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
+	coordinator/job/tiling.c coordinator/job/tiling.h \
 	coordinator/status/http_limits.c coordinator/status/http_limits.h \
 	coordinator/status/api.c coordinator/status/api.h \
 	coordinator/status/report.c coordinator/status/report.h \

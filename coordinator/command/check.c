@@ -11,6 +11,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/tiling.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/sets.h"
@@ -94,23 +95,45 @@ static void print_gradient(const json_t *found) {
                member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
+/* What is said of data that is packed. */
+struct outlook {
+    struct memory_need need;
+    uint32_t strips, strip_columns;
+    const char *whole; /* why it is not in tiles, though it is wide; or NULL */
+};
+
 /* Completes the job by the data as it was packed last, and answers the memory that a run on it
  * needs: none if nothing was packed yet. */
-static struct memory_need look_at_newest(struct job *job) {
+static struct outlook look_at_newest(struct job *job) {
     struct set *set = sets_newest(job->state);
-    struct memory_need need = {0};
+    struct outlook outlook = {.strips = 0};
     if (set)
         job_complete_l2(job, set_info(set)->weight_total);
-    if (set && need_of_data(job, set_info(set), &need))
+    if (set && need_of_data(job, set_info(set), &outlook.need))
         error_clear(); /* a run says so */
+    if (set) {
+        outlook.strips = set_strips(set_info(set));
+        outlook.strip_columns = set_info(set)->strip_columns;
+        outlook.whole = tiling_refused(job, set_info(set));
+    }
     set_close(set);
-    return need;
+    return outlook;
 }
 
-static void print_check_json(const struct job *job, const struct memory_need *need,
+static void print_tiles(const struct outlook *outlook) {
+    if (outlook->strips)
+        printf("# tiles: %u strips of %u columns; a replica holds one at a time\n", outlook->strips,
+               outlook->strip_columns);
+    else if (outlook->whole)
+        printf("# no tiles, so that a replica holds all parameters: %s\n", outlook->whole);
+}
+
+static void print_check_json(const struct job *job, const struct outlook *outlook,
                              json_t *gradient) {
     json_t *settings = job_settings(job);
-    need_add(need, settings);
+    need_add(&outlook->need, settings);
+    if (outlook->strips)
+        json_object_set_new(settings, "strips", json_integer(outlook->strips));
     if (job->l2.automatic && !isnan(job->l2.value))
         json_object_set_new(settings, "l2_auto", json_real(job->l2.value));
     if (gradient)
@@ -135,11 +158,11 @@ int command_check(const struct options *options) {
         code = devices_check(job);
     if (!code && options->gradient)
         code = gradient_check(job, &gradient);
-    struct memory_need need = {0};
+    struct outlook outlook = {.strips = 0};
     if (!code)
-        need = look_at_newest(job);
+        outlook = look_at_newest(job);
     if (!code && options->json) {
-        print_check_json(job, &need, gradient);
+        print_check_json(job, &outlook, gradient);
     } else if (!code) {
         job_print(job);
         print_counts(&paths);
@@ -148,7 +171,8 @@ int command_check(const struct options *options) {
         print_l2(job);
         print_model(job);
         devices_print(job, stdout);
-        need_print(&need, "# memory: ");
+        print_tiles(&outlook);
+        need_print(&outlook.need, "# memory: ");
         print_gradient(gradient);
     }
     json_decref(gradient);
@@ -169,6 +193,8 @@ static void print_set(const struct set *set, double seconds, const struct memory
     printf("values       %" PRIu64 " (%s, %s)\n", info->values, info->dense ? "dense" : "sparse",
            value_type_name(info->type));
     printf("chunks       %u\n", info->chunks);
+    if (info->strip_columns)
+        printf("strips       %u of %u columns\n", set_strips(info), info->strip_columns);
     if (info->classes)
         printf("classes      %u\n", info->classes);
     if (info->weighted)

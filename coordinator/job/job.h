@@ -66,6 +66,7 @@ struct job_plugin {
 };
 
 #define DIRECTIONS_AUTO UINT32_MAX /* 0 is a number of directions */
+#define STRIP_COLUMNS_AUTO UINT32_MAX
 
 /* A job file after reading and checking. The job owns its strings and lists. Paths are relative to
  * the job file's folder. 0 means "auto" for history, replicas, shards, threads and portion_chunks.
@@ -85,6 +86,7 @@ struct job {
     char **holdout_labels;         /* and of the holdout's files */
     char **class_weight;           /* as in struct set_options; may be empty */
     uint32_t category_least, bins; /* as in struct set_options */
+    uint32_t strip_columns;        /* of data in tiles; 0: never; or STRIP_COLUMNS_AUTO */
     struct source_options source;  /* points into this job */
     char *positive;                /* or NULL */
     char *separator;               /* of lists of labels: one character */

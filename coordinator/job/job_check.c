@@ -10,6 +10,7 @@
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
+#include "coordinator/job/tiling.h"
 #include "data/set.h"
 
 /* A key for another objective or optimizer than the job's has no effect: perhaps the one that it is
@@ -237,7 +238,10 @@ static void warn_unless(const struct job *job, const char *name, bool has_effect
 }
 
 void job_warn_of_unused(const struct job *job) {
+    const char *whole = tiling_cannot(job);
     warn_of_sections(job);
+    if (whole && job->strip_columns && job->strip_columns != STRIP_COLUMNS_AUTO)
+        log_warning("%s: key `strip_columns`: has no effect: %s", job->file, whole);
     warn_unless(job, "seed", job->folds, "without `folds`");
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");

@@ -43,8 +43,9 @@ static bool may_be_sized(const struct job *job, const struct set_info *data) {
 
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
-    return data->features && (job_family(job)->family->unit_values || job->standardise ||
-                              may_be_sized(job, data) || may_be_diagonal(job, data, form));
+    return data->features && !data->strip_columns &&
+           (job_family(job)->family->unit_values || job->standardise || may_be_sized(job, data) ||
+            may_be_diagonal(job, data, form));
 }
 
 /* What is known of a column, and how the job wants it scaled. */

@@ -191,12 +191,11 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
            data->labels != LABEL_LISTS && job->l1.value <= 0 && !job_has_minibatches(job);
 }
 
-static uint32_t directions_of(const struct job *job, const struct set_info *data,
-                              const struct objective_shape *shape, enum precondition form) {
-    if (!can_have_directions(job, data, shape))
-        return 0;
-    if (job->directions != DIRECTIONS_AUTO)
-        return job->directions;
+/* Of data in tiles, whose steps are in the span of directions. */
+#define DIRECTIONS_IN_TILES 10
+
+static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
+                                enum precondition form) {
     double outputs = shape->outputs, numbers = (double)data->rows * outputs;
     if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
         return 0;
@@ -209,6 +208,23 @@ static uint32_t directions_of(const struct job *job, const struct set_info *data
     return count < least ? 0 : count;
 }
 
+static uint32_t directions_of(const struct job *job, const struct set_info *data,
+                              const struct objective_shape *shape, enum precondition form) {
+    if (!can_have_directions(job, data, shape))
+        return 0;
+    if (job->directions != DIRECTIONS_AUTO)
+        return job->directions;
+    uint32_t count = directions_auto(data, shape, form);
+    return count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
+}
+
+uint64_t sizing_strip(const struct set_info *data, const struct objective_shape *shape) {
+    struct layout layout = objective_layout(shape);
+    uint64_t all = layout_parameters(&layout);
+    uint64_t strip = (uint64_t)data->strip_columns * layout.tensor[0].columns;
+    return strip && strip < all ? strip : all;
+}
+
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing) {
@@ -217,6 +233,7 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && costly && !job->history &&
         sizing->history > HISTORY_BESIDE_DIRECTIONS)
         sizing->history = HISTORY_BESIDE_DIRECTIONS;
+    sizing->held = (double)sizing_strip(data, shape);
     sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
 
@@ -350,9 +367,9 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             job->file);
     if (job->l1.value > 0)
         set_listed(job, data, shape, settings);
-    if (job->precondition == PRECONDITION_OFF || job->precondition == PRECONDITION_KRONECKER ||
-        job->precondition == PRECONDITION_DIAGONAL || job->l1.value > 0 ||
-        job_has_minibatches(job) || !columns)
+    if (job->precondition == PRECONDITION_OFF || data->strip_columns ||
+        job->precondition == PRECONDITION_KRONECKER || job->precondition == PRECONDITION_DIAGONAL ||
+        job->l1.value > 0 || job_has_minibatches(job) || !columns)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = full ? PRECONDITION_FULL : PRECONDITION_HEAVY,
@@ -491,12 +508,13 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     uint32_t threads = sizing->threads ? sizing->threads : 1;
     double triangle = (double)block * (double)(block + 1) / 2 * sizeof(double);
     double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
-    double replica = vectors * count * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
+    double held = sizing->held > 0 ? sizing->held : count;
+    double replica = vectors * held * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
     replica += sizing->row_numbers * sizeof(double) * (ROW_VECTORS_A_REPLICA + threads);
     struct memory_need need = {
         .coordinator = BASE_BYTES + 2 * count * sizeof(double),
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,
-        .replica = replica + REPLICA_MAPPED * count * sizeof(double),
+        .replica = replica + REPLICA_MAPPED * held * sizeof(double),
         .shards = sizing->shards,
         .replicas = sizing->replicas,
     };

@@ -12,6 +12,7 @@ struct sizing {
     uint32_t directions; /* that a step minimises over at once (optimizer/lbfgs_span.c); 0: a line
                             search along one */
     double row_numbers;  /* with directions: numbers of a vector of rows */
+    double held;         /* parameters that a replica holds at a time: all, or those of a strip */
     uint32_t shards, replicas;
     uint32_t threads; /* per replica; 0: each uses what its machine has */
 };
@@ -46,6 +47,10 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing);
+
+/* The parameters that a replica holds at a time: of a strip, where the data is in tiles; else all.
+ */
+uint64_t sizing_strip(const struct set_info *data, const struct objective_shape *shape);
 
 /* The scale of biases in H₀ (optimizer/pairs.h): a power of two, at most 1, from the data alone.
  *

@@ -101,10 +101,11 @@ static bool has_scaling(const struct coordinator *c) {
     return c->settings.scaling && !forgotten;
 }
 
-/* The device of the job; the CPU instead of one that has failed on this worker. */
+/* The device of the job; the CPU instead of one that has failed on this worker, and for tiles. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
-    return c->roster.members[link].device_failed ? "cpu" : c->settings.device;
+    bool tiles = link >= c->settings.shards && c->settings.data->strip_columns;
+    return tiles || c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
 /* How many workers of its role come before it on its host: by that number it chooses among the

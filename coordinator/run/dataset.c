@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/tiling.h"
 #include "coordinator/run/state_folder.h"
 #include "data/holdout.h"
 
@@ -185,6 +186,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .category_least = job->category_least,
                                   .bins = job->bins,
                                   .threads = threads_here()};
+    tiling_of(job, &options);
     int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);
     if (!code && made)
         log_info("merged %u pack%s in %.2f s into %s", data->count, data->count == 1 ? "" : "s",

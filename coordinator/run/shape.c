@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/family.h"
+#include "coordinator/job/tiling.h"
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/training.h"
@@ -119,6 +120,12 @@ static void tell_sizes(const struct training *run) {
     log_info("data: %llu examples, %u features, %llu values in %u chunks",
              (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
              info->chunks);
+    if (info->strip_columns)
+        log_info("tiles: %u strips of %u columns; a replica holds one at a time", set_strips(info),
+                 info->strip_columns);
+    else if (tiling_refused(run->job, info))
+        log_info("no tiles, so that a replica holds all parameters: %s",
+                 tiling_refused(run->job, info));
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
     if (run->job->l2.automatic)

@@ -242,9 +242,9 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->threads = run->sizing.threads;
     settings->portion_chunks = job->portion_chunks;
     settings->backup_copies = job->backup_copies;
-    settings->flush_ms =
-        run->hosts.count ? sizing_flush_ms(job, layout_parameters(&run->parameters), &run->sizing)
-                         : job->flush_ms;
+    settings->flush_ms = run->hosts.count
+                             ? sizing_flush_ms(job, (uint64_t)run->sizing.held, &run->sizing)
+                             : job->flush_ms;
     settings->device = job->device;
     settings->scratch = job->scratch;
     settings->reconnect_seconds = job->reconnect_seconds;

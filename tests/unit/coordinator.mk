@@ -15,6 +15,7 @@ tests_unit_coordinator_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_plan.c tests/unit/test_pouring.c tests/unit/test_preconditioner.c \
 	tests/unit/test_recovery.c tests/unit/test_request.c tests/unit/test_scaling.c \
 	tests/unit/test_shares.c tests/unit/test_short_evaluations.c tests/unit/test_sizing.c \
+	tests/unit/test_tiling.c \
 	tests/unit/test_starting.c tests/unit/test_sweep.c tests/unit/test_takeover.c \
 	tests/unit/test_span.c tests/unit/test_common_directions.c \
 	tests/unit/test_tensors.c tests/unit/test_working.c \

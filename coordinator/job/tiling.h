@@ -1,0 +1,18 @@
+/* Which jobs are trained in tiles (doc/PROTOCOL.md): what the key `strip_columns` comes to. */
+#ifndef DML_COORDINATOR_JOB_TILING_H
+#define DML_COORDINATOR_JOB_TILING_H
+
+#include "coordinator/job/job.h"
+#include "data/set.h"
+
+/* Why the data of the job cannot be in tiles, however wide it is: a constant that completes "has no
+ * effect: "; NULL: it can. */
+const char *tiling_cannot(const struct job *job);
+
+/* How wide strips are, and from how many columns on there are any. */
+void tiling_of(const struct job *job, struct set_options *options);
+
+/* Why data that is so wide is not in tiles all the same; NULL: it is, or it is not so wide. */
+const char *tiling_refused(const struct job *job, const struct set_info *data);
+
+#endif

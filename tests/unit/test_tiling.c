@@ -1,0 +1,116 @@
+/* Which jobs are trained in tiles, and what follows from that. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/suites.h"
+#include "coordinator/job/scaling.h"
+#include "coordinator/job/sizing.h"
+#include "coordinator/job/tiling.h"
+
+static const struct job plain = {.directions = DIRECTIONS_AUTO,
+                                 .strip_columns = STRIP_COLUMNS_AUTO,
+                                 .precondition_block = 1024,
+                                 .intercept = true};
+
+static void wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so(void **state) {
+    (void)state;
+    struct set_options options;
+    struct job job = plain;
+    tiling_of(&job, &options);
+    assert_int_equal(options.strip_columns, 1 << 21);
+    assert_int_equal(options.whole_columns, 1 << 22);
+    job.strip_columns = 300;
+    tiling_of(&job, &options);
+    assert_int_equal(options.strip_columns, 300);
+    assert_int_equal(options.whole_columns, 300);
+    job.strip_columns = 0;
+    tiling_of(&job, &options);
+    assert_int_equal(options.strip_columns, 0);
+}
+
+static void assert_refused(const struct job *job, const char *why) {
+    struct set_options options;
+    const struct set_info wide = {.features = 5000000}, narrow = {.features = 4000000};
+    tiling_of(job, &options);
+    assert_int_equal(options.strip_columns, 0);
+    assert_non_null(strstr(tiling_cannot(job), why));
+    assert_non_null(strstr(tiling_refused(job, &wide), why));
+    assert_null(tiling_refused(job, &narrow));
+}
+
+static void what_needs_whole_rows_is_not_in_tiles_and_has_a_reason(void **state) {
+    (void)state;
+    struct job job = plain;
+    job.l1.value = 1e-3;
+    assert_refused(&job, "l1");
+    job = plain;
+    job.start = JOB_START_DOWNPOUR;
+    assert_refused(&job, "minibatches");
+    job = plain;
+    job.early_stopping = 3;
+    assert_refused(&job, "early stopping");
+    job = plain;
+    job.standardise = true;
+    assert_refused(&job, "standardise");
+    job = plain;
+    job.precondition = PRECONDITION_BLOCK;
+    assert_refused(&job, "preconditioner");
+    job = plain;
+    job.directions = 0;
+    assert_refused(&job, "directions");
+    job = plain;
+    job.trains = TRAINS_NETWORK;
+    assert_refused(&job, "linear");
+    job = plain;
+    job.trains = job.objective = OBJECTIVE_MULTILABEL;
+    assert_refused(&job, "several labels");
+}
+
+/* A table so small that neither would have directions, and a block would have room for all. */
+static void data_in_tiles_has_directions_and_no_preconditioner(void **state) {
+    (void)state;
+    int16_t exponent[101] = {0};
+    const struct set_info whole = {
+        .rows = 1000, .values = 100000, .features = 100, .weight_sum = 1000, .exponent = exponent};
+    struct set_info tiles = whole;
+    tiles.strip_columns = 30;
+    const struct objective_shape shape = {.features = 100, .outputs = 1, .intercept = true};
+    struct preconditioner_settings form;
+    struct sizing sizing = {.history = 20, .shards = 1, .replicas = 1};
+    assert_int_equal(sizing_precondition(&plain, &whole, &shape, &form), 0);
+    assert_int_equal(form.form, PRECONDITION_FULL);
+    assert_true(scaling_needs_moments(&plain, &whole, PRECONDITION_NONE));
+    assert_int_equal(sizing_precondition(&plain, &tiles, &shape, &form), 0);
+    assert_int_equal(form.form, PRECONDITION_NONE);
+    assert_false(scaling_needs_moments(&plain, &tiles, PRECONDITION_NONE));
+    sizing_directions(&plain, &tiles, &shape, form.form, &sizing);
+    assert_true(sizing.directions > 0);
+    assert_true(sizing.held < 101);
+    sizing_directions(&plain, &whole, &shape, PRECONDITION_NONE, &sizing);
+    assert_int_equal(sizing.directions, 0);
+    assert_true(sizing.held == 101);
+}
+
+static void a_replica_needs_memory_for_a_strip_alone(void **state) {
+    (void)state;
+    struct sizing sizing = {.history = 10, .shards = 4, .replicas = 1, .threads = 2};
+    struct memory_need whole = memory_need_of(&plain, 100000000, &sizing, 0);
+    sizing.held = 2097152;
+    struct memory_need tiles = memory_need_of(&plain, 100000000, &sizing, 0);
+    assert_true(tiles.replica < 200e6 && whole.replica > 4e9);
+    assert_true(tiles.shard == whole.shard);
+}
+
+SUITE(tiling) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
+        cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
+        cmocka_unit_test(data_in_tiles_has_directions_and_no_preconditioner),
+        cmocka_unit_test(a_replica_needs_memory_for_a_strip_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
