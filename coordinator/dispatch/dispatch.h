@@ -119,7 +119,7 @@ struct decisions {
 struct dispatch_settings {
     uint32_t chunks; /* evaluations cover some or all of the first so many of the set, or tiles */
     uint32_t strip;  /* as in struct plan */
-    uint64_t parameters; /* of which a flush may have sums */
+    uint64_t parameters;     /* of which a flush may have sums */
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;
 };

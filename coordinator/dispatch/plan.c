@@ -67,7 +67,8 @@ static bool begins_strip(const struct plan *plan, uint32_t chunk) {
     return chunk % plan->strip == 0 && !mutant(PORTION_ACROSS_STRIPS);
 }
 
-/* Takes the first chunks of `from` that wait, as far as they are neighbours in a strip; none if none waits.
+/* Takes the first chunks of `from` that wait, as far as they are neighbours in a strip; none if
+ * none waits.
  */
 static struct chunk_range take_front(struct plan *plan, struct chunk_range *from,
                                      uint32_t chunks_max) {

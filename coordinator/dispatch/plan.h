@@ -13,9 +13,9 @@
 #include "wire/evaluation.h"
 
 struct plan {
-    uint32_t chunks;                /* that evaluations may cover: the homes share them */
-    uint32_t strip;                 /* so many are a strip: what is handed out at once lies in one */
-    uint32_t homes;                 /* replicas */
+    uint32_t chunks; /* that evaluations may cover: the homes share them */
+    uint32_t strip;  /* so many are a strip: what is handed out at once lies in one */
+    uint32_t homes;  /* replicas */
     struct evaluation_parts wanted; /* what the evaluation covers */
     uint32_t wanted_chunks;
     uint64_t *open;   /* bit set of the chunks that wait: to be handed out, each once */

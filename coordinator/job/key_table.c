@@ -251,8 +251,8 @@ const struct key keys[] = {
              "search; auto: depends on the shape of the data"},
     {"strip_columns", KEY_COUNT32, AT(strip_columns), RANGE(0, FEATURES_MAX),
      WORD("auto", STRIP_COLUMNS_AUTO), .initial = "auto",
-     .help = "columns of a linear model that a replica holds at a time, where the data has more; 0: "
-             "all; auto: 2097152, where the data has more than twice as many"},
+     .help = "columns of a linear model that a replica holds at a time, where the data has more; "
+             "0: all; auto: 2097152, where the data has more than twice as many"},
     {"precondition", KEY_CHOICE, AT(precondition), .choices = preconditions, .initial = "auto",
      .help = "what preconditions L-BFGS: the Hessian of a sample, or the scales of the columns"},
     {"precondition_block", KEY_COUNT32, AT(precondition_block),

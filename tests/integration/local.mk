@@ -59,6 +59,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_objectives.py \
 	tests/integration/test_losses.py \
 	tests/integration/test_directions.py \
+	tests/integration/test_tiles.py \
 	tests/integration/test_heavy.py \
 	tests/integration/test_ordinal.py \
 	tests/integration/test_multilabel.py \

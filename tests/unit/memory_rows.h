@@ -25,7 +25,7 @@ struct rows_problem {
     const double *weights;              /* NULL: all are 1 */
     bool intercept;                     /* the last column is one, free of l2 */
     const struct rows_problem *holdout; /* NULL: there is none */
-    uint32_t tiles;                     /* 0: none; else products are fixed point (numeric/fixed.h) */
+    uint32_t tiles; /* 0: none; else products are fixed point (numeric/fixed.h) */
 };
 
 struct memory_rows {

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Tiles: data that is cut along columns, too, so that a replica holds a strip of the model at a time.
+One model to the bit however the run goes, and the optimum of rows that are whole."""
+
+import functools
+import json
+import random
+import sys
+
+from divided import (goes_on_from_a_model, has_one_path, has_the_bits_of_a_device, one_model,
+                     survives, survives_its_coordinators)
+from harness import dml, main, test, train, write_job
+
+ROWS, COLUMNS = 1500, 9000
+
+SHARED = {'strip_columns': 2000, 'directions': 6, 'history': 5, 'gradient_tolerance': 1e-13,
+          'loss_tolerance': 0, 'l2': 1e-4, 'max_steps': 25, 'checkpoint_seconds': 0,
+          'portion_chunks': 1}
+
+LABELS = {
+    'logistic': lambda margin: int(margin > 0),
+    'squared': lambda margin: round(margin, 3),
+    'softmax': lambda margin: min(2, max(0, int(margin + 1.5))),
+    'poisson': lambda margin: max(0, round(margin + 1)),
+    'ordinal': lambda margin: min(2, max(0, int(margin + 1.5))),
+}
+
+
+@functools.cache
+def text(objective):
+    """Rows of words, of which few are frequent; one has no word at all."""
+    rng = random.Random(12)
+    effect = [rng.gauss(0, 1) for _ in range(COLUMNS)]
+    lines = []
+    for row in range(ROWS):
+        ids = sorted({int(COLUMNS * rng.random() ** 3) for _ in range(rng.randrange(3, 40))})
+        values = [(j, round(rng.random() + 0.1, 2)) for j in ids] if row != 700 else []
+        margin = sum(effect[j] * value for j, value in values) / 3 + rng.gauss(0, 0.5)
+        lines.append(f'{LABELS[objective](margin)} '
+                     + ' '.join(f'{j + 1}:{value}' for j, value in values) + '\n')
+    return ''.join(lines)
+
+
+def job_of(folder, objective='logistic', **settings):
+    (folder / 'text.libsvm').write_text(text(objective))
+    own = {'ordinal': {'ordinal': {'order': ['0', '1', '2']}}}.get(objective, {})
+    return write_job(folder, data=['text.libsvm'], objective=objective,
+                     **{**SHARED, **own, **settings})
+
+
+def check_tiles(result):
+    assert result['strips'] > 1 and result['steps'] > 0 and result['directions'] > 0, result
+
+
+FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('poisson', {}), ('ordinal', {}),
+         ('logistic', {'intercept': False}), ('softmax', {'intercept': False}),
+         ('logistic', {'weights': ['weights']}), ('logistic', {'history_type': 'double'}),
+         ('logistic', {'directions': 1}), ('logistic', {'strip_columns': 300}),
+         ('softmax', {'portion_chunks': 3}), ('softmax', {'portion_chunks': 0}),
+         ('logistic', {'flush_ms': 1}), ('logistic', {'directions': 'auto'})]
+for objective, settings in FORMS:
+    def behaviour(folder, objective=objective, settings=settings):
+        rng = random.Random(4)
+        (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
+                                                for _ in range(ROWS)))
+        one_model(job_of(folder, objective, max_steps=8, **settings), check_tiles)
+    behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
+    test(behaviour)
+
+
+@test
+def how_much_is_handed_out_and_flushed_at_a_time_costs_no_bit(folder):
+    job = job_of(folder, max_steps=8, shards=3, replicas=4, threads=1)
+    models = {train(job, '--fresh', '--set', f'portion_chunks={chunks}', '--set',
+                    f'flush_ms={flush}')['model_sha256']
+              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
+    assert len(models) == 1, models
+
+
+# ---- losses of processes ----
+
+def disturbed(folder):
+    return job_of(folder, shards=2, replicas=2, threads=1, max_steps=12)
+
+
+@test
+def a_shard_that_dies_goes_on_with_the_margins_of_the_checkpoint(folder):
+    survives(folder, disturbed(folder), check_tiles,
+             *(f'shard{shard}.{place}' for shard in (0, 1)
+               for place in ('receive_PROGRAM:3', 'receive_PROGRAM:31', 'rows_taken:1',
+                             'rows_taken:2', 'rows_taken:9', 'rows_advanced:2')))
+
+
+@test
+def a_replica_that_dies_within_a_strip_costs_no_bit(folder):
+    survives(folder, disturbed(folder), check_tiles,
+             *(f'replica{replica}.{place}' for replica in (0, 1)
+               for place in ('receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
+                             'send_FLUSHED:21', 'receive_PARAMETERS:12')))
+
+
+@test
+def a_coordinator_that_dies_within_a_step_costs_no_bit(folder):
+    survives_its_coordinators(folder, disturbed(folder), 'send_EVALUATE:1', 'send_EVALUATE:3',
+                              'send_EVALUATE:8', 'state_accept:6', 'state_accept:44')
+
+
+# ---- what it gives ----
+
+for objective in LABELS:
+    def behaviour(folder, objective=objective):
+        job = job_of(folder, objective, max_steps=3000, gradient_tolerance=1e-9)
+        tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
+                        for width in (2000, 0))
+        check_tiles(tiles)
+        assert whole['strips'] == 0, whole
+        assert tiles['converged'] and whole['converged'], (tiles, whole)
+        assert abs(tiles['loss'] - whole['loss']) <= 1e-9 * whole['loss'], (tiles, whole)
+        assert tiles['examples'] == whole['examples'] == ROWS, (tiles, whole)
+    behaviour.__name__ = f'{objective} ends at the optimum of whole rows'
+    test(behaviour)
+
+
+@test
+def default_tolerances_wait_until_it_has_converged(folder):
+    job = job_of(folder, gradient_tolerance=1e-5, loss_tolerance=1e-9, max_steps=1000)
+    tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
+                    for width in (2000, 0))
+    for result in (tiles, whole):
+        assert result['converged'] and result['gap_estimate'] <= 1e-6 * result['loss'], result
+    assert abs(tiles['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (tiles, whole)
+
+
+@test
+def a_limit_that_is_raised_is_gone_on_from(folder):
+    whole = train(job_of(folder, max_steps=14), '--state', folder / 'whole')
+    job = job_of(folder, max_steps=7)
+    state = folder / 'parts'
+    train(job, '--state', state)
+    longer = train(job, '--state', state, '--set', 'max_steps=14')
+    assert longer['steps'] == whole['steps'] == 14, (longer, whole)
+    assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)
+
+
+@test
+def a_model_that_a_run_starts_from_is_gone_on_from(folder):
+    goes_on_from_a_model(folder, job_of(folder, max_steps=3000, gradient_tolerance=1e-8))
+
+
+@test
+def a_path_with_folds_gives_the_same_models_on_other_workers(folder):
+    has_one_path(folder, job_of(folder, l2=[1e-2, 1e-4], folds=2, max_steps=6))
+
+
+@test
+def a_device_of_the_shards_gives_the_bits_of_the_cpu(folder):
+    has_the_bits_of_a_device(job_of(folder, max_steps=8))
+
+
+@test
+def a_night_on_the_same_rows_goes_on_from_the_last(folder):
+    job = job_of(folder, max_steps=1000, gradient_tolerance=1e-7, holdout=0.1,
+                 gate=['loss <= 10', 'loss <= 1.1 * live'])
+    for command in 'retrain', 'retrain':
+        finished = dml(command, job, '--json')
+        assert finished.status in (0, 3), finished
+        (folder / 'text.libsvm').write_text(text('logistic') + '1 1:1 8999:0.5\n')
+    live = train(job, '--state', folder / 'other')
+    assert live['strips'] > 1, live
+
+
+# ---- jobs that have whole rows ----
+
+@test
+def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
+    job = job_of(folder, max_steps=3)
+    for setting, why in (('l1=1e-3', 'there is l1'), ('directions=0', 'no common directions'),
+                         ('standardise=true', 'shifts columns'),
+                         ('precondition=diagonal', 'preconditioner'),
+                         ('start=downpour', 'minibatches'), ('objective=network', 'linear')):
+        finished = dml('run', job, '--json', '--fresh', '--set', setting)
+        assert finished.status == 0, finished
+        assert 'strip_columns' in finished.stderr and why in finished.stderr, finished
+        assert json.loads(finished.stdout)['strips'] == 0, finished
+        assert why in dml('check', job, '--set', setting).stdout, setting
+
+
+@test
+def a_width_that_is_none_is_refused(folder):
+    for width in '-1', 'wide', '1e12':
+        finished = dml('check', job_of(folder), '--set', f'strip_columns={width}')
+        assert finished.status in (64, 78) and 'strip_columns' in finished.stderr, finished
+
+
+@test
+def check_says_what_a_replica_holds(folder):
+    job = job_of(folder, max_steps=2)
+    said = {}
+    for width in 500, 0:
+        train(job, '--fresh', '--set', f'strip_columns={width}')
+        finished = dml('check', job, '--set', f'strip_columns={width}', '--json')
+        said[width] = json.loads(finished.stdout)
+    assert said[500]['strips'] > 1 and 'strips' not in said[0], said
+    assert said[500]['memory_bytes']['replica'] < said[0]['memory_bytes']['replica'], said
+    train(job, '--fresh')
+    finished = dml('check', job)
+    assert 'strips of 2000 columns' in finished.stdout, finished
+
+
+sys.exit(main())
