@@ -181,10 +181,11 @@ static int take_names(struct columns *columns, const struct split *split) {
     return 0;
 }
 
+/* Packed, as there are two for each column while they are sorted. */
 struct id_and_column {
     uint64_t id;
     uint32_t column;
-};
+} __attribute__((packed));
 
 #define DIGIT_BITS 11
 
@@ -239,6 +240,16 @@ static int check_ids(const struct columns *columns, const struct split *split) {
     return 0;
 }
 
+static void builder_release(struct column_builder *builder) {
+    for (uint32_t p = 0; p < builder->split->count; p++)
+        free(builder->trained[p]);
+    free(builder->trained);
+    free(builder->id);
+    free(builder->values);
+    bytes_release(&builder->order);
+    dictionary_release(&builder->dictionary);
+}
+
 int columns_find(struct columns *columns, const struct split *split,
                  const struct set_options *options) {
     *columns = (struct columns){.packs = split->count};
@@ -253,21 +264,16 @@ int columns_find(struct columns *columns, const struct split *split,
         builder.values = sum_counts(columns, &builder);
         code = columns_prepare(columns, &builder, options);
     }
-    if (!code) {
+    if (!code)
         order_columns(columns, &builder);
+    builder_release(&builder); /* there can be many columns, and sorting them takes room, too */
+    if (!code) {
         columns_list_absent(columns, split);
         sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
             code = check_ids(columns, split);
     }
-    for (uint32_t p = 0; p < split->count; p++)
-        free(builder.trained[p]);
-    free(builder.trained);
-    free(builder.id);
-    free(builder.values);
-    bytes_release(&builder.order);
-    dictionary_release(&builder.dictionary);
     return code;
 }
 
