@@ -167,6 +167,26 @@ struct layout_span layout_part(const struct layout_tensor *tensor, uint64_t firs
     return (struct layout_span){begin - first, end > begin ? end - begin : 0};
 }
 
+uint32_t layout_strips(const struct layout *layout, uint32_t columns) {
+    uint64_t all = layout->tensor[0].rows;
+    return columns && all > columns ? (uint32_t)((all + columns - 1) / columns) : 1;
+}
+
+struct layout_span layout_strip(const struct layout *layout, uint32_t columns, uint32_t number) {
+    const uint32_t strips = layout_strips(layout, columns);
+    uint64_t width = columns * layout->tensor[0].columns, first = number * width;
+    assert(number < strips);
+    return (struct layout_span){first,
+                                number + 1 < strips ? width : layout_parameters(layout) - first};
+}
+
+/* The last strip has no more columns than the first, but the biases. */
+uint64_t layout_strip_most(const struct layout *layout, uint32_t columns) {
+    uint64_t first = layout_strip(layout, columns, 0).count;
+    uint64_t last = layout_strip(layout, columns, layout_strips(layout, columns) - 1).count;
+    return first > last ? first : last;
+}
+
 uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t first, uint64_t count,
                       struct layout_span spans[TENSORS_MAX]) {
     uint32_t found = 0;

@@ -72,6 +72,17 @@ const struct layout_tensor *layout_input_bias(const struct layout *layout);
 uint64_t layout_block(const struct layout *layout, uint32_t columns);
 uint64_t layout_block_weights(const struct layout *layout, uint32_t columns);
 
+struct layout_span {
+    uint64_t first, count;
+};
+
+/* Strips of a linear model: each has the weights of `columns` columns of the data, the last those
+ * of the rest and the biases. How many there are, the elements of one of them, and the most that
+ * one has. 0 columns: one strip, which is the vector. */
+uint32_t layout_strips(const struct layout *layout, uint32_t columns);
+struct layout_span layout_strip(const struct layout *layout, uint32_t columns, uint32_t number);
+uint64_t layout_strip_most(const struct layout *layout, uint32_t columns);
+
 /* How many bounds an evaluation of the gradient has (base/bounds.h): one that all tensors of a
  * linear model share, else one a tensor. */
 uint32_t layout_bounds(const struct layout *layout);
@@ -89,10 +100,6 @@ uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
 
 /* Goes to the next element. After the last one `tensor` is NULL. */
 void layout_advance(const struct layout *layout, struct layout_place *place);
-
-struct layout_span {
-    uint64_t first, count;
-};
 
 /* The elements of a tensor among [first, first + count), counted from `first`. */
 struct layout_span layout_part(const struct layout_tensor *tensor, uint64_t first, uint64_t count);

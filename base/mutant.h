@@ -73,7 +73,9 @@
     X(ENDED_WITHIN_STEP, "a run ends when its margins have advanced and x has not")                \
     X(SIZES_NOT_FETCHED, "a run in tiles that goes back does not fetch the sizes of its rows")     \
     X(BOUND_OF_FORMER_POINT, "a product in tiles has the bound of the point before")               \
-    X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")
+    X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")                       \
+    X(STRIPS_IN_ONE_FLUSH, "a flush has the sums of two strips")                                   \
+    X(STRIP_KEPT, "a replica computes a strip at the point of the strip before")
 
 enum mutant {
     MUTANT_NONE,

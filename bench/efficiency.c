@@ -256,7 +256,7 @@ static void stop_computing(struct process *process) {
 
 static void gather(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
-    memcpy(action->into, replica->sums, action->sums * sizeof *replica->sums);
+    memcpy(action->into, replica->sums + action->first, action->sums * sizeof *replica->sums);
     memset(replica->sums, 0, sizeof replica->sums);
     world_spend(process, model.gather_ns * model.parameters);
     self.flushes++;

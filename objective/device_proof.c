@@ -121,7 +121,9 @@ struct proof_halves {
 static void halves_here(const struct proof_case *data, double *derivatives,
                         struct proof_halves *found) {
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);
-    objective_product(&data->shape, &data->rows, data->parameters, scratch, found->margins);
+    struct objective_result result;
+    objective_product(&data->shape, NULL, &data->rows, data->parameters, found->margins, scratch,
+                      &result);
     memcpy(derivatives, found->margins, sizeof found->margins);
     objective_transpose(&data->shape, &data->scale, &data->rows, derivatives, found->sum, scratch,
                         &found->transposed.result);

@@ -229,14 +229,57 @@ static int linear_margins(const struct objective_shape *shape, const struct rows
 
 /* ---- the two halves of a pass ---- */
 
-static void linear_product(const struct objective_shape *shape, const struct rows *rows,
-                           const double *parameters, struct objective_scratch *scratch,
-                           int64_t *sum) {
+static void add_row_bits(size_t outputs, const double *margin, int64_t *sum) {
+    for (size_t k = 0; k < outputs; k++)
+        add_bits(&sum[k], margin[k]);
+}
+
+/* Of a point within its bound no part of a margin is beyond this in fixed point. */
+#define TILE_PART_MOST 0x1p61
+
+static double times_power(double number, int exponent) {
+    bool normal = exponent >= FIXED_EXPONENT_MIN && exponent <= FIXED_EXPONENT_MAX;
+    return normal ? number * fixed_power(exponent) : ldexp(number, exponent);
+}
+
+static void note_beyond(double part, int size, struct objective_result *result) {
+    double largest = isfinite(part) ? times_power(fabs(part), -size) : INFINITY;
+    result->exceeded = true;
+    result->maxima.count = 1;
+    note_derivatives(largest, result);
+}
+
+/* What a tile has of the margins of a row; of most rows many tiles have nothing. */
+static void add_row_parts(size_t outputs, const double *part, int size, int point, int64_t *sum,
+                          struct objective_result *result) {
+    for (size_t k = 0; k < outputs; k++) {
+        if (part[k] == 0)
+            continue;
+        double scaled = times_power(part[k], -fixed_tile_exponent(size, point));
+        if (!(fabs(scaled) <= TILE_PART_MOST))
+            note_beyond(part[k], size, result);
+        else if (sum)
+            sum[k] += fixed_round(scaled);
+    }
+}
+
+static void linear_product(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct rows *rows, const double *parameters, int64_t *sum,
+                           struct objective_scratch *scratch, struct objective_result *result) {
+    const size_t outputs = shape->outputs;
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct row_batch batch;
+    *result = (struct objective_result){0};
     while (batches_next_margins(&batches, &batch))
-        for (size_t i = 0; i < (size_t)batch.count * shape->outputs; i++)
-            add_bits(&sum[(size_t)batch.first * shape->outputs + i], scratch->margins[i]);
+        for (size_t i = 0; i < batch.count; i++) {
+            const double *margin = scratch->margins + i * outputs;
+            int64_t *into = sum ? sum + (batch.first + i) * outputs : NULL;
+            if (rows->size)
+                add_row_parts(outputs, margin, rows->size[batch.first + i],
+                              scale->bounds.exponent[0], into, result);
+            else if (into)
+                add_row_bits(outputs, margin, into);
+        }
 }
 
 /* The derivatives of a batch, as linear_block() has them after the losses. */

@@ -354,16 +354,28 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
  * rows: margins q = X·p, and g = Xᵀ·d from their derivatives d. What lies between needs no rows.
  *
  * Vectors of rows travel as sums do. An element is 0 before, and the one chunk that has its row
- * adds the bits of a double to it, modulo 2^64: so what is counted once comes out as it was. `sum`
+ * adds the bits of a double to it, modulo 2^64: so what is counted once comes out as it was. The
+ * tiles of a row each add an integer. `sum`
  * begins at the first row of the block and has rows×K elements, row-major. */
 
 /* Whether the shape has these; else no function below may be called. */
 bool objective_has_products(const struct objective_shape *shape);
 
+/* The model of one strip of columns, layout_strip(): that of the data of a tile. Its parameters,
+ * sums and exponents are those of the whole from its first element, or column, on. */
+struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
+                                       uint32_t number);
+
 /* Adds the bits of the margins that objective_block() finds at `parameters`, a point or a direction
- * of n doubles. */
-void objective_product(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, struct objective_scratch *scratch, int64_t *sum);
+ * of n doubles. `scale` may be NULL, and *result says nothing.
+ *
+ * Of a tile (rows->size), adds what its columns have of each margin, as numeric/fixed.h says: a
+ * function of the tile and the point alone. No element of the point may be beyond 2^P, the bound of
+ * `scale`. If a part shows that one is, or is not finite, the product is exceeded, and the maximum
+ * is the largest |part|·2^−size of such. With sum == NULL only these are found. */
+void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,
+                       const struct rows *rows, const double *parameters, int64_t *sum,
+                       struct objective_scratch *scratch, struct objective_result *result);
 
 /* Adds to `sum`, n elements, the gradient that follows from `derivatives` by the margins, rows×K
  * and not weighted. With those that objective_block() finds at a point, sums, maxima and `exceeded`

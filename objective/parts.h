@@ -60,8 +60,9 @@ struct family_compute {
                   double *losses); /* NULL: they follow from the margins */
 
     /* As the functions of objective/products.c say; NULL: its gradient is not made of such. */
-    void (*product)(const struct objective_shape *shape, const struct rows *rows,
-                    const double *parameters, struct objective_scratch *scratch, int64_t *sum);
+    void (*product)(const struct objective_shape *shape, const struct objective_scale *scale,
+                    const struct rows *rows, const double *parameters, int64_t *sum,
+                    struct objective_scratch *scratch, struct objective_result *result);
     void (*transpose)(const struct objective_shape *shape, const struct objective_scale *scale,
                       const struct rows *rows, const double *derivatives, int64_t *sum,
                       struct objective_scratch *scratch, struct objective_result *result);

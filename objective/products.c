@@ -7,10 +7,24 @@ bool objective_has_products(const struct objective_shape *shape) {
     return family_of(shape)->compute->product && objective_of(shape->kind)->labels != LABEL_LISTS;
 }
 
-void objective_product(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, struct objective_scratch *scratch, int64_t *sum) {
-    assert(objective_has_products(shape));
-    family_of(shape)->compute->product(shape, rows, parameters, scratch, sum);
+struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
+                                       uint32_t number) {
+    struct objective_shape strip = *shape;
+    uint64_t first = (uint64_t)number * columns;
+    if (!columns)
+        return strip;
+    assert(first < shape->features);
+    bool last = first + columns >= shape->features;
+    strip.features = last ? shape->features - (uint32_t)first : columns;
+    strip.intercept = shape->intercept && last;
+    return strip;
+}
+
+void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,
+                       const struct rows *rows, const double *parameters, int64_t *sum,
+                       struct objective_scratch *scratch, struct objective_result *result) {
+    assert(objective_has_products(shape) && (scale || !rows->size));
+    family_of(shape)->compute->product(shape, scale, rows, parameters, sum, scratch, result);
 }
 
 void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,

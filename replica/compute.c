@@ -81,10 +81,10 @@ static int sizes(const struct kernel_place *place, uint32_t number, const struct
 static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
     uint64_t at = 0;
-    (void)found;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
-    if (!code && sums)
-        objective_product(place->shape, rows, place->parameters, place->scratch, sums + at);
+    if (!code)
+        objective_product(place->shape, place->scale, rows, place->parameters,
+                          sums ? sums + at : NULL, place->scratch, &found->result);
     return code;
 }
 
@@ -109,7 +109,7 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     uint32_t part = evaluation_part_at(parts, number);
     if (part == parts->count)
         return kernel_no_part(number);
-    struct chunk_result found = {.values = rows->values, .rows = rows->count};
+    struct chunk_result found = {.values = rows->values, .first = rows->first, .rows = rows->count};
     int code = kernels[parts->items[part].kind](place, number, rows,
                                                 computed->exceeded ? NULL : place->sums, &found);
     if (!code)
@@ -188,7 +188,11 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     case EVALUATION_PRODUCT:
         /* Its rows; each has a value of the sums an output. */
         exact_add(&totals[0], found->rows);
+        maxima_merge(&computed->maxima, &result->maxima);
+        computed->exceeded |= result->exceeded;
         computed->values += found->rows;
+        computed->rows = row_range_join(
+            computed->rows, (struct row_range){found->first, found->first + found->rows});
         break;
     case EVALUATION_TRANSPOSE:
         /* Its rows: the losses are the shards'. */
@@ -198,6 +202,12 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         computed->values += found->values;
         break;
     }
+}
+
+struct row_range row_range_join(struct row_range a, struct row_range b) {
+    if (a.first == a.end || b.first == b.end)
+        return a.first == a.end ? b : a;
+    return (struct row_range){a.first < b.first ? a.first : b.first, a.end > b.end ? a.end : b.end};
 }
 
 void computed_init(struct computed *computed, const struct evaluation_parts *parts) {
@@ -212,6 +222,7 @@ void computed_add(struct computed *into, const struct computed *part) {
     into->exceeded |= part->exceeded;
     into->stopped |= part->stopped;
     into->values += part->values;
+    into->rows = row_range_join(into->rows, part->rows);
     if (part->error && !into->error) {
         into->error = part->error;
         into->device_failed = part->device_failed;

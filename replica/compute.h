@@ -14,9 +14,10 @@
 struct computation {
     uint32_t first, count; /* chunks */
     struct evaluation_parts parts;
+    uint32_t strip;           /* that all chunks are tiles of; 0 if there are no tiles */
     uint64_t point;           /* number of the point; another point has another; not 0 */
-    const double *parameters; /* the point, or for transposes the vector of rows; does not change
-                                 before the answer */
+    const double *parameters; /* the point, of tiles its strip, or for transposes the vector of
+                                 rows; does not change before the answer */
     const struct objective_change *change; /* the same; or NULL */
     struct bounds bounds;                  /* of the evaluation */
     struct row_sampling sampling;          /* of the curvature */
@@ -25,15 +26,21 @@ struct computation {
     bool clear;                            /* zero the sums first: they hold what nobody wants */
 };
 
+/* Rows [first, end) of training; none where both are 0. */
+struct row_range {
+    uint64_t first, end;
+};
+
 struct computed {
-    struct totals totals; /* of the evaluation's parts */
-    struct maxima maxima; /* exact, over the rows whose gradient was asked for */
-    bool exceeded;        /* a maximum is beyond its bound: discard the sums */
-    bool stopped;         /* stopped before its end: discard everything */
-    uint64_t values;      /* stored values of the rows that went into the sums */
-    int error;            /* 0 or an error code */
-    bool device_failed;   /* the error is of the device alone: no more can be computed there */
-    char reason[1024];    /* text of the error */
+    struct totals totals;  /* of the evaluation's parts */
+    struct maxima maxima;  /* exact, over the rows whose gradient was asked for */
+    bool exceeded;         /* a maximum is beyond its bound: discard the sums */
+    bool stopped;          /* stopped before its end: discard everything */
+    uint64_t values;       /* stored values of the rows that went into the sums */
+    struct row_range rows; /* of sums by rows: no row beyond these is in them */
+    int error;             /* 0 or an error code */
+    bool device_failed;    /* the error is of the device alone: no more can be computed there */
+    char reason[1024];     /* text of the error */
 };
 
 /* What comes out of a chunk; its kind of evaluation uses some, and the others are 0. */
@@ -41,6 +48,7 @@ struct chunk_result {
     struct objective_result result;
     struct objective_hessian hessian;
     uint64_t values; /* stored values of its rows */
+    uint64_t first;  /* number of its first row */
     uint32_t rows;
 };
 
@@ -50,9 +58,10 @@ struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
     const struct objective_sample *sample; /* of the curvature */
-    const double *parameters;              /* the point, or the vector of rows */
+    const double *parameters; /* the point, of tiles its strip; or the vector of rows */
     const struct sums_sizes *sizes;
-    int64_t *sums; /* of the evaluation's layout; NULL: only totals and maxima */
+    int64_t *sums; /* of the evaluation's layout, of tiles those of the strip; NULL: only totals and
+                      maxima */
     struct objective_scratch *scratch;
 };
 
@@ -82,6 +91,9 @@ int kernel_no_part(uint32_t number);
 /* Adds what came out of a chunk of part `part`. */
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct chunk_result *found);
+
+/* The least range that has both. */
+struct row_range row_range_join(struct row_range a, struct row_range b);
 
 /* Nothing computed, for an evaluation of these parts. */
 void computed_init(struct computed *computed, const struct evaluation_parts *parts);

@@ -1,4 +1,4 @@
-/* One evaluation on a replica: fetch the point, compute portions, accrue, flush. */
+/* One evaluation on a replica: ask for the point, compute portions, accrue, flush. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/mutant.h"
 #include "replica/state.h"
 
-static bool is_current(struct replica *replica, uint32_t attempt, uint32_t number) {
+bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool current =
         evaluation->running && evaluation->attempt == attempt && evaluation->number == number;
@@ -61,6 +61,29 @@ static const char *columns_fault(const struct replica *replica,
     return NULL;
 }
 
+/* How many strips the tiles of a part are of: a kind that looks at rows alone takes the tiles of
+ * the first. */
+static uint32_t part_strips(const struct replica *replica, const struct evaluation_part *part) {
+    const struct replica_setup *setup = &replica->setup;
+    bool all = part->kind == EVALUATION_PRODUCT || part->kind == EVALUATION_TRANSPOSE;
+    return all ? layout_strips(&setup->layout, setup->strip_columns) : 1;
+}
+
+/* Of tiles one kind at a time is computed, over all strips or, of rows alone, over one. */
+static const char *tiles_fault(const struct replica *replica,
+                               const struct evaluation_parts *parts) {
+    const struct replica_setup *setup = &replica->setup;
+    const struct evaluation_part *part = &parts->items[0];
+    if (!setup->strip_columns)
+        return NULL;
+    if (parts->count > 1 || part->first)
+        return "asked for parts of tiles";
+    uint32_t strips = part_strips(replica, part);
+    if (strips == 1 && evaluation_sums(parts) != SUMS_ROWS)
+        return "asked for what tiles have not";
+    return part->count % strips ? "asked for strips of various numbers of tiles" : NULL;
+}
+
 static void keep_columns(struct column_list *list, const struct u64_list *columns) {
     assert(columns->length <= WORKING_SET_MAX);
     list->count = columns->length;
@@ -92,6 +115,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     }
     const char *fault = rows_fault(replica, &parts);
     fault = fault ? fault : columns_fault(replica, &parts, &message->columns);
+    fault = fault ? fault : tiles_fault(replica, &parts);
     if (fault) {
         replica_fail(replica, ERROR_INTERNAL, fault, out);
         return;
@@ -108,153 +132,46 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     replica_advance(replica, now_ns, out);
 }
 
-/* ---- the trial point ---- */
-
-/* A shard's part of the point of the evaluation: of the parameters, or of a vector of rows. */
-static struct range fetched_range(const struct replica *replica, uint32_t shard) {
-    const struct range *range = &replica->ranges[shard];
-    if (!parts_take_rows(&replica->evaluation.parts))
-        return *range;
-    struct sums_range rows =
-        evaluation_sums_range(SUMS_ROWS, &replica->flushes.sizes, range->first, range->count);
-    return (struct range){rows.first, rows.count};
-}
-
-static void fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    struct range range = fetched_range(replica, shard);
-    replica_send(replica, replica->shards[shard].link,
-                 &(struct message){.type = MESSAGE_FETCH,
-                                   .fetch = {.attempt = evaluation->attempt,
-                                             .evaluation = evaluation->number,
-                                             .first = range.first,
-                                             .count = range.count}},
-                 out);
-}
-
-/* Room for a point, and for a vector of rows. */
-static void make_own_parameters(struct replica *replica) {
-    if (replica->own_parameters)
-        return;
-    const struct sums_sizes *sizes = &replica->flushes.sizes;
-    uint64_t rows = evaluation_sums_total(SUMS_ROWS, sizes);
-    uint64_t most = sizes->parameters > rows ? sizes->parameters : rows;
-    replica->own_parameters_bytes = most * sizeof(double);
-    replica->own_parameters = memory_map(replica->own_parameters_bytes);
-}
-
-/* With one shard the point is used where it lies. The parts of several shards are copied together.
- */
-static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
-                            const struct bulk *bulk) {
-    assert(shard < replica->shard_count && bulk->length == range.count * sizeof(double));
-    if (replica->shard_count == 1) {
-        kept_bulk_release(&replica->kept);
-        bulk_keep(bulk, &replica->kept);
-        replica->parameters = replica->kept.data;
-        return;
-    }
-    make_own_parameters(replica);
-    assert((range.first + range.count) * sizeof(double) <= replica->own_parameters_bytes);
-    heartbeat_copy(replica->own_parameters + range.first, bulk->data, bulk->length);
-    replica->parameters = replica->own_parameters;
-}
-
-/* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; answers l2's
- * part of the loss. */
-static double penalise(const struct layout_tensor *tensor, const struct column_scaling *columns,
-                       double l2, const double *vector, double *pull) {
-    double cost = 0;
-    for (uint64_t j = 0; j < tensor->rows; j++)
-        for (uint64_t k = 0; k < tensor->columns; k++) {
-            uint64_t i = tensor->first + j * tensor->columns + k;
-            double penalty = columns ? columns[j].penalty : 1;
-            pull[i] = l2 * penalty * vector[i];
-            cost += pull[i] * vector[i];
-        }
-    return cost / 2;
-}
-
-/* Undoes the Kronecker factors, in place: columns stay scaled. Notes how the gradient is changed.
- */
-static void point_from_kronecker(struct kronecker_point *point, const struct layout *layout,
-                                 const struct column_scaling *columns, double l2, double *vector) {
-    assert(point->set && point->kronecker);
-    kronecker_apply(point->kronecker, point->work, vector);
-    point->change = (struct objective_change){
-        .kronecker = point->kronecker, .columns = columns, .pull = point->pull};
-    for (uint32_t t = 0; t < layout->count; t++)
-        if (layout->tensor[t].regularized)
-            point->change.penalty +=
-                penalise(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
-}
-
-/* Rows are computed with weights and biases. To be called when the whole point is here. What is no
- * point of parameters has no scale. */
-static void point_from_scaled(struct replica *replica) {
-    if (!replica->setup.scaled || parts_take_rows(&replica->evaluation.parts))
-        return;
-    struct scaling_walk walk = {0};
-    const struct layout *layout = &replica->setup.layout;
-    uint64_t n = layout_parameters(layout);
-    make_own_parameters(replica);
-    double *own = replica->own_parameters;
-    if (replica->parameters != own)
-        heartbeat_copy(own, replica->parameters, n * sizeof *own);
-    if (replica->kronecker.used)
-        point_from_kronecker(&replica->kronecker, layout, replica->columns, replica->setup.l2, own);
-    scaling_walk_begin(&walk, layout, replica->columns);
-    scaling_walk_from_scaled(&walk, 0, n, own, own);
-    scaling_walk_end(&walk);
-    replica->parameters = own;
-}
-
-void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
-                           int64_t now_ns, struct outbox *out) {
-    struct evaluation *evaluation = &replica->evaluation;
-    struct shard_link *from = &replica->shards[shard];
-    const struct message_parameters *parameters = &message->parameters;
-    if (!is_current(replica, parameters->attempt, parameters->evaluation) &&
-        !(mutant(DERIVATIVES_OF_OTHERS) && evaluation->running))
-        return;
-    if (!evaluation->asked || from->fetched) {
-        replica->counters.stale++;
-        return;
-    }
-    struct range range = fetched_range(replica, shard);
-    if (parameters->first != range.first || parameters->count != range.count) {
-        replica_fail(replica, ERROR_INTERNAL,
-                     "a shard sent another range of the parameters than it has", out);
-        return;
-    }
-    take_parameters(replica, shard, range, &message->bulk);
-    from->fetched = true;
-    /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
-     * earlier one. When all shards have sent it, the memory of those flushes is free. */
-    if (++evaluation->fetched == replica->shard_count) {
-        flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
-        point_from_scaled(replica);
-    }
-    replica_advance(replica, now_ns, out);
-}
-
 /* ---- portions ---- */
+
+/* Training chunks: the tiles of each strip have as many numbers. */
+static uint32_t tiles_of_strip(const struct replica *replica) {
+    const struct evaluation_part *part = &replica->evaluation.parts.items[0];
+    return part->count / part_strips(replica, part);
+}
+
+static uint32_t strip_of(const struct replica *replica, const struct portion *portion) {
+    return replica->setup.strip_columns ? portion->chunks.first / tiles_of_strip(replica) : 0;
+}
+
+static bool is_of_one_strip(const struct replica *replica, struct chunk_range chunks) {
+    const struct evaluation_part *part = &replica->evaluation.parts.items[0];
+    if (!replica->setup.strip_columns)
+        return true;
+    uint32_t tiles = tiles_of_strip(replica);
+    return chunks.first < part->count && chunks.count <= tiles - chunks.first % tiles;
+}
 
 void replica_on_portion(struct replica *replica, const struct message_portion *message,
                         int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
-    if (!is_current(replica, message->attempt, message->evaluation))
+    const struct portion portion = {{message->first, message->count}, message->flags};
+    if (!replica_is_current(replica, message->attempt, message->evaluation))
         return;
+    if (!is_of_one_strip(replica, portion.chunks)) {
+        replica_fail(replica, ERROR_INTERNAL, "a portion has tiles of several strips, or of none",
+                     out);
+        return;
+    }
     MEMORY_ROOM(evaluation->portions, evaluation->portion_count, evaluation->portion_capacity);
-    evaluation->portions[evaluation->portion_count++] =
-        (struct portion){{message->first, message->count}, message->flags};
+    evaluation->portions[evaluation->portion_count++] = portion;
     evaluation->resting = false;
     replica_advance(replica, now_ns, out);
 }
 
 void replica_on_rest(struct replica *replica, const struct message_rest *message, int64_t now_ns,
                      struct outbox *out) {
-    if (!is_current(replica, message->attempt, message->evaluation))
+    if (!replica_is_current(replica, message->attempt, message->evaluation))
         return;
     replica->evaluation.resting = true;
     replica_advance(replica, now_ns, out);
@@ -273,11 +190,31 @@ static enum sums_layout sums_needed(const struct evaluation *evaluation) {
     return evaluation->exceeded ? SUMS_NONE : evaluation_sums(&evaluation->parts);
 }
 
+/* Which of them a flush of what is accrued has: all others are 0. */
+static struct range sums_accrued(const struct replica *replica, enum sums_layout sums) {
+    const struct replica_setup *setup = &replica->setup;
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (sums == SUMS_ROWS) {
+        struct row_range rows = evaluation->accrual.rows;
+        assert(rows.first <= rows.end && rows.end <= sizes->rows);
+        return (struct range){rows.first * sizes->outputs,
+                              (rows.end - rows.first) * sizes->outputs};
+    }
+    if (sums == SUMS_PARAMETERS) {
+        struct layout_span span =
+            layout_strip(&setup->layout, setup->strip_columns, evaluation->strip);
+        return (struct range){span.first, span.count};
+    }
+    return (struct range){0, evaluation_sums_total(sums, sizes)};
+}
+
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
     assert(evaluation->fetched == replica->shard_count && replica->parameters);
     replica->computing = evaluation->portions[0];
+    evaluation->strip = strip_of(replica, &replica->computing);
     assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count);
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
@@ -295,6 +232,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                          .computation = {
                              .first = replica->computing.chunks.first,
                              .count = replica->computing.chunks.count,
+                             .strip = evaluation->strip,
                              .parts = evaluation->parts,
                              .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
                              .parameters = replica->parameters,
@@ -348,7 +286,9 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
     if (!evaluation->accrual.count)
         return false;
     bool idle = !evaluation->portion_count;
+    bool other_strip = !idle && strip_of(replica, &evaluation->portions[0]) != evaluation->strip;
     return evaluation->flush_due || (idle && evaluation->resting) ||
+           (other_strip && !mutant(STRIPS_IN_ONE_FLUSH)) ||
            (!idle && evaluation->portions[0].flags & PORTION_SOLO &&
             !mutant(BACKUP_WITH_OTHER_WORK)) ||
            now_ns >= evaluation->accrual.since_ns + replica->flush_ns;
@@ -368,7 +308,8 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
                           replica->sequence + 1};
     assert(evaluation->accrual.count && !replica->gathering);
     enum sums_layout sums = evaluation->accrual.exceeded ? SUMS_NONE : sums_needed(evaluation);
-    struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual, sums);
+    struct range covers = sums_accrued(replica, sums);
+    struct flush *flush = flush_start(&replica->flushes, &id, &evaluation->accrual, sums, covers);
     if (!flush)
         return false;
     replica->sequence++;
@@ -379,10 +320,10 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     }
     replica->activity = ACTIVITY_GATHERING;
     replica->gathering = flush;
-    replica_act(replica,
-                &(struct action){.kind = ACTION_GATHER,
-                                 .into = flush->buffer->start,
-                                 .sums = evaluation_sums_total(sums, &replica->flushes.sizes)});
+    replica_act(replica, &(struct action){.kind = ACTION_GATHER,
+                                          .into = flush->buffer->start,
+                                          .first = sums == SUMS_ROWS ? covers.first : 0,
+                                          .sums = covers.count});
     return true;
 }
 
@@ -411,7 +352,7 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
 
 void replica_on_staged(struct replica *replica, uint32_t shard,
                        const struct message_staged *message, struct outbox *out) {
-    if (!is_current(replica, message->flush.attempt, message->flush.evaluation))
+    if (!replica_is_current(replica, message->flush.attempt, message->flush.evaluation))
         return;
     struct flush *flush = flush_find(&replica->flushes, &message->flush);
     if (!flush || flush == replica->gathering ||
@@ -447,7 +388,7 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
     if (!evaluation->running)
         return;
     if (evaluation->asked && !link->fetched)
-        fetch(replica, shard, out);
+        replica_fetch(replica, shard, out);
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
         if (flush != replica->gathering && !flush->staged[shard] &&
             flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
@@ -481,21 +422,20 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
     if (!evaluation->running || !replica->ready || replica->error ||
         replica->activity != ACTIVITY_NONE)
         return;
-    if (!evaluation->asked) {
-        /* Not while a thread computes: it may read the last point in the memory that the next point
-         * will take, here or on the shard. */
-        assert(replica->ready && replica->activity == ACTIVITY_NONE && !evaluation->fetched);
-        evaluation->asked = true;
-        for (uint32_t i = 0; i < replica->shard_count; i++) {
-            replica->shards[i].fetched = false;
-            fetch(replica, i, out);
-        }
-    }
-    if (evaluation->fetched < replica->shard_count)
+    if (!evaluation->asked && !replica->setup.strip_columns)
+        replica_ask_for_point(replica, replica_point_of_strip(replica, 0), out);
+    if (evaluation->asked && evaluation->fetched < replica->shard_count)
         return;
     evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
-    if (evaluation->portion_count && !evaluation->starved && replica->activity == ACTIVITY_NONE)
+    if (!evaluation->portion_count || evaluation->starved || replica->activity != ACTIVITY_NONE)
+        return;
+    struct range point =
+        replica_point_of_strip(replica, strip_of(replica, &evaluation->portions[0]));
+    bool here = evaluation->asked && point.first == evaluation->point.first;
+    if (here || (evaluation->asked && mutant(STRIP_KEPT)))
         start_portion(replica, now_ns, out);
+    else
+        replica_ask_for_point(replica, point, out);
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {

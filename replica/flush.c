@@ -45,6 +45,7 @@ void accrual_add(struct accrual *accrual, struct chunk_range portion,
     maxima_merge(&accrual->maxima, &computed->maxima);
     accrual->exceeded |= computed->exceeded;
     accrual->values += computed->values;
+    accrual->rows = row_range_join(accrual->rows, computed->rows);
     accrual->busy_ns += now_ns - started_ns;
 }
 
@@ -94,15 +95,17 @@ static struct segment *take_buffer(struct flush_pool *pool) {
 }
 
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued, enum sums_layout sums) {
+                          struct accrual *accrued, enum sums_layout sums, struct range covers) {
     struct segment *buffer = NULL;
     assert(accrued->count && pool->shards && !flush_find(pool, id));
+    assert(covers.count <= pool->sums_most);
     if (sums != SUMS_NONE && !(buffer = take_buffer(pool)))
         return NULL;
     struct flush *flush = memory_new(1, sizeof *flush);
     flush->id = *id;
     flush->buffer = buffer;
     flush->sums = sums;
+    flush->covers = covers;
     flush->accrued = *accrued;
     *accrued = (struct accrual){0};
     accrual_clear(accrued, flush->accrued.totals.count);
@@ -138,10 +141,14 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
-static void encode_slice(struct flush_slice *slice, struct segment *buffer, struct sums_range range,
-                         bool sparse) {
-    const int64_t *elements = (const int64_t *)buffer->start + range.first;
+/* `first`: which of the shard's sums come first in the slice. */
+static void encode_slice(struct flush_slice *slice, const struct flush *flush, struct range range,
+                         uint64_t first, bool sparse) {
+    assert(range.first >= flush->covers.first);
+    const int64_t *elements =
+        (const int64_t *)flush->buffer->start + (range.first - flush->covers.first);
     uint64_t entries = sparse ? count_nonzero(elements, range.count) : range.count;
+    slice->first = first;
     if (entries < range.count / 4) {
         slice->encoding = STAGE_SPARSE;
         slice->sparse = make_sparse(elements, range.count, entries);
@@ -154,11 +161,12 @@ static void encode_slice(struct flush_slice *slice, struct segment *buffer, stru
     slice->entries = range.count;
     slice->bulk.data = elements;
     slice->bulk.length = range.count * sizeof(int64_t);
-    slice->bulk.segment = buffer;
+    slice->bulk.segment = flush->buffer;
 }
 
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
+    assert(!flush->covers.first); /* what is scaled is not in strips */
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
     memcpy(flush->biases, (const int64_t *)flush->buffer->start + first,
@@ -169,20 +177,24 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
  * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
  * triangle as it has pairs of values: that is not known here, so they are counted. So are those of
  * rows: a shard whose rows are not in the flush gets nothing, and others perhaps all. */
-static bool is_sparse(const struct flush_pool *pool, const struct flush *flush, uint64_t outputs) {
+static bool is_sparse(const struct flush *flush, uint64_t outputs) {
     return flush->sums != SUMS_PARAMETERS ||
-           (flush->accrued.values + 1) * outputs < pool->sizes.parameters / 4;
+           (flush->accrued.values + 1) * outputs < flush->covers.count / 4;
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   uint64_t outputs) {
-    bool sparse = is_sparse(pool, flush, outputs), dense = false;
+    bool sparse = is_sparse(flush, outputs), dense = false;
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
-        struct sums_range range =
+        struct sums_range of_shard =
             evaluation_sums_range(flush->sums, &pool->sizes, ranges[i].first, ranges[i].count);
-        assert(range.first + range.count <= pool->sums_most);
-        encode_slice(&flush->slices[i], flush->buffer, range, sparse);
+        struct range own = {of_shard.first, of_shard.count};
+        struct range range = range_intersection(own, flush->covers);
+        /* Biases go to every shard, but not beside a slice without elements. */
+        if (range.count || flush->biases)
+            encode_slice(&flush->slices[i], flush, range.count ? range : own,
+                         range.first - own.first, sparse);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
         heartbeat();
     }
@@ -202,6 +214,7 @@ void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint6
                    .stage = {.flush = flush->id,
                              .portions = {accrued->portions, accrued->count},
                              .encoding = (uint8_t)slice->encoding,
+                             .first = slice->first,
                              .entries = slice->entries,
                              .biases = {flush->biases, flush->biases_count}},
                    .bulk = slice->bulk,

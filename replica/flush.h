@@ -1,9 +1,10 @@
 /* Flushes in flight: from the moment that accrued portions become a flush until the coordinator's
  * commit decision.
  *
- * The elements lie in a buffer: one segment of shared memory for all sums, with each shard's
- * slice at its range. A shard on this host reads its slice in place. So a buffer is free
- * again only after that decision, or when every shard has begun another evaluation.
+ * The elements lie in a buffer: one segment of shared memory for the sums that the flush has, with
+ * each shard's slice at its place among them. They are all sums, those of the rows of its chunks,
+ * or those of a strip of columns. A shard on this host reads its slice in place. So a buffer is
+ * free again only after that decision, or when every shard has begun another evaluation.
  *
  * The life of a gradient, from kernel to fold: objective/ (rows), replica/compute.c (a chunk),
  * replica/workers.c (all threads), replica/evaluation.c (portions), here (slices),
@@ -22,16 +23,29 @@
  * too. */
 #define FLUSH_BUFFERS_MAX 4
 
+/* Elements of a vector, or of sums: those of a shard, of a strip, of a flush. */
+struct range {
+    uint64_t first, count;
+};
+
+static inline struct range range_intersection(struct range a, struct range b) {
+    uint64_t first = a.first > b.first ? a.first : b.first;
+    uint64_t a_end = a.first + a.count, b_end = b.first + b.count;
+    uint64_t end = a_end < b_end ? a_end : b_end;
+    return (struct range){first, first < end ? end - first : 0};
+}
+
 /* What a replica has computed and not yet flushed. */
 struct accrual {
     struct chunk_range *portions;
     uint32_t count, capacity;
     struct totals totals;
     struct maxima maxima;
-    bool exceeded;    /* a portion exceeded its bound: the sums are void */
-    uint64_t values;  /* stored values of the portions */
-    int64_t busy_ns;  /* spent computing them */
-    int64_t since_ns; /* when the first portion was started */
+    bool exceeded;         /* a portion exceeded its bound: the sums are void */
+    uint64_t values;       /* stored values of the portions */
+    struct row_range rows; /* of sums by rows */
+    int64_t busy_ns;       /* spent computing them */
+    int64_t since_ns;      /* when the first portion was started */
 };
 
 /* Empties it for an evaluation with `totals` totals, and keeps its memory. Harmless on zeroed
@@ -44,15 +58,10 @@ void accrual_release(struct accrual *accrual);
 void accrual_add(struct accrual *accrual, struct chunk_range portion,
                  const struct computed *computed, int64_t started_ns, int64_t now_ns);
 
-/* A shard's range of every vector. */
-struct range {
-    uint64_t first, count;
-};
-
 /* What one shard gets of a flush. */
 struct flush_slice {
     enum stage_encoding encoding;
-    uint64_t entries;
+    uint64_t first, entries;
     struct bulk bulk;
     void *sparse; /* owned, or NULL */
 };
@@ -62,6 +71,7 @@ struct flush {
     struct flush_id id;
     struct accrual accrued;
     enum sums_layout sums;      /* SUMS_NONE if it has none */
+    struct range covers;        /* of the sums of all shards: the buffer has these */
     struct bytes totals;        /* encoded */
     struct segment *buffer;     /* NULL if there are no sums or every slice is sparse */
     struct flush_slice *slices; /* a shard each */
@@ -85,12 +95,13 @@ struct flush_pool {
 void flush_pool_init(struct flush_pool *pool, uint32_t shards, const struct sums_sizes *sizes);
 void flush_pool_release(struct flush_pool *pool);
 
-/* Makes a flush of what is accrued, and empties `accrued`. A flush with sums gets a buffer; NULL,
- * and nothing changes, if all buffers are in use. */
+/* Makes a flush of what is accrued, and empties `accrued`. A flush with sums gets a buffer for
+ * those that it `covers`; NULL, and nothing changes, if all buffers are in use. */
 struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
-                          struct accrual *accrued, enum sums_layout sums);
+                          struct accrual *accrued, enum sums_layout sums, struct range covers);
 
-/* Cuts a flush, whose buffer is filled, into slices; `ranges` are of the parameters. A value of the
+/* Cuts a flush, whose buffer is filled, into slices; `ranges` are of the parameters. A shard that
+ * has nothing of what the flush covers gets a slice without elements. A value of the
  * data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse is
  * known without a look at the sums. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,

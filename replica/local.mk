@@ -2,7 +2,7 @@ noinst_LIBRARIES += libreplica.a
 libreplica_a_SOURCES = \
 	replica/flush.c replica/flush.h \
 	replica/compute.c replica/compute.h \
-	replica/evaluation.c replica/state.h \
+	replica/evaluation.c replica/point.c replica/state.h \
 	replica/setup.c \
 	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \

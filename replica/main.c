@@ -54,11 +54,14 @@ static unsigned threads_for(uint32_t asked) {
 
 static int chunk(void *context, uint32_t number, struct rows *rows) {
     struct shell *shell = context;
-    if (number >= set_info(shell->set)->chunks)
+    const struct set_info *info = set_info(shell->set);
+    const bool tiles = info->strip_columns > 0;
+    const uint32_t there = tiles ? set_tiles(info) : info->chunks;
+    if (number >= there)
         return error_set(ERROR_INTERNAL,
                          "chunk %" PRIu32 " was asked for, but %s has only %" PRIu32, number,
-                         set_path(shell->set), set_info(shell->set)->chunks);
-    return set_chunk(shell->set, number, rows);
+                         set_path(shell->set), there);
+    return tiles ? set_tile(shell->set, number, rows) : set_chunk(shell->set, number, rows);
 }
 
 static void wake(void *context) {
@@ -88,6 +91,11 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
                          "%s: has the fingerprint %s, but the run uses %s; "
                          "remove the file and start the run again",
                          setup->set, info->fingerprint, setup->fingerprint);
+    if (setup->strip_columns != info->strip_columns)
+        return error_set(ERROR_INTERNAL,
+                         "%s: has strips of %" PRIu32 " columns (0: none), but the coordinator "
+                         "counts %" PRIu32,
+                         setup->set, info->strip_columns, setup->strip_columns);
     if (setup->rows && setup->rows != info->rows)
         return error_set(ERROR_INTERNAL,
                          "%s: has %" PRIu64
@@ -213,6 +221,8 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
         .use = start_on,
         .context = &start,
     };
+    if (setup->strip_columns)
+        return start_on(&start, NULL);
     int code = device_choose(&wish, &shell->device);
     shell->device_failed = code == ERROR_UNAVAILABLE;
     if (code)
@@ -237,6 +247,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .uniform = info->uniform_exponent,
         .exponents = info->exponent,
         .examples = info->rows,
+        .strip_columns = setup->strip_columns,
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
         .chunk = chunk,
@@ -288,7 +299,7 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
         break;
     case ACTION_GATHER:
         assert(shell->workers);
-        if (workers_gather(shell->workers, action->into))
+        if (workers_gather(shell->workers, action->first, action->sums, action->into))
             replica_gathered(shell->replica, now_ns, out);
         break;
     }

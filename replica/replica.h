@@ -24,7 +24,8 @@ enum action_kind {
     ACTION_CLOSE,    /* close `link` */
     ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
     ACTION_STOP,     /* stop the computation at its next chunk; it is answered all the same */
-    ACTION_GATHER,   /* the workers' sums into `into`, `sums` elements; answer replica_gathered() */
+    ACTION_GATHER, /* the workers' sums into `into`, `sums` elements from `first` on; all others are
+                      0. Answer replica_gathered() */
 };
 
 /* The data set and objective to work on. */
@@ -42,9 +43,11 @@ struct replica_setup {
     double l2;                     /* of a network with Kronecker factors, else 0 */
     enum precondition precondition;
     uint32_t block_columns;
-    uint64_t rows;    /* that vectors of rows have: those of training; 0: nobody asks for such */
-    bool scaled;      /* the shards' vectors are scaled (base/layout.h) */
-    uint32_t threads; /* 0: as many as there are processors */
+    uint64_t rows; /* that vectors of rows have: those of training; 0: nobody asks for such */
+    uint32_t strip_columns; /* the set is in strips of so many columns, and the numbers of chunks
+                               are those of its tiles; 0: it is not */
+    bool scaled;            /* the shards' vectors are scaled (base/layout.h) */
+    uint32_t threads;       /* 0: as many as there are processors */
 };
 
 /* Of the evaluations that the set-up allows. */
@@ -58,7 +61,7 @@ struct action {
     uint32_t link;
     struct computation computation;
     int64_t *into;
-    uint64_t sums; /* of the evaluation */
+    uint64_t first, sums; /* of those that the workers have in the evaluation */
 };
 
 /* What WELCOME says of this process. The texts must outlive the replica. */

@@ -178,6 +178,8 @@ struct sums_sizes replica_sums_sizes(const struct replica_setup *setup) {
     struct sums_sizes sizes =
         evaluation_sums_sizes(&setup->layout, setup->precondition, setup->block_columns);
     sizes.rows = setup->rows;
+    if (setup->strip_columns)
+        sizes.strip = layout_strip_most(&setup->layout, setup->strip_columns);
     if (setup->rows)
         sizes.outputs = (uint32_t)(bias ? bias->columns : setup->layout.tensor[0].columns);
     return sizes;
@@ -234,6 +236,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            setup->precision == message->precision && setup->threads == message->threads &&
            setup->precondition == message->precondition &&
            setup->block_columns == message->block_columns && setup->rows == message->rows &&
+           setup->strip_columns == message->strip_columns &&
            setup->scaled == message->coordinates && setup->unit == message->unit &&
            setup->l2 == message->l2 && same_plugin(setup, message);
 }
@@ -264,6 +267,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .precondition = message->precondition,
         .block_columns = message->block_columns,
         .rows = message->rows,
+        .strip_columns = message->strip_columns,
         .scaled = message->coordinates,
         .unit = message->unit,
         .l2 = message->l2,
@@ -352,12 +356,27 @@ void replica_on_factors(struct replica *replica, const struct message *message, 
         check_ready(replica, now_ns, out);
 }
 
+/* Why a model cannot be computed in tiles, or NULL. */
+static const char *tiles_fault(const struct replica_setup *setup) {
+    const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
+    if (!setup->strip_columns)
+        return NULL;
+    if (!weight || weight != setup->layout.tensor || setup->plugin.length || setup->scaled)
+        return "set up for tiles of a model that is not linear, or is scaled";
+    if (setup->strip_columns >= weight->rows)
+        return "set up for tiles of one strip";
+    if (setup->precondition != PRECONDITION_NONE || !setup->rows)
+        return "set up for tiles with a preconditioner, or without vectors of rows";
+    return NULL;
+}
+
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,
                     struct outbox *out) {
     assert(!replica->opened);
     release_work(replica);
-    if (error) {
-        replica_fail(replica, error, reason, out);
+    const char *fault = tiles_fault(&replica->setup);
+    if (error || fault) {
+        replica_fail(replica, error ? error : ERROR_INTERNAL, error ? reason : fault, out);
         return;
     }
     struct sums_sizes sizes = replica_sums_sizes(&replica->setup);

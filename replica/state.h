@@ -16,7 +16,7 @@ struct shard_link {
     bool placed;      /* SHARD_AT has come for this attempt */
     bool greeted;     /* the link is up and leads to the right incarnation */
     bool met;         /* it has greeted at least once: the address is right */
-    bool fetched;     /* its part of the trial point is here */
+    bool fetched;     /* what it has of the elements that were asked for is here */
     uint32_t tries;   /* that failed since it greeted last */
     int64_t retry_ns; /* when to try again; 0: no retry */
     uint64_t incarnation;
@@ -37,8 +37,10 @@ struct evaluation {
     struct bounds bounds;
     struct row_sampling sampling;
     struct column_list columns;
-    bool asked;               /* FETCH went out */
-    uint32_t fetched;         /* shards whose part of the trial point is here */
+    uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
+    bool asked;               /* FETCH went out, */
+    struct range point;       /* for these elements of the point, */
+    uint32_t fetched;         /* and so many shards have sent what they have of them */
     bool resting;             /* REST came last: there is no portion for now */
     bool flush_due;           /* the last portion asked for a flush behind it */
     bool starved;             /* a flush is due, but all buffers are in use */
@@ -90,9 +92,9 @@ struct replica {
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
 
-    /* the trial point */
-    double *own_parameters; /* n elements: the parts of several shards put together, and the weights
-                               that a scaled point stands for */
+    /* the trial point, or of tiles a strip of it, or a vector of rows */
+    double *own_parameters; /* the parts of several shards put together, and the weights that a
+                               scaled point stands for; room for the longest */
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;
@@ -138,6 +140,20 @@ int64_t replica_retry_ns(const struct replica *replica);
 
 /* Forgets the evaluation. Work under way is told to stop, and its answer is ignored. */
 void replica_abandon(struct replica *replica);
+
+/* Whether this is the evaluation under way. If not, what came counts as stale. */
+bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number);
+
+/* The elements that a portion of this strip is computed with: of the point, or a vector of rows. */
+struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
+
+/* Asks every shard for these, also one that has nothing of them: its answer tells that it has begun
+ * the evaluation. Not while a thread computes: it may read the last point in the memory that the
+ * next one will take, here or on the shard. */
+void replica_ask_for_point(struct replica *replica, struct range point, struct outbox *out);
+
+/* Asks one shard for what was asked for last. */
+void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out);
 
 /* Does what the state allows now: fetches the point, makes a flush, computes a portion. */
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out);

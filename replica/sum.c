@@ -52,9 +52,9 @@ static void gather_block(struct sum *const *sums, unsigned sum_count, uint64_t f
 
 void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
                  int64_t *into) {
-    for (; first < end; first += GATHER_BLOCK) {
-        uint64_t here = end - first < GATHER_BLOCK ? end - first : GATHER_BLOCK;
-        gather_block(sums, count, first, here, into + first);
+    for (uint64_t at = first; at < end; at += GATHER_BLOCK) {
+        uint64_t here = end - at < GATHER_BLOCK ? end - at : GATHER_BLOCK;
+        gather_block(sums, count, at, here, into + (at - first));
     }
 }
 

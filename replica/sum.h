@@ -26,9 +26,8 @@ void sum_void(struct sum *sum);
 /* Prepares it for more of what is being accrued. */
 void sum_hold(struct sum *sum);
 
-/* Writes elements [first, end) of what `count` sums hold together to the same places of `into`, and
- * zeroes them. Threads may do this at once for ranges of their own; sums_gathered() comes behind
- * all of them. */
+/* Writes elements [first, end) of what `count` sums hold together to `into`, and zeroes them.
+ * Threads may do this at once for ranges of their own; sums_gathered() comes behind all of them. */
 void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
                  int64_t *into);
 void sums_gathered(struct sum *const *sums, unsigned count);

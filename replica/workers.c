@@ -85,13 +85,27 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
     }
 }
 
+/* Which of the shapes the strip of the current computation has. */
+static enum strip_shape strip_shape(const struct workers *workers) {
+    bool last = workers->strips > 1 && workers->computation.strip + 1 == workers->strips;
+    return last ? STRIP_LAST : STRIP_ANY;
+}
+
+/* Base exponents of the strip: those of its columns, and behind the last that of the bias. */
+static const int16_t *strip_exponents(const struct workers *workers) {
+    const struct workers_settings *settings = &workers->settings;
+    size_t first = (size_t)workers->computation.strip * settings->strip_columns;
+    return settings->exponent ? settings->exponent + first : NULL;
+}
+
 void worker_begin(struct worker *worker, struct kernel_use *use) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
     int64_t *sums = workers->layout == SUMS_ROWS ? workers->rows.element : worker->sum.element;
+    enum strip_shape shape = strip_shape(workers);
     use->scale = (struct objective_scale){
         .change = computation->change,
-        .exponent = workers->settings.exponent,
+        .exponent = strip_exponents(workers),
         .uniform = workers->settings.uniform,
         .bounds = computation->bounds,
     };
@@ -104,15 +118,16 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };
-    use->kernel = (struct kernel_place){.shape = &workers->settings.shape,
+    use->kernel = (struct kernel_place){.shape = &workers->shape[shape],
                                         .scale = &use->scale,
                                         .sample = &use->sample,
                                         .parameters = computation->parameters,
                                         .sizes = &workers->settings.sizes,
                                         .sums = computation->sums ? sums : NULL,
-                                        .scratch = worker->scratch};
+                                        .scratch = worker->scratch[shape]};
     set_sum_state(worker);
-    objective_scratch_at(worker->scratch, computation->point);
+    /* The strips of a point have one number. */
+    objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
 }
 
 /* A thread that is done early may take the place of one that has not woken yet, and come here twice
@@ -126,8 +141,9 @@ static void compute(struct worker *worker) {
 /* ---- the processor: gathering ---- */
 
 static void gather_range(struct workers *workers, uint64_t first, uint64_t end) {
-    assert(first <= end && end <= workers->sums);
-    sums_gather(workers->spread, workers->spread_count, first, end, workers->into);
+    assert(workers->first <= first && first <= end && end <= workers->end);
+    sums_gather(workers->spread, workers->spread_count, first, end,
+                workers->into + (first - workers->first));
 }
 
 static void gather(struct worker *worker) {
@@ -136,7 +152,7 @@ static void gather(struct worker *worker) {
         uint64_t piece = atomic_fetch_add(&workers->next_piece, 1);
         if (piece >= workers->pieces)
             return;
-        uint64_t first = piece * GATHER_ELEMENTS, left = workers->sums - first;
+        uint64_t first = workers->first + piece * GATHER_ELEMENTS, left = workers->end - first;
         gather_range(workers, first, first + (left < GATHER_ELEMENTS ? left : GATHER_ELEMENTS));
     }
 }
@@ -209,6 +225,8 @@ static void set_layout(struct workers *workers) {
     const struct evaluation_parts *parts = &workers->computation.parts;
     workers->layout = evaluation_sums(parts);
     workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
+    if (workers->strips > 1 && workers->layout == SUMS_PARAMETERS)
+        workers->sums = objective_parameters(&workers->shape[strip_shape(workers)]);
     workers->on_host = !workers->on || workers->layout == SUMS_ROWS;
     workers->spread_count = workers->layout == SUMS_ROWS ? 1 : workers->count;
     for (unsigned i = 0; i < workers->spread_count; i++)
@@ -220,6 +238,7 @@ static void set_layout(struct workers *workers) {
 void workers_compute(struct workers *workers, const struct computation *computation) {
     const struct workers_settings *settings = &workers->settings;
     workers->computation = *computation;
+    assert(computation->strip < workers->strips);
     set_layout(workers);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
@@ -239,16 +258,18 @@ void workers_compute(struct workers *workers, const struct computation *computat
     post(workers, WORK_COMPUTE, computation->count);
 }
 
-bool workers_gather(struct workers *workers, int64_t *into) {
-    uint64_t sums = workers->sums;
-    assert(into);
+bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into) {
+    assert(into && first <= workers->sums && count <= workers->sums - first);
+    assert(workers->on_host || count == workers->sums);
+    workers->first = first;
+    workers->end = first + count;
     workers->into = into;
-    if (workers->on_host && sums < GATHER_ELEMENTS) {
-        gather_range(workers, 0, sums);
+    if (workers->on_host && count < GATHER_ELEMENTS) {
+        gather_range(workers, first, first + count);
         sums_gathered(workers->spread, workers->spread_count);
         return true;
     }
-    post(workers, WORK_GATHER, (sums + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
+    post(workers, WORK_GATHER, (count + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
     return false;
 }
 
@@ -275,7 +296,8 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
 
 static void workers_release(struct workers *workers) {
     for (unsigned i = 0; i < workers->count; i++) {
-        objective_scratch_free(workers->worker[i].scratch);
+        for (int shape = 0; shape < STRIP_SHAPES; shape++)
+            objective_scratch_free(workers->worker[i].scratch[shape]);
         sum_release(&workers->worker[i].sum);
     }
     sum_release(&workers->rows);
@@ -304,10 +326,13 @@ void workers_free(struct workers *workers) {
 
 /* What a thread computes with on the processor. */
 static void give_memory(struct worker *worker) {
-    struct sums_sizes own = worker->workers->settings.sizes;
+    const struct workers *workers = worker->workers;
+    struct sums_sizes own = workers->settings.sizes;
     own.rows = 0;
     sum_init(&worker->sum, evaluation_sums_most(&own));
-    worker->scratch = objective_scratch_new(&worker->workers->settings.shape);
+    worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
+    if (workers->strips > 1)
+        worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);
 }
 
 static void start_threads(struct workers *workers) {
@@ -327,17 +352,27 @@ static int start_device(struct workers *workers) {
     if (code)
         return code;
     if (workers->settings.sizes.rows)
-        workers->worker->scratch = objective_scratch_new(&workers->settings.shape);
+        workers->worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->settings.shape);
     int failure = pthread_create(&workers->worker->thread, NULL, work, workers->worker);
     if (failure)
         return error_set(ERROR_UNAVAILABLE, "a thread could not be started: %s", strerror(failure));
     return 0;
 }
 
+static void set_shapes(struct workers *workers) {
+    const struct workers_settings *settings = &workers->settings;
+    uint32_t width = settings->strip_columns, features = settings->shape.features;
+    assert(!width || (!settings->device && settings->sizes.strip));
+    workers->strips = width ? features / width + (features % width > 0) : 1;
+    workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
+    workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
+}
+
 int workers_new(const struct workers_settings *settings, struct workers **into) {
     struct workers *workers = memory_new(1, sizeof *workers);
     int code = 0;
     workers->settings = *settings;
+    set_shapes(workers);
     workers->backend = settings->device ? &workers_on_device : &workers_on_processor;
     if (settings->sizes.rows)
         sum_init(&workers->rows, evaluation_sums_total(SUMS_ROWS, &settings->sizes));

@@ -22,11 +22,12 @@ struct workers_settings {
     int uniform;
     const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
     uint64_t examples;
+    uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
     struct sums_sizes sizes; /* of a triangle only with a preconditioner */
     uint32_t block_columns;  /* of the block, if there is one */
 
-    /* Gives the rows of a chunk; called by any thread. They stay where they are until the workers
-     * are freed. 0, or an error code with its text recorded. */
+    /* Gives the rows of a chunk, or of a tile; called by any thread. They stay where they are until
+     * the workers are freed. 0, or an error code with its text recorded. */
     int (*chunk)(void *context, uint32_t number, struct rows *rows);
     void (*done)(void *context);
     void *context;
@@ -46,10 +47,11 @@ void workers_free(struct workers *workers); /* stops the current work and discar
 /* Starts a computation. No other work may be going on. */
 void workers_compute(struct workers *workers, const struct computation *computation);
 
-/* Moves the sum of the last computation over all threads into `into`, as many elements as its
- * layout has, and zeroes the threads' sums. True: done at once, as there are few. False: the work
+/* Moves elements [first, first + count) of the sum of the last computation over all threads into
+ * `into`, and zeroes the threads' sums, in which all others must be 0. Of tiles the elements are
+ * those of the strip. True: done at once, as there are few. False: the work
  * has started, and `done` will be called. */
-bool workers_gather(struct workers *workers, int64_t *into);
+bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into);
 
 /* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
 void workers_stop(struct workers *workers);

@@ -47,8 +47,9 @@ static int compute_on_host(struct workers *workers, uint32_t first, uint32_t cou
     return code;
 }
 
-/* Vectors of rows are in this process's memory, whatever computes. */
-static int give_rows(struct workers *workers, struct objective_device_work *work) {
+/* Vectors of rows are in this process's memory, whatever computes. *row: the number of the first.
+ */
+static int give_rows(struct workers *workers, struct objective_device_work *work, uint64_t *row) {
     const struct computation *computation = &workers->computation;
     const struct sums_sizes *sizes = &workers->settings.sizes;
     struct rows first, last;
@@ -65,6 +66,7 @@ static int give_rows(struct workers *workers, struct objective_device_work *work
     workers->not_device |= code != 0;
     if (code)
         return code;
+    *row = first.first;
     work->margins = workers->rows.element + at;
     work->derivatives = computation->parameters + at;
     return 0;
@@ -95,15 +97,17 @@ static int compute_on_device(struct workers *workers, uint32_t part, uint32_t fi
         workers->result_capacity = count;
     }
     bool stopped = false;
-    int code = give_rows(workers, &work);
+    uint64_t row = 0;
+    int code = give_rows(workers, &work, &row);
     if (!code)
         code = objective_device_compute(workers->on, &work, workers->results, &stopped);
     computed->stopped |= stopped;
-    for (uint32_t i = 0; i < count && !code && !stopped; i++)
+    for (uint32_t i = 0; i < count && !code && !stopped; row += workers->results[i++].rows)
         computed_add_chunk(computed, &computation->parts, part,
                            &(struct chunk_result){.result = workers->results[i].result,
                                                   .hessian = workers->results[i].hessian,
                                                   .values = workers->results[i].values,
+                                                  .first = row,
                                                   .rows = workers->results[i].rows});
     return code;
 }
@@ -185,8 +189,8 @@ static void drive_gathering(struct worker *worker) {
     if (workers->on_host)
         workers_on_processor.gather(worker);
     else if (!worker->computed.error)
-        note_device_error(worker,
-                          objective_device_gather(workers->on, workers->into, workers->sums));
+        note_device_error(worker, objective_device_gather(workers->on, workers->into,
+                                                          workers->end - workers->first));
 }
 
 const struct workers_backend workers_on_device = {drive_computation, drive_gathering};

@@ -9,14 +9,17 @@
 #include "replica/sum.h"
 #include "replica/workers.h"
 
+/* Which models are computed: the whole, or those of the strips. */
+enum strip_shape { STRIP_ANY, STRIP_LAST, STRIP_SHAPES };
+
 struct worker {
     struct workers *workers;
     pthread_t thread;
     struct computed computed; /* its part */
 
     /* of the processor */
-    struct sum sum; /* but of vectors of rows */
-    struct objective_scratch *scratch;
+    struct sum sum;                                  /* but of vectors of rows */
+    struct objective_scratch *scratch[STRIP_SHAPES]; /* of each shape */
 };
 
 /* What a thread does for the work that was posted. */
@@ -28,6 +31,8 @@ struct workers_backend {
 struct workers {
     const struct workers_backend *backend;
     struct workers_settings settings;
+    uint32_t strips;                            /* 1: the model is whole */
+    struct objective_shape shape[STRIP_SHAPES]; /* STRIP_LAST: of several strips */
     struct worker *worker;
     unsigned count; /* of them: one drives a device */
 
@@ -46,8 +51,9 @@ struct workers {
     enum sums_layout layout;
     struct sum **spread; /* what they are the sum of, unless they are on the device; owned */
     unsigned spread_count;
-    uint64_t sums; /* elements of its layout */
-    bool on_host;  /* they are in this process's memory, and not in that of the device */
+    uint64_t sums;       /* elements that it has */
+    bool on_host;        /* they are in this process's memory, and not in that of the device */
+    uint64_t first, end; /* of them, that are gathered */
     int64_t *into;
     uint32_t *order; /* of the chunks, or NULL; owned */
     uint64_t shuffles;

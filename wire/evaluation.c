@@ -124,6 +124,8 @@ uint64_t evaluation_sums_most(const struct sums_sizes *sizes) {
     uint64_t most = 0;
     for (int layout = SUMS_NONE; layout < SUMS_LAYOUTS; layout++) {
         uint64_t total = evaluation_sums_total((enum sums_layout)layout, sizes);
+        if (layout == SUMS_PARAMETERS && sizes->strip)
+            total = sizes->strip;
         most = total > most ? total : most;
     }
     return most;

@@ -75,6 +75,8 @@ struct sums_sizes {
     uint64_t order;   /* rows of the triangle: parameters of the block (base/layout.h); 0: none */
     uint64_t rows;    /* that vectors of rows have; 0: there are none */
     uint32_t outputs; /* numbers of each row in those; 0 without them */
+    uint64_t strip;   /* of tiles: the most parameters of a strip, of which a replica has one at a
+                         time; 0: it has all of them */
 };
 
 /* Without a preconditioner there is no triangle. Vectors of rows are for the caller to add. */
@@ -84,7 +86,7 @@ struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precon
 /* How many sums there are over all shards. */
 uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes *sizes);
 
-/* The most sums of any evaluation of a run. */
+/* The most sums that a replica has at a time, of any evaluation of a run. */
 uint64_t evaluation_sums_most(const struct sums_sizes *sizes);
 
 /* Which of these are on the shard that has the parameters [first, first + count). */

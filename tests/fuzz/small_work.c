@@ -23,6 +23,7 @@ void small_work_compute(struct replica_work *work, bool squared, struct computed
     double loss = 0;
     computed_init(answer, &computation->parts);
     answer->values = CURVED;
+    answer->rows = (struct row_range){0, work->rows};
     uint32_t elements = parts_take_rows(&computation->parts) ? work->rows : work->curved;
     for (uint32_t i = 0; i < elements && i < CURVED; i++) {
         double off = computation->parameters[i] - 1;

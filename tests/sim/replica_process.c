@@ -161,8 +161,8 @@ static void finish_work(struct process *process) {
     self->working = false;
     if (self->gathering) {
         size_t bytes = self->action.sums * sizeof *self->sum;
-        memcpy(self->action.into, self->sum, bytes);
-        memset(self->sum, 0, bytes);
+        memcpy(self->action.into, self->sum + self->action.first, bytes);
+        memset(self->sum + self->action.first, 0, bytes);
         replica_gathered(self->replica, now_ns, &self->host.out);
         return;
     }

@@ -17,6 +17,15 @@ uint64_t objective_parameters(const struct objective_shape *shape) {
     return shape->features;
 }
 
+struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
+                                       uint32_t number) {
+    struct objective_shape strip = *shape;
+    uint32_t first = number * columns;
+    if (columns)
+        strip.features = shape->features - first < columns ? shape->features - first : columns;
+    return strip;
+}
+
 struct objective_scratch *objective_scratch_new(const struct objective_shape *shape) {
     (void)shape;
     return memory_new(1, 1);
@@ -66,9 +75,11 @@ static void add_made_up(double number, int64_t *sum) {
     *sum += bits;
 }
 
-void objective_product(const struct objective_shape *shape, const struct rows *rows,
-                       const double *parameters, struct objective_scratch *scratch, int64_t *sum) {
-    (void)scratch;
+void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,
+                       const struct rows *rows, const double *parameters, int64_t *sum,
+                       struct objective_scratch *scratch, struct objective_result *result) {
+    (void)scale, (void)scratch;
+    *result = (struct objective_result){0};
     for (uint32_t k = 0; k < shape->outputs; k++)
         add_made_up(rows->label[0] * parameters[0] + k, &sum[k]);
 }
@@ -167,7 +178,8 @@ static int compute_one(struct objective_device *on, const struct objective_devic
     result->rows = rows.count;
     int64_t *sums = work->sums ? on->sums : NULL;
     if (work->kind == OBJECTIVE_DEVICE_PRODUCT)
-        objective_product(&on->settings.shape, &rows, on->point, NULL, work->margins + at);
+        objective_product(&on->settings.shape, NULL, &rows, on->point, work->margins + at, NULL,
+                          &result->result);
     else if (work->kind == OBJECTIVE_DEVICE_TRANSPOSE)
         objective_transpose(&on->settings.shape, &scale, &rows, work->derivatives + at, sums, NULL,
                             &result->result);

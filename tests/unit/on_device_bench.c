@@ -172,8 +172,9 @@ static void assert_product(struct bench *bench, struct found *found) {
     memset(found->margins, 0, sizeof found->margins);
     assert_int_equal(objective_device_compute(bench->on, &work, found->results, &stopped), 0);
     for (uint32_t c = 0, row = 0; c < BENCH_CHUNKS; row += bench_rows[c++]) {
-        objective_product(shape, &bench->rows[c], bench->canned->parameters, scratch,
-                          margins + (size_t)row * shape->outputs);
+        struct objective_result result;
+        objective_product(shape, NULL, &bench->rows[c], bench->canned->parameters,
+                          margins + (size_t)row * shape->outputs, scratch, &result);
         assert_int_equal(found->results[c].rows, bench_rows[c]);
     }
     objective_scratch_free(scratch);

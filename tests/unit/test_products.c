@@ -37,8 +37,9 @@ static struct objective_scale scale_of_canned(const struct canned *canned, int e
 static void product(const struct canned *canned, double *margins) {
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
     memset(margins, 0, margins_of(canned) * sizeof *margins);
-    objective_product(&canned->shape, &canned->rows, canned->parameters, scratch,
-                      (int64_t *)(void *)margins);
+    struct objective_result result;
+    objective_product(&canned->shape, NULL, &canned->rows, canned->parameters,
+                      (int64_t *)(void *)margins, scratch, &result);
     objective_scratch_free(scratch);
 }
 

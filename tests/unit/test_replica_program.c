@@ -180,16 +180,18 @@ static void play_coordinator(struct world *world, const struct message *message,
 
 static void fold(struct world *world, const struct message *message) {
     const struct message_stage *stage = &message->stage;
+    int64_t *sum = world->sum + stage->first;
+    assert_true(stage->first + stage->entries <= sums(world));
     if (stage->encoding == STAGE_DENSE) {
-        assert_int_equal(message->bulk.length, sums(world) * 8);
-        fixed_merge(sums(world), world->sum, message->bulk.data);
+        assert_int_equal(message->bulk.length, stage->entries * 8);
+        fixed_merge(stage->entries, sum, message->bulk.data);
         return;
     }
     assert_int_equal(stage->encoding, STAGE_SPARSE);
     const uint32_t *offset = message->bulk.data;
     const int64_t *value = (const int64_t *)(offset + (stage->entries + 1) / 2 * 2);
     for (uint64_t i = 0; i < stage->entries; i++)
-        fixed_merge(1, world->sum + offset[i], value + i);
+        fixed_merge(1, sum + offset[i], value + i);
 }
 
 static void play_shard(struct world *world, uint32_t from, const struct message *message,
@@ -321,12 +323,14 @@ static double chunk_gradient(const struct world *world, const struct rows *rows,
 
 static double chunk_rows(const struct world *world, const struct rows *rows,
                          struct objective_scratch *scratch, int64_t *sum) {
+    struct objective_result result;
     if (world->kind == EVALUATION_LABELS)
         objective_add_labels(&world->shape, rows, sum + rows->first);
     else if (world->kind == EVALUATION_WEIGHTS)
         objective_add_weights(&world->shape, rows, sum + rows->first);
     else
-        objective_product(&world->shape, rows, world->point->start, scratch, sum + rows->first);
+        objective_product(&world->shape, NULL, rows, world->point->start, sum + rows->first,
+                          scratch, &result);
     return rows->count;
 }
 

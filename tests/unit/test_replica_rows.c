@@ -103,16 +103,20 @@ static struct computation compute(struct bench *bench, uint32_t evaluation,
     return take_up(bench, evaluation, 0, PORTION_LAST);
 }
 
-static int64_t *answer(struct bench *bench, uint64_t sums) {
-    struct computed answer = {.values = 10};
+/* Of sums by rows those of the rows; otherwise all. */
+static int64_t *answer(struct bench *bench, struct row_range rows) {
+    struct computed answer = {.values = 10, .rows = rows};
     totals_init(&answer.totals, 1);
     exact_add(&answer.totals.sum[0], 10);
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
     struct action gather = asked(bench, ACTION_GATHER);
-    assert_int_equal(gather.sums, sums);
-    memset(gather.into, 0, sums * sizeof *gather.into);
+    assert_int_equal(gather.first, rows.first * OUTPUTS);
+    assert_int_equal(gather.sums, rows.end ? (rows.end - rows.first) * OUTPUTS : ALL);
+    memset(gather.into, 0, gather.sums * sizeof *gather.into);
     return gather.into;
 }
+
+static const struct row_range all_rows = {0, ROWS};
 
 /* ---- the point ---- */
 
@@ -152,7 +156,7 @@ static void points_and_vectors_of_rows_take_turns(void **state) {
         struct computation computation =
             compute(&bench, evaluation, transposed ? rows_at : parameters_at);
         assert_true(computation.parameters[7] == (transposed ? 1 : 2) * bench.point[7]);
-        int64_t *sums = answer(&bench, transposed ? ALL : NUMBERS);
+        int64_t *sums = answer(&bench, transposed ? (struct row_range){0} : all_rows);
         sums[0] = 1;
         gathered(&bench);
         struct flush_id id = sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.flush;
@@ -175,25 +179,61 @@ static void a_shard_that_sends_parameters_for_a_transpose_is_an_error(void **sta
 
 /* ---- the sums ---- */
 
-/* Ten rows of the second shard: nobody gets all rows. */
-static void a_flush_of_a_few_rows_is_small(void **state) {
+/* Ten rows of the second shard: nobody gets other rows. */
+static void a_flush_of_a_few_rows_has_these_alone(void **state) {
     (void)state;
+    enum { FIRST = ROWS_BORDER / OUTPUTS + 50 };
     struct bench bench;
     ready(&bench, 2, ROWS);
     announce(&bench, 1, EVALUATION_PRODUCT);
     compute(&bench, 1, parameters_at);
-    int64_t *sums = answer(&bench, NUMBERS);
+    int64_t *sums = answer(&bench, (struct row_range){FIRST, FIRST + 10});
     for (int i = 0; i < 10 * OUTPUTS; i++)
-        sums[ROWS_BORDER + 100 + i] = i + 1;
+        sums[i] = i + 1;
     gathered(&bench);
     struct message first = sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
     struct message second = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
-    assert_int_equal(first.stage.encoding, STAGE_SPARSE);
-    assert_int_equal(first.stage.entries, 0);
-    assert_int_equal(second.stage.encoding, STAGE_SPARSE);
+    assert_int_equal(first.stage.encoding, STAGE_NONE);
+    assert_int_equal(second.stage.encoding, STAGE_DENSE);
+    assert_int_equal(second.stage.first, 100);
     assert_int_equal(second.stage.entries, 10 * OUTPUTS);
-    assert_int_equal(((const uint32_t *)second.bulk.data)[0], 100);
+    assert_memory_equal(second.bulk.data, sums, 10 * OUTPUTS * 8);
     assert_int_equal(second.stage.biases.length, 0);
+    bench_free(&bench);
+}
+
+/* Two portions, the later rows first, that lie on both sides of the border between the shards. */
+static void rows_of_several_portions_go_to_the_shards_that_have_them(void **state) {
+    (void)state;
+    enum { BEFORE = ROWS_BORDER / OUTPUTS - 3, COUNT = 8 * OUTPUTS };
+    struct bench bench;
+    ready(&bench, 2, ROWS);
+    announce(&bench, 1, EVALUATION_PRODUCT);
+    for (uint32_t i = 0; i < 2; i++)
+        sent(&bench, FIRST_SHARD + i, MESSAGE_FETCH);
+    for (uint32_t i = 0; i < 2; i++)
+        send_point(&bench, 1, i, parameters_at(&bench, i));
+    take_up(&bench, 1, 4, 0);
+    struct computed first = {.rows = {BEFORE + 6, BEFORE + 8}};
+    totals_init(&first.totals, 1);
+    replica_computed(bench.replica, &first, bench.now_ns, &bench.outbox);
+    take_up(&bench, 1, 0, PORTION_LAST);
+    struct computed second = {.rows = {BEFORE, BEFORE + 4}};
+    totals_init(&second.totals, 1);
+    replica_computed(bench.replica, &second, bench.now_ns, &bench.outbox);
+    struct action gather = asked(&bench, ACTION_GATHER);
+    assert_int_equal(gather.first, BEFORE * OUTPUTS);
+    assert_int_equal(gather.sums, COUNT);
+    for (int i = 0; i < COUNT; i++)
+        gather.into[i] = i + 1;
+    gathered(&bench);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message stage = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
+        assert_int_equal(stage.stage.encoding, STAGE_DENSE);
+        assert_int_equal(stage.stage.first, i ? 0 : BEFORE * OUTPUTS);
+        assert_int_equal(stage.stage.entries, i ? COUNT - 3 * OUTPUTS : 3 * OUTPUTS);
+        assert_int_equal(((const int64_t *)stage.bulk.data)[0], i ? 3 * OUTPUTS + 1 : 1);
+    }
     bench_free(&bench);
 }
 
@@ -203,7 +243,7 @@ static void each_shard_gets_its_rows_and_no_others(void **state) {
     ready(&bench, 2, ROWS);
     announce(&bench, 1, EVALUATION_LABELS);
     compute(&bench, 1, parameters_at);
-    int64_t *sums = answer(&bench, NUMBERS);
+    int64_t *sums = answer(&bench, all_rows);
     for (int i = 0; i < NUMBERS; i++)
         sums[i] = i + 1;
     gathered(&bench);
@@ -263,7 +303,8 @@ SUITE(replica_rows) {
         cmocka_unit_test(a_product_takes_weights_which_the_scaled_point_stands_for),
         cmocka_unit_test(points_and_vectors_of_rows_take_turns),
         cmocka_unit_test(a_shard_that_sends_parameters_for_a_transpose_is_an_error),
-        cmocka_unit_test(a_flush_of_a_few_rows_is_small),
+        cmocka_unit_test(a_flush_of_a_few_rows_has_these_alone),
+        cmocka_unit_test(rows_of_several_portions_go_to_the_shards_that_have_them),
         cmocka_unit_test(each_shard_gets_its_rows_and_no_others),
         cmocka_unit_test(vectors_of_rows_without_the_set_up_for_them_are_refused),
         cmocka_unit_test(a_transpose_beside_what_needs_a_point_is_refused),

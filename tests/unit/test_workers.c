@@ -32,7 +32,7 @@ static void chunks_of_the_loss_alone_give_it_and_nothing_else(void **state) {
         plain_loop(SHORT, 0, BORDER, expected, &loss);
         wanted.bounds = bounds_of_one(5);
         run(&bench, wanted, &computed);
-        gather(&bench, sum);
+        gather(&bench, SHORT, sum);
         assert_memory_equal(sum, expected, SHORT * sizeof *sum);
         assert_true(exact_value(&computed.totals.sum[0]) == exact_value(&loss));
         assert_true(exact_value(&computed.totals.sum[1]) == exact_value(&loss_alone));
@@ -61,7 +61,7 @@ static void one_setting_gives_the_bits_of_a_loop(unsigned threads, uint32_t para
         assert_true(maxima_largest(&computed.maxima) == CHUNKS);
         assert_false(computed.exceeded || computed.stopped || computed.error);
         assert_int_equal(computed.values, CHUNKS * (CHUNKS - 1) / 2);
-        gather(&bench, sum);
+        gather(&bench, parameters, sum);
         assert_memory_equal(sum, expected, parameters * sizeof *sum);
     }
     free(expected);
@@ -87,10 +87,10 @@ static void computations_accrue_until_they_are_gathered(void **state) {
     run(&bench, computation(0, 1), &computed);
     run(&bench, computation(1, 2), &computed);
     run(&bench, computation(3, 30), &computed);
-    gather(&bench, sum);
+    gather(&bench, LONG, sum);
     plain_loop(LONG, 0, 33, expected, &loss);
     assert_memory_equal(sum, expected, LONG * sizeof *sum);
-    gather(&bench, sum);
+    gather(&bench, LONG, sum);
     plain_loop(LONG, 0, 0, expected, &loss);
     assert_memory_equal(sum, expected, LONG * sizeof *sum);
     free(expected);
@@ -109,7 +109,7 @@ static void a_clear_throws_away_what_was_accrued(void **state) {
     anew.clear = true;
     run(&bench, anew, &computed);
     run(&bench, computation(8, 20), &computed);
-    gather(&bench, sum);
+    gather(&bench, LONG, sum);
     plain_loop(LONG, 7, 21, expected, &loss);
     assert_memory_equal(sum, expected, LONG * sizeof *sum);
     free(expected);
@@ -142,7 +142,7 @@ static void where_nobody_needs_them_the_sums_stay_as_they_are(void **state) {
     struct computation losses = computation(0, CHUNKS);
     losses.sums = false;
     run(&bench, losses, &computed);
-    gather(&bench, sum);
+    gather(&bench, SHORT, sum);
     for (int i = 0; i < SHORT; i++)
         assert_int_equal(sum[i], 0);
     free(sum);
@@ -169,7 +169,7 @@ static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
     struct computation clearing = computation(0, CHUNKS);
     clearing.clear = true;
     run(&bench, clearing, &computed);
-    gather(&bench, sum);
+    gather(&bench, SHORT, sum);
     plain_loop(SHORT, 0, CHUNKS, expected, &loss);
     assert_memory_equal(sum, expected, SHORT * sizeof *sum);
 
@@ -177,7 +177,7 @@ static void curvature_and_gradient_leave_no_trace_in_each_other(void **state) {
     clearing = curvature(CHUNKS);
     clearing.clear = true;
     run(&bench, clearing, &computed);
-    gather(&bench, triangle);
+    gather(&bench, elements, triangle);
     for (uint64_t i = 0; i < elements; i++)
         assert_int_equal(triangle[i], CHUNKS * (CHUNKS + 1) / 2);
     assert_true(exact_value(&computed.totals.sum[0]) == 2 * CHUNKS);
@@ -314,7 +314,7 @@ static void a_device_that_fails_answers_so_from_then_on(void **state) {
     run(&bench, computation(0, 3), &computed);
     assert_int_equal(computed.error, 0);
     made_up_failure = "the device is lost";
-    assert_false(workers_gather(bench.workers, sum));
+    assert_false(workers_gather(bench.workers, 0, SHORT, sum));
     sem_wait(&bench.done);
     assert_int_equal(workers_take(bench.workers, &computed), WORK_GATHER);
     assert_device_failed(&computed);

@@ -39,9 +39,9 @@ static void each_row_is_added_where_it_belongs(void **state) {
         run(&bench, by_rows(EVALUATION_PRODUCT, 5, 10), &computed);
         assert_true(exact_value(&computed.totals.sum[0]) == 10 && computed.values == 10);
         run(&bench, by_rows(EVALUATION_PRODUCT, 15, 25), &computed);
-        gather(&bench, sum);
+        gather(&bench, NUMBERS, sum);
         assert_rows(sum, 5, 40);
-        gather(&bench, sum);
+        gather(&bench, NUMBERS, sum);
         assert_rows(sum, 0, 0);
         bench_release(&bench);
     }
@@ -56,7 +56,7 @@ static void labels_and_weights_of_rows_are_gathered(void **state) {
     bench_init(&bench, threads_or_device(state, 2), SHORT, 0);
     for (int kind = EVALUATION_LABELS; kind <= EVALUATION_WEIGHTS; kind++) {
         run(&bench, by_rows((enum evaluation_kind)kind, 0, CHUNKS), &computed);
-        gather(&bench, sum);
+        gather(&bench, NUMBERS, sum);
         for (uint32_t i = 0; i < NUMBERS; i++)
             assert_true(number[i] ==
                         (i % OUTPUTS ? 0 : i / OUTPUTS + (kind == EVALUATION_WEIGHTS ? 0.5 : 0)));
@@ -80,7 +80,7 @@ static void a_transpose_takes_each_rows_derivatives(void **state) {
     assert_int_equal(made_up_points, 0); /* it is no point for a device */
     assert_true(exact_value(&computed.totals.sum[0]) == 40);
     assert_true(maxima_largest(&computed.maxima) == 42 * OUTPUTS + 1 && !computed.exceeded);
-    gather(&bench, sum);
+    gather(&bench, SHORT, sum);
     for (uint32_t i = 0; i < SHORT; i++)
         assert_int_equal(sum[i], i >= 3 && i < 43 ? i * OUTPUTS + 1 : 0);
     wanted.bounds = bounds_of_one(3);
@@ -104,10 +104,10 @@ static void rows_and_gradients_leave_no_trace_in_each_other(void **state) {
     product = by_rows(EVALUATION_PRODUCT, 30, 4);
     product.clear = true;
     run(&bench, product, &computed);
-    gather(&bench, rows);
+    gather(&bench, NUMBERS, rows);
     assert_rows(rows, 30, 34);
     run(&bench, clearing, &computed);
-    gather(&bench, sum);
+    gather(&bench, SHORT, sum);
     plain_loop(SHORT, 0, CHUNKS, expected, &loss);
     assert_memory_equal(sum, expected, SHORT * sizeof *sum);
     free(rows);

@@ -86,8 +86,8 @@ void run(struct bench *bench, struct computation computation, struct computed *c
     assert_int_equal(workers_take(bench->workers, computed), WORK_COMPUTE);
 }
 
-void gather(struct bench *bench, int64_t *into) {
-    if (workers_gather(bench->workers, into))
+void gather(struct bench *bench, uint64_t sums, int64_t *into) {
+    if (workers_gather(bench->workers, 0, sums, into))
         return;
     struct computed computed;
     sem_wait(&bench->done);

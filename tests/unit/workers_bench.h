@@ -34,7 +34,7 @@ void bench_release(struct bench *bench);
 /* The gradient of these chunks at the point 1. */
 struct computation computation(uint32_t first, uint32_t count);
 void run(struct bench *bench, struct computation computation, struct computed *computed);
-void gather(struct bench *bench, int64_t *into);
+void gather(struct bench *bench, uint64_t sums, int64_t *into);
 
 /* What one plain loop over the chunks gives. */
 void plain_loop(uint32_t parameters, uint32_t first, uint32_t count, int64_t *sum,

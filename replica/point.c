@@ -1,0 +1,166 @@
+/* The point of an evaluation on a replica: asked for, put together, and turned into weights. */
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/mutant.h"
+#include "replica/state.h"
+
+struct range replica_point_of_strip(const struct replica *replica, uint32_t strip) {
+    const struct replica_setup *setup = &replica->setup;
+    if (parts_take_rows(&replica->evaluation.parts))
+        return (struct range){0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)};
+    struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
+    return (struct range){span.first, span.count};
+}
+
+/* What a shard has of the elements that were asked for. It has nothing where the count is 0. */
+static struct range fetched_range(const struct replica *replica, uint32_t shard) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    enum sums_layout kind = parts_take_rows(&evaluation->parts) ? SUMS_ROWS : SUMS_PARAMETERS;
+    const struct range *of_shard = &replica->ranges[shard];
+    struct sums_range own =
+        evaluation_sums_range(kind, &replica->flushes.sizes, of_shard->first, of_shard->count);
+    return range_intersection((struct range){own.first, own.count}, evaluation->point);
+}
+
+void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    replica_send(replica, replica->shards[shard].link,
+                 &(struct message){.type = MESSAGE_FETCH,
+                                   .fetch = {.attempt = evaluation->attempt,
+                                             .evaluation = evaluation->number,
+                                             .first = evaluation->point.first,
+                                             .count = evaluation->point.count}},
+                 out);
+}
+
+void replica_ask_for_point(struct replica *replica, struct range point, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    assert(replica->ready && replica->activity == ACTIVITY_NONE);
+    assert(!evaluation->accrual.count || mutant(STRIPS_IN_ONE_FLUSH));
+    evaluation->asked = true;
+    evaluation->point = point;
+    evaluation->fetched = 0;
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        replica->shards[i].fetched = false;
+        replica_fetch(replica, i, out);
+    }
+}
+
+/* Room for a point, or a strip of it, and for a vector of rows. */
+static void make_own_parameters(struct replica *replica) {
+    if (replica->own_parameters)
+        return;
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    uint64_t rows = evaluation_sums_total(SUMS_ROWS, sizes);
+    uint64_t point = sizes->strip ? sizes->strip : sizes->parameters;
+    replica->own_parameters_bytes = (point > rows ? point : rows) * sizeof(double);
+    replica->own_parameters = memory_map(replica->own_parameters_bytes);
+}
+
+/* With one shard the point is used where it lies. The parts of several shards are copied together.
+ */
+static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
+                            const struct bulk *bulk) {
+    assert(shard < replica->shard_count && bulk->length == range.count * sizeof(double));
+    if (replica->shard_count == 1) {
+        kept_bulk_release(&replica->kept);
+        bulk_keep(bulk, &replica->kept);
+        replica->parameters = replica->kept.data;
+        return;
+    }
+    make_own_parameters(replica);
+    replica->parameters = replica->own_parameters;
+    if (!range.count)
+        return;
+    uint64_t at = range.first - replica->evaluation.point.first;
+    assert((at + range.count) * sizeof(double) <= replica->own_parameters_bytes);
+    heartbeat_copy(replica->own_parameters + at, bulk->data, bulk->length);
+}
+
+/* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; answers l2's
+ * part of the loss. */
+static double penalise(const struct layout_tensor *tensor, const struct column_scaling *columns,
+                       double l2, const double *vector, double *pull) {
+    double cost = 0;
+    for (uint64_t j = 0; j < tensor->rows; j++)
+        for (uint64_t k = 0; k < tensor->columns; k++) {
+            uint64_t i = tensor->first + j * tensor->columns + k;
+            double penalty = columns ? columns[j].penalty : 1;
+            pull[i] = l2 * penalty * vector[i];
+            cost += pull[i] * vector[i];
+        }
+    return cost / 2;
+}
+
+/* Undoes the Kronecker factors, in place: columns stay scaled. Notes how the gradient is changed.
+ */
+static void point_from_kronecker(struct kronecker_point *point, const struct layout *layout,
+                                 const struct column_scaling *columns, double l2, double *vector) {
+    assert(point->set && point->kronecker);
+    kronecker_apply(point->kronecker, point->work, vector);
+    point->change = (struct objective_change){
+        .kronecker = point->kronecker, .columns = columns, .pull = point->pull};
+    for (uint32_t t = 0; t < layout->count; t++)
+        if (layout->tensor[t].regularized)
+            point->change.penalty +=
+                penalise(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
+}
+
+/* Rows are computed with weights and biases. To be called when the whole point is here. What is no
+ * point of parameters has no scale. */
+static void point_from_scaled(struct replica *replica) {
+    if (!replica->setup.scaled || parts_take_rows(&replica->evaluation.parts))
+        return;
+    struct scaling_walk walk = {0};
+    const struct layout *layout = &replica->setup.layout;
+    uint64_t n = layout_parameters(layout);
+    make_own_parameters(replica);
+    double *own = replica->own_parameters;
+    if (replica->parameters != own)
+        heartbeat_copy(own, replica->parameters, n * sizeof *own);
+    if (replica->kronecker.used)
+        point_from_kronecker(&replica->kronecker, layout, replica->columns, replica->setup.l2, own);
+    scaling_walk_begin(&walk, layout, replica->columns);
+    scaling_walk_from_scaled(&walk, 0, n, own, own);
+    scaling_walk_end(&walk);
+    replica->parameters = own;
+}
+
+void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
+                           int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    struct shard_link *from = &replica->shards[shard];
+    const struct message_parameters *parameters = &message->parameters;
+    if (!replica_is_current(replica, parameters->attempt, parameters->evaluation) &&
+        !(mutant(DERIVATIVES_OF_OTHERS) && evaluation->running))
+        return;
+    if (!evaluation->asked || from->fetched) {
+        replica->counters.stale++;
+        return;
+    }
+    struct range range = fetched_range(replica, shard);
+    bool fits =
+        parameters->count == range.count && (!range.count || parameters->first == range.first);
+    if (!fits && replica->setup.strip_columns) {
+        /* An answer that comes twice, as the coordinator was another one: of a former strip. */
+        replica->counters.stale++;
+        return;
+    }
+    if (!fits) {
+        replica_fail(replica, ERROR_INTERNAL,
+                     "a shard sent another range of the parameters than it has", out);
+        return;
+    }
+    take_parameters(replica, shard, range, &message->bulk);
+    from->fetched = true;
+    /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
+     * earlier one. When all shards have sent it, the memory of those flushes is free. */
+    if (++evaluation->fetched == replica->shard_count) {
+        flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
+        point_from_scaled(replica);
+    }
+    replica_advance(replica, now_ns, out);
+}
