@@ -144,6 +144,48 @@ static void tiles_hold_what_the_chunks_of_the_ordinary_set_hold(void **state) {
     }
 }
 
+/* Of a table: bins, means for what is missing, and what the second file lacks. */
+static void tiles_hold_what_values_of_a_table_bring_with_them(void **state) {
+    (void)state;
+    struct pack *pack[2];
+    struct set *set[2];
+    bool now;
+    for (unsigned file = 0; file < 2; file++) {
+        char *text, name[] = "table0.csv";
+        size_t length;
+        FILE *stream = open_memstream(&text, &length);
+        fprintf(stream, file ? "a,n,y\n" : "a,b,n,y\n");
+        for (unsigned i = 0; i < 3000; i++) {
+            fprintf(stream, "t%u,", i * 7919 % 50);
+            if (!file)
+                fprintf(stream, "u%u,", i * 104729 % 40);
+            if (i % 5)
+                fprintf(stream, "%u", i % 97);
+            fprintf(stream, ",%d\n", i % 3 == 0);
+        }
+        assert_int_equal(fclose(stream), 0);
+        name[5] = (char)('0' + file);
+        const struct source_options reading = {0};
+        if (pack_of_source(fixture_path("packs"), fixture_text(name, text), &reading, 1,
+                           &pack[file], &now))
+            fail_msg("%s", error_text());
+        free(text);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        const struct set_options options = {
+            .labels = LABEL_BINARY, .bins = 4, .threads = 2, .strip_columns = i ? 16 : 0};
+        if (set_of_packs(fixture_path("sets"), pack, 2, &options, &set[i], &now))
+            fail_msg("%s", error_text());
+    }
+    assert_true(set_strips(set_info(set[1])) > 4 && set_info(set[1])->chunks > 4);
+    assert_same_columns(set[1], set[0]);
+    assert_same_rows(set[1], set[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        set_close(set[i]);
+        pack_close(pack[i]);
+    }
+}
+
 static void assert_same_bytes(const void *one, const void *other, size_t bytes) {
     assert_memory_equal(one, other, bytes);
 }
@@ -418,6 +460,7 @@ static void a_sample_has_whole_rows(void **state) {
 SUITE(tiles) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_hold_what_the_chunks_of_the_ordinary_set_hold),
+        cmocka_unit_test(tiles_hold_what_values_of_a_table_bring_with_them),
         cmocka_unit_test(threads_and_files_do_not_change_the_tiles),
         cmocka_unit_test(a_strip_is_stored_in_one_piece),
         cmocka_unit_test(only_wide_sparse_sets_are_in_tiles),
