@@ -121,6 +121,7 @@ int training_find_moments(struct training *run) {
 /* For the estimate of the gap. */
 static int measure_columns(struct training *run) {
     const struct set_info *info = set_info(run->set);
+    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value;
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
@@ -133,6 +134,8 @@ static int measure_columns(struct training *run) {
     int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
     if (!code)
         run->measured = gap_unscaled(info, squares);
+    if (!code && run->job->l1.value <= 0)
+        run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, squares);
     free(squares);
     return code;
 }
