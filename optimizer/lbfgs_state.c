@@ -86,8 +86,8 @@ static double flatness(const struct lbfgs *o, double factor) {
     return fmax(1, 1 / (factor * least));
 }
 
-/* Where P had twice the curvature that a step showed, its next estimate may be as wrong. */
-#define FLATNESS_TRUSTED 2.0
+/* Where P had five times the curvature that a step showed, its next estimate may be as wrong. */
+#define FLATNESS_TRUSTED 5.0
 
 static bool newton_is_trusted(const struct lbfgs *o) {
     return programs_newton_tells(o) && flatness(o, 1) <= FLATNESS_TRUSTED;

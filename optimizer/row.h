@@ -85,7 +85,7 @@ struct optimizer_data {
  * where little columns have between them is lost to rounding, y·P·y over s·y. The least over five
  * steps divides the sum, in place of the ten if that is more. A step may still come that shows
  * less, so a run that waits takes the largest of three estimates in a row; with a P only where one
- * of the five showed that it has twice the curvature that there is. */
+ * of the five showed that it has five times the curvature that there is. */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */

@@ -123,6 +123,7 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
               uint32_t cpus, struct sizing *sizing) {
     sizing->history =
         job->history ? job->history : sizing_history(data, parameters, job->history_type);
+    sizing->history_type = job->history_type;
     return sizing_workers(job, parameters, cpus, sizing);
 }
 
@@ -217,6 +218,10 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && costly && !job->history &&
         sizing->history > HISTORY_BESIDE_DIRECTIONS)
         sizing->history = HISTORY_BESIDE_DIRECTIONS;
+    /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
+     * F curves little is too much where it curves most. */
+    if (sizing->directions && form == PRECONDITION_FULL)
+        sizing->history_type = HISTORY_DOUBLE;
     sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
 
@@ -481,7 +486,8 @@ static double shard_need(const struct job *job, double parameters, const struct 
     uint32_t window = sizing->directions ? sizing->directions + 2 : 0;
     double stored = 2.0 * (sizing->history + 2) + window;
     double rows = sizing->row_numbers / sizing->shards * sizeof(double);
-    return range * (sizeof(double) * vectors + stored * (double)history_size(job->history_type)) +
+    return range *
+               (sizeof(double) * vectors + stored * (double)history_size(sizing->history_type)) +
            rows * (ROW_VECTORS_A_SHARD + window);
 }
 

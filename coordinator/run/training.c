@@ -278,7 +278,7 @@ static int make_coordinator(struct training *run) {
         .factor_count = run->kronecker.count,
         .l2_shown = job->l2.value,
         .l2_of_replicas = run->kronecker.factors ? l2 : 0,
-        .history_type = job->history_type,
+        .history_type = run->sizing.history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
         .set_path = run->set_path ? run->set_path : set_path(run->set),

@@ -407,11 +407,11 @@ static void an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last(v
         for (o->step = 0; o->step < 3; o->step++) {
             last = (struct measured){.loss = 1,
                                      .gap = estimates[o->step],
-                                     .steepness = doubted && !o->step ? 0.25 : 0.75,
+                                     .steepness = doubted && !o->step ? 0.125 : 0.75,
                                      .gap_bound = NAN};
             lbfgs_note_gap(o, &last);
         }
-        double flatness = doubted ? 4 : 1 / 0.75, estimate = doubted ? 1e-3 : 1e-6;
+        double flatness = doubted ? 8 : 1 / 0.75, estimate = doubted ? 1e-3 : 1e-6;
         assert_true(fabs(lbfgs_gap_estimate(o, &last) / (estimate * flatness) - 1) < 1e-9);
     }
     free(o);
