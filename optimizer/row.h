@@ -209,8 +209,8 @@ struct optimizer_request {
     bool rows;             /* EVALUATE: replicas get the derivatives of rows (D) in place of t; */
     double derivative_max; /* then this is the largest */
     struct row_sampling sampling; /* CURVATURE */
-    uint32_t column_count;        /* of LISTED, by rising numbers */
-    uint64_t columns[WORKING_SET_MAX];
+    uint32_t weight_count;        /* of LISTED, by rising numbers */
+    uint64_t weights[WORKING_SET_MAX];
     uint32_t pair; /* LOAD: its number, from 0 for the oldest */
     bool accepted; /* the point of the last evaluation is x now */
     struct optimizer_report report;

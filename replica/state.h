@@ -36,7 +36,7 @@ struct evaluation {
     struct evaluation_parts parts;
     struct bounds bounds;
     struct row_sampling sampling;
-    struct column_list columns;
+    struct weight_list weights;
     bool asked;               /* FETCH went out */
     uint32_t fetched;         /* shards whose part of the trial point is here */
     bool resting;             /* REST came last: there is no portion for now */
