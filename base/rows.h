@@ -92,10 +92,10 @@ struct row_sampling {
     uint64_t dice; /* makes another sample */
 };
 
-/* Columns of the data, by rising numbers. */
-struct column_list {
+/* Weights of a linear model, by rising numbers: of which column each is, and of which output. */
+struct weight_list {
     uint32_t count;
-    uint32_t column[WORKING_SET_MAX];
+    uint32_t column[WORKING_SET_MAX], output[WORKING_SET_MAX];
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.

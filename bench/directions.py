@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Common directions on random problems, beside an optimum that was found otherwise.
 
-    bench/directions.py [--set KEY=VALUE]... [--fallen] [NUMBER...]
+    bench/directions.py [--l1] [--set KEY=VALUE]... [--fallen] [NUMBER...]
 
 Each problem is made from its number: columns, labels, weights, loss and settings are drawn. It is
 trained as closely as double precision allows, with and without common directions. F* is the least
 of both and of a Newton method (newton.py), which shares no code with the programs. All numbers
-without any; A-B stands for all from A to B. --fallen tells only what falls short. The columns:
+without any; A-B stands for all from A to B. --fallen tells only what falls short. --l1 gives each
+problem an l1, and working sets take the place of directions. The columns:
 
     with, without   F − F*, relatively, at the end of the run with and without directions
     steps           of either run
@@ -27,8 +28,10 @@ import pathlib
 import sqlite3
 import sys
 import tempfile
+import warnings
 
 import numpy as np
+import scipy.linalg
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 import gaps  # noqa: E402
@@ -213,10 +216,17 @@ def prepared(problem, weights):
 def minimum(problem, x, loss, free=0):
     """The last `free` columns are not penalised."""
     intercept = problem.settings.get('intercept', True) and not free
-    of = newton.Problem(x, loss, problem.settings['l2'], 0.0 if intercept else 1e15)
+    l1, l2, of_intercept = problem.settings.get('l1'), problem.settings['l2'], (
+        0.0 if intercept else 1e15)
+    of = newton.Barrier(x, loss, l1, l2, of_intercept) if l1 else (
+        newton.Problem(x, loss, l2, of_intercept))
     if free:
         of.penalty[-1 - free:-1] = 0
-    with np.errstate(all='ignore'):
+    with np.errstate(all='ignore'), warnings.catch_warnings():
+        warnings.simplefilter('ignore', scipy.linalg.LinAlgWarning)
+        if l1:
+            of.l1[of.shape[0] - 1 - free:] = 0
+            return newton.sparse_minimum(of)
         least, lacking, *_ = newton.minimum(of, relative=1e-16)
     return least, lacking
 
@@ -274,12 +284,24 @@ def job_of(problem, folder):
     return write_job(folder, **settings)
 
 
-def row_of(number, folder, settings):
-    problem = drawn(number)
+def sparser(problem, number):
+    """The same with an l1 below what makes all weights 0, and no directions."""
+    rng = np.random.default_rng(2000 + number)
+    x, y = problem.x - problem.x.mean(axis=0), problem.y - problem.y.mean()
+    deviation = x.std(axis=0) if problem.settings.get('standardise') else 1
+    most = (np.abs(x.T @ y) / np.where(deviation > 0, deviation, 1)).max() / len(y)
+    problem.settings['l1'] = float(max(most, 1e-6) * 10 ** rng.uniform(-4, -0.5))
+    if problem.settings['precondition'] == 'block':
+        problem.settings['precondition'] = 'auto'
+    return problem
+
+
+def row_of(number, folder, settings, l1=False):
+    problem = sparser(drawn(number), number) if l1 else drawn(number)
     job = job_of(problem, folder)
-    ours = trained(job, CLOSE | {'directions': 20} | settings)
+    ours = trained(job, CLOSE | ({} if l1 else {'directions': 20}) | settings)
     rounds, first = told_of(folder, ours['run'])
-    plain = trained(job, CLOSE | {'directions': 0} | settings)
+    plain = trained(job, CLOSE | ({'precondition': 'none'} if l1 else {'directions': 0}) | settings)
     least, lacking = optimum(problem)
     star = min(ours['loss'], plain['loss'], least)
     unit = max(star, FIRST_SHARE * first, ROUNDING)
@@ -364,20 +386,21 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('numbers', nargs='*', metavar='NUMBER')
     parser.add_argument('--fallen', action='store_true')
+    parser.add_argument('--l1', action='store_true')
     parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
     options = parser.parse_args()
     settings = dict(word.split('=', 1) for word in options.set)
     rows = []
     for number in list(numbers(options.numbers)) or range(PROBLEMS):
         with tempfile.TemporaryDirectory(prefix='dml-directions-') as folder:
-            row = row_of(number, pathlib.Path(folder), settings)
+            row = row_of(number, pathlib.Path(folder), settings, options.l1)
         rows.append(row)
         if is_wrong(row) or not options.fallen:
             print(line_of(number, row), flush=True)
     wrong = sum(map(is_wrong, rows))
     print(f'{wrong} of {len(rows)} fall short; {sum(row["steps"] for row in rows)} steps, '
           f'{sum(row["plain_steps"] for row in rows)} without directions')
-    return int(wrong + (0 if options.numbers else show_endless()) > 0)
+    return int(wrong + (0 if options.numbers or options.l1 else show_endless()) > 0)
 
 
 if __name__ == '__main__':

@@ -42,6 +42,8 @@ ROUNDING = 1e-12       # of the loss: gaps below are not compared
 LONG = {'gradient_tolerance': 0, 'loss_tolerance': 1e-14, 'gap_tolerance': 1e-13,
         'max_steps': 20000, 'max_seconds': 60}
 DENSE_MOST = 1200      # parameters of problems that newton.py takes a Hessian of
+SEVERAL = ('softmax', 'ordinal')
+CLASSES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +76,14 @@ def sums(rows, columns, distance):
         x = rng.normal(size=(rows, columns))
         of = rng.random((columns, columns)) < 0.5
         return np.hstack([x, x @ of + distance * rng.normal(size=x.shape)])
+    return make
+
+
+def duplicates(rows, columns):
+    """Every column twice, and some more often."""
+    def make(rng):
+        x = rng.normal(size=(rows, columns))
+        return np.hstack([x, x, x[:, rng.integers(0, columns, columns)]])
     return make
 
 
@@ -167,7 +177,9 @@ def labels_of(rng, x, objective, classes):
         return rng.poisson(np.exp(0.5 * rule[:, 0] + 0.5)).astype(float)
     if objective == 'gamma':
         return rng.gamma(2, np.exp(0.5 * rule[:, 0]) / 2)
-    if objective == 'softmax':
+    if objective == 'tweedie':
+        return rng.gamma(2, np.exp(0.5 * rule[:, 0]) / 2) * (rng.random(len(x)) < 0.6)
+    if objective in SEVERAL:
         return np.argmax(2 * rule + rng.gumbel(size=rule.shape), axis=1).astype(float)
     return (2 * rule[:, 0] + rng.logistic(size=len(x)) > 0).astype(float)
 
@@ -206,6 +218,14 @@ def smooth_hinge(m, y):
     return loss, -sign * np.clip(short, 0, 1), ((short > 0) & (short < 1)).astype(float)
 
 
+def tweedie(m, y, power=1.5):
+    """Half of the deviance, less what y alone makes of it."""
+    a, b = np.exp((1 - power) * m), np.exp((2 - power) * m)
+    zero = np.where(y > 0, y, 1) ** (2 - power) / ((1 - power) * (2 - power)) * (y > 0)
+    return (zero - y * a / (1 - power) + b / (2 - power), b - y * a,
+            (2 - power) * b - (1 - power) * y * a)
+
+
 def log_loss(m, y):
     sign = 2 * y - 1
     p = 1 / (1 + np.exp(np.minimum(sign * m, 700)))
@@ -213,7 +233,7 @@ def log_loss(m, y):
 
 
 CURVES = {'poisson': deviance, 'gamma': gamma_deviance, 'huber': huber,
-          'squared_hinge': squared_hinge, 'smooth_hinge': smooth_hinge, 'logistic': log_loss,
+          'tweedie': tweedie, 'squared_hinge': squared_hinge, 'smooth_hinge': smooth_hinge, 'logistic': log_loss,
           'squared': lambda m, y: ((m - y) ** 2 / 2, m - y, np.ones(len(y)))}
 
 
@@ -258,8 +278,13 @@ def optimum(problem, x, y, weights):
     elif intercept:
         x = x - x.mean(axis=0)
     # A penalty that leaves nothing of the intercept stands for a model without.
-    of = newton.Problem(x, loss, penalty_of(problem, weights), 0.0 if intercept else 1e15)
-    least, lacking, *_ = newton.minimum(of)
+    l1, of_intercept = problem.settings.get('l1'), 0.0 if intercept else 1e15
+    if l1:
+        of = newton.Barrier(x, loss, l1, problem.settings.get('l2', 0.0), of_intercept)
+        least, lacking = newton.sparse_minimum(of)
+    else:
+        of = newton.Problem(x, loss, penalty_of(problem, weights), of_intercept)
+        least, lacking, *_ = newton.minimum(of)
     return least, lacking / max(least, LOSS_LEAST)
 
 
@@ -274,7 +299,8 @@ def generated(problem, folder):
     """The job, and who finds its optimum."""
     rng = np.random.default_rng(abs(hash_of(problem.name)))
     x = problem.make(rng)
-    y = labels_of(rng, x, problem.objective, 4 if problem.objective == 'softmax' else 1)
+    outputs = CLASSES if problem.objective in SEVERAL else 1
+    y = labels_of(rng, x, problem.objective, outputs)
     weights = 10 ** rng.uniform(-2, 2, len(y)) if problem.weighted else np.ones(len(y))
     write_rows(folder / 'd.libsvm', x, y)
     settings = {'data': [folder / 'd.libsvm'], 'objective': problem.objective, **problem.settings}
@@ -282,8 +308,7 @@ def generated(problem, folder):
         (folder / 'w').write_text(''.join(f'{float(w)!r}\n' for w in weights))
         settings['weights'] = [folder / 'w']
     job = write_job(folder, **settings)
-    outputs = 4 if problem.objective == 'softmax' else 1
-    if problem.settings.get('l1') or (x.shape[1] + 1) * outputs > DENSE_MOST:
+    if problem.objective == 'ordinal' or (x.shape[1] + 1) * outputs > DENSE_MOST:
         return job, None
     return job, lambda: optimum(problem, x, y, weights)
 
@@ -418,6 +443,29 @@ def problems():
         of('words that come together', words_of_texts(3000, 2000, 40, 0.5), l2=1e-6),
         of('words that come together', words_of_texts(3000, 2000, 40, 0.5), 'squared', l2=1e-5),
         of('words that come together', words_of_texts(3000, 2000, 40, 0.5), l1=1e-4),
+        # columns that others make up, and more columns than rows
+        of('duplicates', duplicates(2000, 15), 'softmax', l2=1e-8),
+        of('duplicates', duplicates(2000, 15), 'softmax', l2=1e-6, precondition='none'),
+        of('duplicates', duplicates(2000, 15), 'poisson', l2=1e-8, precondition='none'),
+        of('duplicates', duplicates(2000, 15), 'ordinal', l2=1e-6, precondition='none'),
+        of('duplicates', duplicates(2000, 15), 'huber', l1=1e-4),
+        of('sums', sums(2000, 20, 0), 'squared', l2=1e-8),
+        of('sums', sums(2000, 20, 0), l2=1e-6, precondition='none'),
+        of('twins 1e-3', twins(2000, 10, 1e-3), 'ordinal', l2=1e-6),
+        of('twins 1e-2', twins(2000, 10, 1e-2), 'gamma', l2=1e-6, precondition='none'),
+        of('twins 1e-5', twins(2000, 10, 1e-5), l1=1e-3),
+        of('twins 1e-4', twins(2000, 10, 1e-4), 'squared', l1=1e-4),
+        of('twins 1e-3', twins(2000, 10, 1e-3), 'poisson', l1=1e-3, precondition='none'),
+        of('walks', walks(2000, 100), 'tweedie', l2=1e-6),
+        of('curves', curves(2000, 100, 10, 1e-2), 'tweedie', l2=1e-6, precondition='none'),
+        of('curves', curves(2000, 100, 10, 1e-2), l1=1e-4),
+        of('wide, no mean', normal(100, 1000), 'squared', intercept=False, l2=1e-6),
+        of('wide, tiny penalty', normal(100, 1000), l2=1e-9),
+        of('wide, tiny penalty', normal(100, 1000), 'squared', l2=1e-9),
+        of('wide classes', normal(200, 1000), 'softmax', l2=1e-5),
+        of('wide counts', normal(100, 1000), 'tweedie', l2=1e-5),
+        of('wide classes', normal(200, 1000), 'ordinal', l2=1e-5),
+        of('wide twins 1e-3', twins(150, 300, 1e-3), l1=1e-3),
         # data sets
         data_set('heart_scale', l2=1e-6),
         data_set('a9a.gz', l2=1e-6),

@@ -3,13 +3,17 @@
 method of its own, here, that ends when the gap of duality is small. It shares no code with dml.
 
     bench/l1.py [--data FOLDER] [ROW...]
+    bench/l1.py --random PROBLEMS
 
-Each row is a data set and an l1, chosen by a part of its name; all without any. Models have no
-intercept: then LIBLINEAR minimises the same F, and the gap of duality is known. The columns:
+Each row is a data set and an l1, chosen by a part of its name; all without any. With --random they
+are small problems of several classes, by their seeds: correlated, repeated and badly scaled columns,
+classes that can be separated, more columns than rows, every second one with l2; the gap is to the
+Newton method's F. Models have no intercept: then LIBLINEAR minimises the same F, and the gap of duality is known. The columns:
 
     nonzero       weights of dml's model that are not 0
     evaluations   when dml's F first came within 1e-6 of F*, relatively, by the default settings but
                   for tolerances; and of the whole run
+    passes        of the whole run, for second derivatives
     gap           of dml's F above F*, relatively, F* being the least that any of the three found
     bound         the same as dml bounds it
     liblinear     the gap of LIBLINEAR's F
@@ -38,8 +42,8 @@ from harness import (COORDINATOR, SHARED, Process, heed_interrupts, lines_of,  #
 from newton import Loss, read  # noqa: E402
 from problems import copied  # noqa: E402
 
-ROW = '{:26}{:>9}{:>12}{:>7}{:>9}{:>9}{:>10}{:>10}{:>8}{:>5}'
-COLUMNS = 'row nonzero evaluations all gap bound liblinear certified support'.split()
+ROW = '{:26}{:>9}{:>12}{:>7}{:>8}{:>9}{:>9}{:>10}{:>10}{:>8}{:>5}'
+COLUMNS = 'row nonzero evaluations all passes gap bound liblinear certified support'.split()
 STEPS_MAX, ENTER_MAX = 200, 300
 CERTIFIED = 1e-10
 
@@ -67,6 +71,29 @@ def standardised_pair(source, target):
                        + ''.join(f' {j}:{v:.9g}' for j, v in enumerate(row, 1) if v) + '\n')
 
 
+def standardised_attacks(source, target):
+    """kddcup: every tenth row of the three large classes, the 38 numbers scaled to deviation 1, and
+    the codes as columns of 0 and 1."""
+    rows, seen = [], {}
+    for line in lines_of(source):
+        fields = line.strip().split(',')
+        seen[fields[-1]] = number = seen.get(fields[-1], -1) + 1
+        if fields[-1] not in ('smurf.', 'neptune.', 'normal.') or number % 10 == 0:
+            rows.append(fields)
+    codes, classes = (1, 2, 3), sorted(seen)
+    x = np.array([[float(v) for i, v in enumerate(row[:-1]) if i not in codes] for row in rows])
+    deviation = x.std(axis=0)
+    x /= np.where(deviation > 0, deviation, 1)
+    columns = {code: x.shape[1] + 1 + at
+               for at, code in enumerate(sorted({(i, row[i]) for row in rows for i in codes}))}
+    with target.open('w') as file:
+        for row, values in zip(rows, x):
+            terms = [(j, v) for j, v in enumerate(values, 1) if v]
+            terms += sorted((columns[i, row[i]], 1) for i in codes)
+            file.write(f'{classes.index(row[-1])}'
+                       + ''.join(f' {j}:{v:.9g}' for j, v in terms) + '\n')
+
+
 # name, source, how the text is made, objective, l1
 PROBLEMS = [
     ('a9a 1e-3', 'a9a.gz', copied, 'logistic', 1e-3),
@@ -79,26 +106,32 @@ PROBLEMS = [
     ('farm_ads 1e-3', 'farm_ads.libsvm.gz', copied, 'logistic', 1e-3),
     ('farm_ads 1e-4', 'farm_ads.libsvm.gz', copied, 'logistic', 1e-4),
     ('news20 1e-3', 'news20.libsvm.gz', copied, 'softmax', 1e-3),
+    ('kddcup 1e-3', 'kddcup.train.csv.gz', standardised_attacks, 'softmax', 1e-3),
+    ('kddcup 1e-4', 'kddcup.train.csv.gz', standardised_attacks, 'softmax', 1e-4),
 ]
 
 
 # ---- the Newton method ----
 
 class Problem:
-    def __init__(self, path, objective, l1):
+    def __init__(self, path, objective, l1, l2=0.0):
         x, labels = read(path, None)
         self.x = scipy.sparse.csr_matrix(x)
         self.xt = self.x.T.tocsr()
         self.squares = np.asarray(self.x.multiply(self.x).mean(axis=0)).ravel()
-        self.loss, self.l1 = Loss(objective, labels), l1
+        self.loss, self.l1, self.l2 = Loss(objective, labels), l1, l2
         self.shape = (self.x.shape[1], self.loss.outputs)
 
     def value(self, w):
-        return self.loss.value(self.x @ w) + self.l1 * np.abs(w).sum()
+        penalty = self.l1 * np.abs(w).sum() + self.l2 / 2 * (w * w).sum()
+        return self.loss.value(self.x @ w) + penalty
 
     def gap(self, w, m, r):
         """F(w) is this much above the minimum at most: the derivatives, scaled into the box of l1, are
-        a dual point."""
+        a dual point. With l2 F is strongly convex: its least subgradient g bounds it by g·g/(2·l2)."""
+        if self.l2:
+            g = np.where(w, r + self.l1 * np.sign(w), np.maximum(np.abs(r) - self.l1, 0))
+            return (g * g).sum() / (2 * self.l2)
         scale = min(1.0, self.l1 / np.abs(r).max())
         return (1 - scale) * self.loss.value(m) + scale * (w * r).sum() + self.l1 * np.abs(w).sum()
 
@@ -115,7 +148,7 @@ def hessian(problem, curvature, active, damping):
         block = (left @ problem.x[:, columns[other]]).toarray()
         found[np.ix_(one, other)] = block
         found[np.ix_(other, one)] = block.T
-    found[np.diag_indices(len(columns))] += damping * problem.squares[columns]
+    found[np.diag_indices(len(columns))] += damping * problem.squares[columns] + problem.l2
     return found
 
 
@@ -168,7 +201,7 @@ def minimum(problem, tell=lambda *_: None):
     for _ in range(STEPS_MAX):
         m = problem.x @ w
         d, curvature = problem.loss.derivative(m)
-        r, f = problem.xt @ d, problem.value(w)
+        r, f = problem.xt @ d + problem.l2 * w, problem.value(w)
         gap = problem.gap(w, m, r) / f
         tell(f, gap, (w != 0).sum())
         if best is None or gap < best[1]:
@@ -203,9 +236,9 @@ def weights_of(folder, shape):
     return whole
 
 
-def trained(path, objective, l1, shape, folder):
+def trained(path, objective, l1, shape, folder, l2=0.0):
     """The result of a run without tolerances that matter, its losses in order, and its weights."""
-    job = write_job(folder, data=[path], objective=objective, l1=l1, intercept=False,
+    job = write_job(folder, data=[path], objective=objective, l1=l1, l2=l2, intercept=False,
                     gradient_tolerance=(1e-6 if shape[1] == 1 else 1e-8) * l1, loss_tolerance=0,
                     max_steps=4000)
     finished = Process(COORDINATOR, 'run', job, '--json', '--fresh').wait(900)
@@ -254,10 +287,55 @@ def measured(name, make, objective, l1, source, folder):
             if outcome == 'accepted' and loss <= least * (1 + 1e-6)]
     print(ROW.format(
         name, result['nonzero'], near[0] if near else f'>{len(rows)}', len(rows),
+        f'{result["preconditioner"]["passes"]:.1f}',
         f'{result["loss"] / least - 1:.0e}', f'{result["gap_bound"] / least:.0e}',
         f'{losses[2] / least - 1:.0e}' if other is not None else '-', f'{certified:.0e}',
         differences(w, reference, r, l1),
         differences(other, reference, r, l1) if other is not None else '-'), flush=True)
+
+
+# ---- random problems ----
+
+def random_problem(seed, path):
+    """Writes the text of a small problem; what it is like, l1 and l2."""
+    rng = np.random.default_rng(seed)
+    like = ('plain', 'correlated', 'repeated', 'scaled', 'separable', 'wide')[seed % 6]
+    columns, classes = int(rng.integers(20, 50)), int(rng.integers(3, 6))
+    rows = columns // 2 + 10 if like == 'wide' else int(rng.integers(100, 400))
+    x = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < rng.uniform(0.05, 0.2))
+    half = columns // 2
+    if like in ('correlated', 'repeated'):
+        x[:, half:2 * half] = x[:, :half]
+    if like == 'correlated':
+        x *= 1 + 0.1 * rng.normal(size=x.shape)
+    if like == 'scaled':
+        x *= 10.0 ** rng.uniform(-3, 3, columns)
+    w = rng.normal(size=(columns, classes)) / (np.sqrt((x * x).mean(axis=0)) + 1e-9)[:, None]
+    noise = 0 if like == 'separable' else rng.gumbel(size=(rows, classes))
+    y = (x @ w + noise).argmax(axis=1)
+    y[:classes] = np.arange(classes)
+    with path.open('w') as file:
+        for row, label in zip(x, y):
+            file.write(str(label) + ''.join(f' {j}:{v:.6g}' for j, v in enumerate(row, 1) if v or j == columns)
+                       + '\n')
+    problem = Problem(path, 'softmax', 1.0)
+    d, _ = problem.loss.derivative(np.zeros((rows, problem.shape[1])))
+    l1 = float(np.abs(problem.xt @ d).max() * 10 ** rng.uniform(-3, -0.5))
+    return like, l1, float(l1 * rng.uniform(0.01, 1)) if seed // 6 % 2 else 0.0
+
+
+def random_row(seed, folder):
+    """Whether dml's F is within 1e-8 of the Newton method's, relatively."""
+    path = folder / 'data.libsvm'
+    like, l1, l2 = random_problem(seed, path)
+    problem = Problem(path, 'softmax', l1, l2)
+    result, rows, w = trained(path, 'softmax', l1, problem.shape, folder, l2)
+    f, certified, _, _ = minimum(problem)
+    gap = problem.value(w) / f - 1
+    print(ROW.format(f'{seed} {like}' + (' l2' if l2 else ''), result['nonzero'], '-', len(rows),
+                     f'{result["preconditioner"]["passes"]:.1f}', f'{gap:.0e}', '-', '-',
+                     f'{certified:.0e}', '-', '-'), flush=True)
+    return gap <= 1e-8
 
 
 def main():
@@ -266,8 +344,17 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('rows', nargs='*', metavar='ROW')
     parser.add_argument('--data', type=pathlib.Path, default=SHARED)
+    parser.add_argument('--random', type=int, default=0, metavar='PROBLEMS')
     options = parser.parse_args()
     print(ROW.format(*COLUMNS, ''), flush=True)
+    if options.random:
+        with tempfile.TemporaryDirectory(prefix='dml-l1-') as folder:
+            near = 0
+            for seed in range(options.random):
+                (pathlib.Path(folder) / str(seed)).mkdir()
+                near += random_row(seed, pathlib.Path(folder) / str(seed))
+        print(f'{near} of {options.random} within 1e-8')
+        return
     for name, source, make, objective, l1 in PROBLEMS:
         if options.rows and not any(row in name for row in options.rows):
             continue

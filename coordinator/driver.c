@@ -149,9 +149,9 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
     const struct maxima largest = maxima_of_one(request->largest);
-    evaluation.column_count = request->column_count;
-    memcpy(evaluation.columns, request->columns,
-           request->column_count * sizeof *evaluation.columns);
+    evaluation.weight_count = request->weight_count;
+    memcpy(evaluation.weights, request->weights,
+           request->weight_count * sizeof *evaluation.weights);
     evaluation.bounds = curvature          ? curvature_bounds(c, request->sampling.floor)
                         : request->bounded ? bounds_over(c, &largest, 1)
                         : request->again   ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)

@@ -188,42 +188,85 @@ struct id_and_column {
 } __attribute__((packed));
 
 #define DIGIT_BITS 11
+#define DIGITS (1u << DIGIT_BITS)
+#define SHORT_BITS 32
 
-/* One pass of a counting sort; equal digits keep their order. */
-static void sort_ids_by_digit(const struct id_and_column *from, struct id_and_column *to,
-                              uint32_t count, unsigned shift) {
-    uint32_t next[1u << DIGIT_BITS] = {0}, sum = 0;
-    const uint64_t mask = (1u << DIGIT_BITS) - 1;
-    for (uint32_t i = 0; i < count; i++)
-        next[from[i].id >> shift & mask]++;
-    for (uint32_t digit = 0; digit <= mask; digit++) {
+/* Where the entries of each digit begin, from how many there are. */
+static void begin_digits(uint32_t next[DIGITS]) {
+    uint32_t sum = 0;
+    for (uint32_t digit = 0; digit < DIGITS; digit++) {
         uint32_t here = next[digit];
         next[digit] = sum;
         sum += here;
     }
-    for (uint32_t i = 0; i < count; i++)
-        to[next[from[i].id >> shift & mask]++] = from[i];
 }
 
-static void sort_by_id(struct columns *columns) {
+/* One pass of a counting sort; equal digits keep their order. */
+static void sort_long_by_digit(const struct id_and_column *from, struct id_and_column *to,
+                               uint32_t count, unsigned shift) {
+    uint32_t next[DIGITS] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        next[from[i].id >> shift & (DIGITS - 1)]++;
+    begin_digits(next);
+    for (uint32_t i = 0; i < count; i++)
+        to[next[from[i].id >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+static void sort_short_by_digit(const uint64_t *from, uint64_t *to, uint32_t count,
+                                unsigned shift) {
+    uint32_t next[DIGITS] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        next[from[i] >> shift & (DIGITS - 1)]++;
+    begin_digits(next);
+    for (uint32_t i = 0; i < count; i++)
+        to[next[from[i] >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+static void sort_long_ids(struct columns *columns, uint64_t largest) {
     size_t bytes = columns->count * sizeof(struct id_and_column);
     struct id_and_column *entries = memory_map(bytes), *other = memory_map(bytes);
-    uint64_t largest = 0;
-    for (uint32_t i = 0; i < columns->count; i++) {
+    for (uint32_t i = 0; i < columns->count; i++)
         entries[i] = (struct id_and_column){columns->id[i], i};
-        largest = columns->id[i] > largest ? columns->id[i] : largest;
-    }
     for (unsigned shift = 0; shift < 64 && largest >> shift; shift += DIGIT_BITS) {
-        sort_ids_by_digit(entries, other, columns->count, shift);
+        sort_long_by_digit(entries, other, columns->count, shift);
         struct id_and_column *sorted = other;
         other = entries;
         entries = sorted;
     }
-    columns->order = memory_new(columns->count, sizeof *columns->order);
     for (uint32_t i = 0; i < columns->count; i++)
         columns->order[i] = entries[i].column;
     memory_unmap(entries, bytes);
     memory_unmap(other, bytes);
+}
+
+/* An id and its column are one word. */
+static void sort_short_ids(struct columns *columns, uint64_t largest) {
+    size_t bytes = columns->count * sizeof(uint64_t);
+    uint64_t *entries = memory_map(bytes), *other = memory_map(bytes);
+    for (uint32_t i = 0; i < columns->count; i++)
+        entries[i] = columns->id[i] << SHORT_BITS | i;
+    for (unsigned shift = 0; shift < SHORT_BITS && largest >> shift; shift += DIGIT_BITS) {
+        sort_short_by_digit(entries, other, columns->count, SHORT_BITS + shift);
+        uint64_t *sorted = other;
+        other = entries;
+        entries = sorted;
+    }
+    for (uint32_t i = 0; i < columns->count; i++)
+        columns->order[i] = (uint32_t)entries[i];
+    memory_unmap(entries, bytes);
+    memory_unmap(other, bytes);
+}
+
+/* Most ids are short: those of texts with numbers, but not hashes. */
+static void sort_by_id(struct columns *columns) {
+    uint64_t largest = 0;
+    for (uint32_t i = 0; i < columns->count; i++)
+        largest = columns->id[i] > largest ? columns->id[i] : largest;
+    columns->order = memory_new(columns->count, sizeof *columns->order);
+    if (largest >> SHORT_BITS)
+        sort_long_ids(columns, largest);
+    else
+        sort_short_ids(columns, largest);
 }
 
 /* Two columns with one id could not be told apart: sets and models know columns by their ids. */

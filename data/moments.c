@@ -13,15 +13,18 @@
 #include "data/number.h"
 
 /* Consecutive chunks make a group, which is added up in the order of its chunks, and groups are
- * added in their order. Of wide sets there is one: each takes room for all columns. */
+ * added in their order. Of wide sets there is one.
+ *
+ * Either threads take a group each, with room for all columns, or they take a range of the columns
+ * each, and go through the groups in that. The latter looks into every row, and the former takes
+ * much memory if there are more columns in all groups than rows. */
 #define GROUPS 16
 #define COLUMNS_OF_GROUPS (1u << 17)
 
-/* To squares alone a group brings at least so many values for each column that it takes room for.
- */
+/* To squares alone a group brings at least so many values for each column. */
 #define VALUES_OF_SQUARE 4
 
-/* The columns of a single group are parted among the threads by so many values of a sample. */
+/* Columns are parted among the threads by so many values of a sample. */
 #define SAMPLED 4096
 #define SAMPLED_OF_CHUNK 64
 
@@ -41,11 +44,16 @@ struct column_sums {
     };
 };
 
+/* Of all columns. */
+struct sums {
+    struct column_sums *column; /* not for READ_SQUARES, */
+    double *square;             /* for which this is Σ w·x² */
+};
+
 struct chunk_group {
-    uint32_t first, end;      /* chunks */
-    struct column_sums *sums; /* not for READ_SQUARES, */
-    double *square;           /* for which this is Σ w·x² */
-    uint64_t rows;            /* whose weight is not 0 */
+    uint32_t first, end; /* chunks */
+    struct sums sums;    /* the same for all groups if threads take ranges */
+    uint64_t rows;       /* whose weight is not 0 */
 };
 
 /* Columns [first, end); of a set in tiles whole strips. */
@@ -58,11 +66,14 @@ struct moments_pass {
     uint32_t columns;
     enum reading reading;
     struct chunk_group groups[GROUPS];
-    struct column_range ranges[THREADS_MAX]; /* of each group; all columns, each once */
-    uint32_t count, range_count;
+    struct sums total; /* of all groups; of one group it is that of the group */
+    uint32_t count;
+    bool by_range;
+    struct column_range ranges[THREADS_MAX]; /* all columns, each once */
+    uint32_t range_count;                    /* 1 unless `by_range` */
 
     pthread_mutex_t mutex; /* guards what follows */
-    uint32_t next;         /* group, or range */
+    uint32_t next;         /* range, or group */
     int code;              /* of the first failure */
     char *text;
 };
@@ -74,10 +85,10 @@ __attribute__((always_inline)) static inline void add_value(struct chunk_group *
                                                             enum reading reading, uint32_t column,
                                                             double value, double weight) {
     if (reading == READ_SQUARES) {
-        group->square[column] += weight * (value * value);
+        group->sums.square[column] += weight * (value * value);
         return;
     }
-    struct column_sums *sums = &group->sums[column];
+    struct column_sums *sums = &group->sums.column[column];
     if (reading == READ_SUMS) {
         sums->sum += weight * value;
         sums->stored += weight;
@@ -106,8 +117,9 @@ static inline void ask_ahead(const struct chunk_group *group, enum reading readi
     if (i + AHEAD >= rows->values)
         return;
     uint32_t column = base + rows->feature[i + AHEAD];
-    __builtin_prefetch(
-        reading == READ_SQUARES ? (const void *)&group->square[column] : &group->sums[column], 1);
+    __builtin_prefetch(reading == READ_SQUARES ? (const void *)&group->sums.square[column]
+                                               : &group->sums.column[column],
+                       1);
 }
 
 __attribute__((always_inline)) static inline void
@@ -212,12 +224,15 @@ static uint32_t sample_columns(const struct moments_pass *pass, uint32_t chunks,
 
 /* Ranges with about as many values each, one a thread. They change no sum. */
 static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned threads) {
-    uint32_t column[SAMPLED], first = 0;
-    uint32_t count = threads > 1 ? sample_columns(pass, chunks, column) : 0;
+    uint32_t column[SAMPLED], first = 0, count = 0;
+    bool dense = set_info(pass->set)->dense;
+    if (threads > 1 && !dense)
+        count = sample_columns(pass, chunks, column);
     qsort(column, count, sizeof *column, compare_columns);
     pass->range_count = 0;
-    for (unsigned i = 1; i < threads && i < THREADS_MAX && count; i++) {
-        uint32_t end = column[(uint64_t)count * i / threads];
+    for (unsigned i = 1; i < threads && i < THREADS_MAX && (count || dense); i++) {
+        uint32_t end = dense ? (uint32_t)((uint64_t)pass->columns * i / threads)
+                             : column[(uint64_t)count * i / threads];
         if (end > first)
             pass->ranges[pass->range_count++] = (struct column_range){first, end};
         first = end > first ? end : first;
@@ -241,19 +256,54 @@ static void part_strips(struct moments_pass *pass, const struct set_info *info) 
 
 /* ---- all groups ---- */
 
-/* Several threads do this at once. Each takes a whole group, or a range of the columns of the only
- * one: the sums of a column are taken in one order, whoever takes them. */
-static void *add_groups(void *argument) {
+/* Adds what a group has to the total, and clears it for the next. */
+static void end_group(struct moments_pass *pass, const struct chunk_group *group,
+                      const struct column_range *range) {
+    if (pass->count == 1)
+        return;
+    for (uint32_t j = range->first; j < range->end && pass->reading == READ_SQUARES; j++) {
+        pass->total.square[j] += group->sums.square[j];
+        group->sums.square[j] = 0;
+    }
+    for (uint32_t j = range->first; j < range->end && pass->reading != READ_SQUARES; j++) {
+        struct column_sums *sums = &group->sums.column[j], *total = &pass->total.column[j];
+        total->sum += sums->sum;
+        total->square += sums->square;
+        total->stored += sums->stored;
+        sums->sum = sums->square = sums->stored = 0;
+        if (pass->reading == READ_DEVIATIONS)
+            continue;
+        total->nonzero += sums->nonzero;
+        sums->nonzero = 0;
+    }
+}
+
+static int add_range(struct moments_pass *pass, const struct column_range *range) {
+    int code = 0;
+    for (uint32_t i = 0; i < pass->count && !code; i++) {
+        code = add_group(pass, &pass->groups[i], range);
+        end_group(pass, &pass->groups[i], range);
+    }
+    return code;
+}
+
+static uint32_t parts_of(const struct moments_pass *pass) {
+    return pass->by_range ? pass->range_count : pass->count;
+}
+
+/* Several threads do this at once. Each takes a group, or a range of the columns: the sums of a
+ * column are taken in one order, whoever takes them. */
+static void *add_parts(void *argument) {
     struct moments_pass *pass = argument;
     for (;;) {
         pthread_mutex_lock(&pass->mutex);
-        bool there = pass->next < pass->count * pass->range_count && !pass->code;
+        bool there = pass->next < parts_of(pass) && !pass->code;
         uint32_t next = there ? pass->next++ : 0;
         pthread_mutex_unlock(&pass->mutex);
         if (!there)
             return NULL;
-        int code = add_group(pass, &pass->groups[next / pass->range_count],
-                             &pass->ranges[next % pass->range_count]);
+        int code = pass->by_range ? add_range(pass, &pass->ranges[next])
+                                  : add_group(pass, &pass->groups[next], &pass->ranges[0]);
         if (!code)
             continue;
         pthread_mutex_lock(&pass->mutex);
@@ -267,9 +317,10 @@ static void *add_groups(void *argument) {
 }
 
 static int run_pass(struct moments_pass *pass, unsigned threads) {
-    uint32_t most = pass->count * pass->range_count;
     pass->next = 0;
-    threads_run(threads < most ? threads : most, add_groups, pass);
+    threads_run(threads < parts_of(pass) ? threads : parts_of(pass), add_parts, pass);
+    for (uint32_t i = 0; i < pass->count && !pass->by_range; i++)
+        end_group(pass, &pass->groups[i], &pass->ranges[0]);
     return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
 }
 
@@ -282,9 +333,20 @@ static uint32_t groups_of(const struct set_info *info, enum reading reading) {
     return most < 1 ? 1 : most < GROUPS ? (uint32_t)most : GROUPS;
 }
 
-static size_t sums_bytes(const struct moments_pass *pass) {
-    return pass->columns * (pass->reading == READ_SQUARES ? sizeof *pass->groups->square
-                                                          : sizeof *pass->groups->sums);
+static struct sums sums_new(const struct moments_pass *pass) {
+    if (pass->reading == READ_SQUARES)
+        return (struct sums){.square = memory_map(pass->columns * sizeof(double))};
+    return (struct sums){.column = memory_map(pass->columns * sizeof(struct column_sums))};
+}
+
+static void sums_free(const struct moments_pass *pass, struct sums *sums) {
+    memory_unmap(sums->column, pass->columns * sizeof *sums->column);
+    memory_unmap(sums->square, pass->columns * sizeof *sums->square);
+}
+
+/* How many groups have sums of their own. */
+static uint32_t groups_apart(const struct moments_pass *pass) {
+    return pass->by_range ? 1 : pass->count;
 }
 
 static void begin(struct moments_pass *pass, struct set *set, enum reading reading,
@@ -296,28 +358,27 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
                                   .reading = reading,
                                   .count = groups_of(info, reading),
                                   .mutex = PTHREAD_MUTEX_INITIALIZER};
+    pass->by_range = info->strip_columns || pass->count == 1 ||
+                     info->rows < (uint64_t)pass->columns * pass->count;
     if (info->strip_columns)
         part_strips(pass, info);
     else
-        part_columns(pass, chunks, pass->count == 1 ? threads : 1);
+        part_columns(pass, chunks, pass->by_range ? threads : 1);
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
         group->end = (uint32_t)((uint64_t)chunks * (i + 1) / pass->count);
         assert(group->first <= group->end && group->end <= chunks);
-        void *sums = memory_map(sums_bytes(pass));
-        if (reading == READ_SQUARES)
-            group->square = sums;
-        else
-            group->sums = sums;
+        group->sums = i < groups_apart(pass) ? sums_new(pass) : pass->groups[0].sums;
     }
+    pass->total = pass->count == 1 ? pass->groups[0].sums : sums_new(pass);
 }
 
 static void end(struct moments_pass *pass) {
-    for (uint32_t i = 0; i < pass->count; i++) {
-        memory_unmap(pass->groups[i].sums, sums_bytes(pass));
-        memory_unmap(pass->groups[i].square, sums_bytes(pass));
-    }
+    for (uint32_t i = 0; i < groups_apart(pass); i++)
+        sums_free(pass, &pass->groups[i].sums);
+    if (pass->count > 1)
+        sums_free(pass, &pass->total);
     free(pass->text);
 }
 
@@ -328,16 +389,12 @@ static void finish_means(struct moments_pass *pass, double weights, struct momen
     for (uint32_t i = 0; i < pass->count; i++)
         moments->rows += pass->groups[i].rows;
     for (uint32_t j = 0; j < pass->columns; j++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < pass->count; i++) {
-            sum += pass->groups[i].sums[j].sum;
-            moments->nonzero[j] += pass->groups[i].sums[j].nonzero;
-        }
-        moments->mean[j] = sum / weights;
-        for (uint32_t i = 0; i < pass->count; i++) {
-            pass->groups[i].sums[j].sum = 0;
-            pass->groups[i].sums[j].mean = moments->mean[j];
-        }
+        struct column_sums *total = &pass->total.column[j];
+        moments->nonzero[j] = total->nonzero;
+        moments->mean[j] = total->sum / weights;
+        total->sum = 0;
+        for (uint32_t i = 0; i < groups_apart(pass); i++)
+            pass->groups[i].sums.column[j].mean = moments->mean[j];
     }
     pass->reading = READ_DEVIATIONS;
 }
@@ -355,15 +412,11 @@ static double variance_of(double sum, double square, double mean, double weights
 static void finish_variances(const struct moments_pass *pass, const struct set_info *info,
                              struct moments *moments) {
     for (uint32_t j = 0; j < pass->columns; j++) {
-        double sum = 0, square = 0, mean = moments->mean[j], stored = 0;
-        for (uint32_t i = 0; i < pass->count; i++) {
-            sum += pass->groups[i].sums[j].sum;
-            square += pass->groups[i].sums[j].square;
-            stored += pass->groups[i].sums[j].stored;
-        }
+        const struct column_sums *total = &pass->total.column[j];
+        double sum = total->sum, square = total->square, mean = moments->mean[j];
         /* The weight of the rows without a stored value: a difference of sums, so that of rows
          * with weights what little there is can be rounding alone. */
-        double zeros = info->weight_sum - stored;
+        double zeros = info->weight_sum - total->stored;
         if (info->weighted && fabs(zeros) <= info->weight_sum * (double)info->rows * DBL_EPSILON)
             zeros = 0;
         moments->variance[j] =
@@ -393,11 +446,8 @@ static int read_squares(struct set *set, unsigned threads, double *squares) {
     struct moments_pass pass;
     begin(&pass, set, READ_SQUARES, threads);
     int code = run_pass(&pass, threads);
-    for (uint32_t j = 0; j < pass.columns; j++) {
-        for (uint32_t i = 0; i < pass.count; i++)
-            squares[j] += pass.groups[i].square[j];
-        squares[j] /= set_info(set)->weight_sum;
-    }
+    for (uint32_t j = 0; j < pass.columns; j++)
+        squares[j] = pass.total.square[j] / set_info(set)->weight_sum;
     end(&pass);
     return code;
 }

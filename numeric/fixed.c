@@ -17,6 +17,18 @@ static int clamp(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
 
+/* As frexp() of a positive, finite value, without a call for each of millions of columns: answers
+ * the exponent. `fraction` rises with the fraction. */
+static int exponent_of(double value, uint64_t *fraction) {
+    uint64_t bits;
+    int below = value < DBL_MIN ? 64 : 0;
+    value *= below ? 0x1p64 : 1;
+    assert(value >= DBL_MIN && value <= DBL_MAX);
+    memcpy(&bits, &value, sizeof bits);
+    *fraction = bits & ((UINT64_C(1) << (DBL_MANT_DIG - 1)) - 1);
+    return (int)(bits >> (DBL_MANT_DIG - 1)) - (DBL_MAX_EXP - 2) - below;
+}
+
 int fixed_exponent(double absolute_sum, uint64_t count) {
     if (!(absolute_sum > 0)) {
         absolute_sum = 1;
@@ -31,10 +43,9 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
         limit /= (double)count;
     }
     /* The largest e with sum·2^e < limit; both positive and finite. */
-    int sum_exponent;
-    int limit_exponent;
-    double sum_fraction = frexp(absolute_sum, &sum_exponent);
-    double limit_fraction = frexp(limit, &limit_exponent);
+    uint64_t sum_fraction, limit_fraction;
+    int sum_exponent = exponent_of(absolute_sum, &sum_fraction);
+    int limit_exponent = exponent_of(limit, &limit_fraction);
     int e = limit_exponent - sum_exponent - (sum_fraction >= limit_fraction);
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
@@ -56,7 +67,15 @@ double fixed_weight(double weight) {
 }
 
 double fixed_absolute_sum(int exponent) {
-    return ldexp(0.75, 62 - exponent);
+    int e = 62 - exponent;
+    if (e > DBL_MAX_EXP - 1)
+        return ldexp(0.75, e);
+    /* 1.5·2^(e − 1), without a call */
+    assert(e > DBL_MIN_EXP);
+    uint64_t bits = ((uint64_t)(e + DBL_MAX_EXP - 2) << 1 | 1) << (DBL_MANT_DIG - 2);
+    double sum;
+    memcpy(&sum, &bits, sizeof sum);
+    return sum;
 }
 
 int fixed_derivative_exponent(double magnitude) {
@@ -81,11 +100,11 @@ int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum
     for (uint64_t j = 0; j < columns; j++)
         if (e[j] < least)
             least = e[j];
-    for (uint64_t j = 0; j < columns; j++) {
-        double rounding = ldexp(0.5 * (double)count[j], -least);
-        if (absolute_sum[j] > 0 && rounding > absolute_sum[j] * allowed)
+    double half =
+        ldexp(0.5, -least); /* a count has few digits: the product is exact, or infinite */
+    for (uint64_t j = 0; j < columns; j++)
+        if (absolute_sum[j] > 0 && half * (double)count[j] > absolute_sum[j] * allowed)
             return 0;
-    }
     *uniform = least;
     return 1;
 }

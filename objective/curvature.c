@@ -15,17 +15,25 @@ static double half_power(int exponent) {
     return ldexp(1, exponent - 31);
 }
 
+/* The columns of the triangle beside those of features. */
+static size_t bias_columns(const struct objective_shape *shape, bool listed) {
+    bool each = listed || objective_of(shape->kind)->shares_weights;
+    return !shape->intercept ? 0 : each ? shape->outputs : 1;
+}
+
 static struct hessian_workspace *hessian_workspace_new(const struct objective_shape *shape,
-                                                       uint32_t block_columns) {
+                                                       uint32_t block_columns, bool listed) {
     struct hessian_workspace *workspace = memory_new(1, sizeof *workspace);
-    const struct objective *objective = objective_of(shape->kind);
-    size_t columns = (size_t)block_columns + shape->intercept, outputs = shape->outputs;
-    if (objective->shares_weights && shape->intercept)
-        columns = block_columns + outputs;
-    outputs = objective_weights(objective, shape->outputs);
+    size_t order = objective_weights(objective_of(shape->kind), shape->outputs);
+    size_t columns = block_columns + bias_columns(shape, listed), outputs = listed ? 1 : order;
     workspace->columns = columns;
     workspace->block_columns = block_columns;
     workspace->outputs = outputs;
+    workspace->order = order;
+    if (listed)
+        workspace->place = memory_new(shape->features, sizeof *workspace->place);
+    if (listed && order > 1)
+        workspace->output = memory_new(columns, sizeof *workspace->output);
     workspace->power = memory_new((size_t)shape->features + 1, sizeof(double));
     workspace->exponent = memory_new((size_t)shape->features + 1, sizeof(int16_t));
     for (size_t j = 0; j <= shape->features; j++)
@@ -35,11 +43,11 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
     workspace->column = memory_new(columns, sizeof(uint32_t));
     workspace->value = memory_new(columns, sizeof(double));
     workspace->runs = memory_new(columns, sizeof *workspace->runs);
-    workspace->second = memory_new(outputs, sizeof(double));
-    workspace->seconds = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
+    workspace->second = memory_new(order, sizeof(double));
+    workspace->seconds = memory_new(TRIANGLE_ROWS * order, sizeof(double));
     workspace->right = memory_new(TRIANGLE_ROWS * columns * outputs, sizeof(double));
     workspace->left = memory_new(TRIANGLE_ROWS * columns, sizeof(double));
-    workspace->derivatives = memory_new(TRIANGLE_ROWS * outputs, sizeof(double));
+    workspace->derivatives = memory_new(TRIANGLE_ROWS * order, sizeof(double));
     return workspace;
 }
 
@@ -47,6 +55,7 @@ void hessian_workspace_free(struct hessian_workspace *workspace) {
     if (!workspace)
         return;
     free(workspace->place);
+    free(workspace->output);
     free(workspace->power);
     free(workspace->exponent);
     free(workspace->diagonal);
@@ -75,34 +84,36 @@ static void find_powers(struct hessian_workspace *workspace, size_t columns,
 
 /* ---- the block ---- */
 
-/* How many columns the triangle has with so many features. */
-static void set_block(struct hessian_workspace *workspace, const struct objective_shape *shape,
-                      uint32_t features) {
-    bool shares = objective_of(shape->kind)->shares_weights;
-    workspace->block_columns = features;
-    workspace->columns = features + (!shape->intercept ? 0 : shares ? shape->outputs : 1);
+static void copy_list(struct weight_list *to, const struct weight_list *from) {
+    to->count = from->count;
+    memcpy(to->column, from->column, from->count * sizeof *to->column);
+    memcpy(to->output, from->output, from->count * sizeof *to->output);
 }
 
-/* Most chunks have the list of the one before. */
-static void list_columns(struct hessian_workspace *workspace, const struct objective_shape *shape,
-                         const struct column_list *list) {
-    struct column_list *old = &workspace->list;
-    size_t bytes = list->count * sizeof *list->column;
-    bool same = workspace->place && old->count == list->count &&
-                memcmp(old->column, list->column, bytes) == 0;
-    if (same)
+static bool same_list(const struct weight_list *a, const struct weight_list *b) {
+    return a->count == b->count &&
+           memcmp(a->column, b->column, a->count * sizeof *a->column) == 0 &&
+           memcmp(a->output, b->output, a->count * sizeof *a->output) == 0;
+}
+
+/* Most chunks have the list of the one before. An empty list has its biases from the first on. */
+static void use_list(struct hessian_workspace *workspace, const struct objective_shape *shape,
+                     const struct weight_list *list) {
+    struct weight_list *now = &workspace->list;
+    size_t biases = bias_columns(shape, true);
+    if (now->count && same_list(now, list))
         return;
-    if (!workspace->place)
-        workspace->place = memory_new(shape->features, sizeof *workspace->place);
-    for (uint32_t i = 0; i < old->count; i++)
-        workspace->place[old->column[i]] = 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        assert(list->column[i] < shape->features);
+    for (uint32_t i = 0; i < now->count; i++)
+        workspace->place[now->column[i]] = 0;
+    for (uint32_t i = list->count; i-- > 0;) {
+        assert(list->column[i] < shape->features && list->output[i] < workspace->order);
         workspace->place[list->column[i]] = i + 1;
     }
-    old->count = list->count;
-    memcpy(old->column, list->column, bytes);
-    set_block(workspace, shape, list->count);
+    copy_list(now, list);
+    workspace->block_columns = list->count;
+    workspace->columns = list->count + biases;
+    for (size_t i = 0; workspace->output && i < workspace->columns; i++)
+        workspace->output[i] = i < list->count ? list->output[i] : (uint32_t)i - list->count;
 }
 
 /* ---- leverage ---- */
@@ -203,20 +214,25 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     return count;
 }
 
-/* The same of listed columns, by their places. */
+/* The same of listed weights, by their places. */
 LANES_INLINE size_t typed_listed(enum value_type type, const struct rows *rows, size_t row,
                                  struct hessian_workspace *workspace) {
     size_t i = rows->dense ? row * rows->features : rows->start[row];
     size_t end = rows->dense ? i + rows->features : rows->start[row + 1];
+    const struct weight_list *list = &workspace->list;
     size_t count = 0;
     for (uint32_t j = 0; i < end; i++, j++) {
         uint32_t column = rows->dense ? j : rows->feature[i];
-        if (!workspace->place[column])
+        uint32_t at = workspace->place[column];
+        if (!at)
             continue;
         double value = value_at(type, rows->value, i) * workspace->power[column];
-        workspace->column[count] = workspace->place[column] - 1;
-        workspace->value[count] = value;
-        count += value != 0;
+        if (value == 0)
+            continue;
+        do {
+            workspace->column[count] = at - 1;
+            workspace->value[count++] = value;
+        } while (at < list->count && list->column[at++] == column);
     }
     return count;
 }
@@ -241,13 +257,14 @@ static size_t block_values(const struct rows *rows, size_t row,
     }
 }
 
-/* Lists the columns and values of a row that are in the block, the intercept last; how many there
- * are. */
+/* Lists the columns and values of a row that are in the block, the intercept last, or if weights
+ * are listed every bias; how many there are. */
 static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
                           struct hessian_workspace *workspace) {
     size_t count = block_values(rows, row, workspace);
-    if (shape->intercept) {
-        workspace->column[count] = workspace->block_columns;
+    size_t biases = !shape->intercept ? 0 : workspace->output ? shape->outputs : 1;
+    for (uint32_t k = 0; k < biases; k++) {
+        workspace->column[count] = workspace->block_columns + k;
         workspace->value[count++] = workspace->power[shape->features];
     }
     return count;
@@ -270,7 +287,7 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                               .label = batch->rows->label[batch->first + i],
                               .derivatives = derivatives + i * shape->outputs,
                               .second = workspace->diagonal + i * shape->outputs};
-    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)workspace->outputs, row.second++) {
+    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)workspace->order, row.second++) {
         if (objective->shares_weights && shape->intercept)
             workspace->column[count - 1] = workspace->block_columns + k;
         triangle_add(objective, workspace, &row, triangle);
@@ -315,12 +332,12 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     const struct objective *objective = objective_of(shape->kind);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     if (!scratch->workspace)
-        scratch->workspace = hessian_workspace_new(shape, sample->columns);
+        scratch->workspace = hessian_workspace_new(shape, sample->columns, sample->list != NULL);
     struct hessian_workspace *workspace = scratch->workspace;
-    assert(!workspace->place || sample->list);
-    assert(sample->columns <= shape->features);
+    assert(!workspace->place == !sample->list);
+    assert(sample->list || sample->columns <= shape->features);
     if (sample->list)
-        list_columns(workspace, shape, sample->list);
+        use_list(workspace, shape, sample->list);
     assert(workspace->block_columns <= sample->columns);
     find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     struct row_batch batch;

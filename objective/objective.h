@@ -409,8 +409,8 @@ struct objective_sample {
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
     uint32_t columns;        /* of the block: the first so many features */
-    const struct column_list *list; /* these are the block instead, at most `columns` of them; NULL:
-                                       the first */
+    const struct weight_list *list; /* these weights are the block instead, at most `columns` of
+                                       them, and all biases; NULL: the first */
     int derivative_exponent;        /* b: no second derivative is beyond floor·2^b */
     struct row_sampling sampling;
 };

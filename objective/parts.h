@@ -198,7 +198,8 @@ static inline void add_bits(int64_t *element, double number) {
 /* ---- curvature ---- */
 
 /* A sampled row. Only columns with a value that is not 0 are listed; the intercept, if there is
- * one, is the last column, of value 1. */
+ * one, is the last column, of value 1. Where weights are listed (struct weight_list), each of them
+ * that has a value, and each bias, counts as a column. */
 struct sampled_row {
     size_t count;
     const uint32_t *column; /* rising */
@@ -216,12 +217,16 @@ struct column_run {
 
 /* Scratch memory for curvature. */
 struct hessian_workspace {
-    /* If outputs share their weights: a column for each weight and each bias, of one output. */
+    /* If outputs share their weights, or weights are listed: a column for each weight and each
+     * bias, of one output. */
     size_t columns, outputs;
+    size_t order;            /* of the second derivatives by the margins: K, or 1 if they share */
     uint32_t block_columns;  /* features of the block: the others count for the leverage alone */
-    struct column_list list; /* that are the block, where they are listed; */
-    uint32_t *place;         /* and of each feature 1 + its place there; 0: it has none. NULL before
-                                any was listed */
+    struct weight_list list; /* that are the block, where weights are listed; */
+    uint32_t *place;         /* and of each feature 1 + where its weights begin there; 0: it has
+                                none. NULL if none are listed */
+    uint32_t *output;        /* of each listed weight and each bias; NULL if order is 1, or none are
+                                listed */
 
     double *power;     /* 2^(e − 31), of all features and the intercept */
     int16_t *exponent; /* the e that these were made of */
@@ -230,14 +235,14 @@ struct hessian_workspace {
     uint32_t *column;  /* of the row being sampled */
     double *value;
     struct column_run *runs;
-    double *second; /* K; a row of the second derivatives */
+    double *second; /* `order`; a row of the second derivatives */
 
     /* Rows that wait to be added together; the last index counts them, up to TRIANGLE_ROWS. */
     size_t waiting;
     double *left;        /* a column each */
-    double *seconds;     /* an output each */
+    double *seconds;     /* `order` each */
     double *right;       /* a parameter each; or of one row */
-    double *derivatives; /* TRIANGLE_ROWS × K */
+    double *derivatives; /* TRIANGLE_ROWS × order */
     double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS], waiting_second[TRIANGLE_ROWS];
 };
 void hessian_workspace_free(struct hessian_workspace *workspace);

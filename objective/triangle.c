@@ -57,6 +57,11 @@ static bool is_small(size_t outputs, const struct sampled_row *row) {
 /* Elements that a run must have on average, to be worth it. */
 #define RUN_LEAST 5
 
+/* Whether parameter `r` of a list is of output k. Without a list rows of all k are asked for. */
+static bool is_of(const struct hessian_workspace *workspace, size_t r, size_t k) {
+    return !workspace->output || workspace->output[r] == k;
+}
+
 static size_t find_runs(const struct sampled_row *row, size_t outputs, struct column_run *runs) {
     size_t count = 0;
     for (size_t q = 0; q < row->count; q++) {
@@ -83,25 +88,33 @@ LANES_INLINE void add_run(size_t count, double value, const double *right, int64
 
 /* Row k of the elements of a sampled row, whose products are all small. */
 VECTOR_CLONES
-static void add_runs(const struct sampled_row *row, size_t outputs, const struct column_run *runs,
-                     size_t k, const double *right, int64_t *triangle) {
-    const struct column_run *own = runs; /* the one that p belongs to */
+static void add_runs(const struct hessian_workspace *workspace, const struct sampled_row *row,
+                     size_t k, int64_t *triangle) {
+    const struct column_run *runs = workspace->runs, *own = runs; /* the one that p belongs to */
+    const double *right = workspace->right;
+    size_t outputs = workspace->outputs, within = workspace->output ? 0 : k;
     for (size_t p = 0; p < row->count; p++) {
-        int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
+        int64_t *out = triangle + triangle_row(row->column[p] * outputs + within);
         own += p && row->column[p] != row->column[p - 1] + 1;
+        if (!is_of(workspace, row->column[p], k))
+            continue;
         for (const struct column_run *run = runs; run < own; run++)
             add_run(run->count, row->value[p], right + run->first * outputs, out + run->at);
-        add_run((p - own->first) * outputs + k + 1, row->value[p], right + own->first * outputs,
-                out + own->at);
+        add_run((p - own->first) * outputs + within + 1, row->value[p],
+                right + own->first * outputs, out + own->at);
     }
 }
 
 /* Row k of the elements of any sampled row. */
-static void add_pairs(const struct sampled_row *row, size_t outputs, size_t k, const double *right,
-                      int64_t *triangle) {
+static void add_pairs(const struct hessian_workspace *workspace, const struct sampled_row *row,
+                      size_t k, int64_t *triangle) {
+    const double *right = workspace->right;
+    size_t outputs = workspace->outputs, within = workspace->output ? 0 : k;
     for (size_t p = 0; p < row->count; p++) {
-        int64_t *out = triangle + triangle_row(row->column[p] * outputs + k);
+        int64_t *out = triangle + triangle_row(row->column[p] * outputs + within);
         double left = row->value[p];
+        if (!is_of(workspace, row->column[p], k))
+            continue;
         for (size_t q = 0; outputs == 1 && q <= p; q++)
             fixed_add(&out[row->column[q]], left * right[q]);
         for (size_t q = 0; outputs > 1 && q <= p; q++)
@@ -111,21 +124,32 @@ static void add_pairs(const struct sampled_row *row, size_t outputs, size_t k, c
     }
 }
 
-static void add_sparse(const struct objective *objective, struct hessian_workspace *workspace,
-                       const struct sampled_row *row, bool small, int64_t *triangle) {
+/* right[(q, k')] = factor·S_kk'·value[q]; of a list the one k' that q has. */
+static void fill_right_of_row(struct hessian_workspace *workspace, const struct sampled_row *row) {
+    const double *second = workspace->second;
     size_t outputs = workspace->outputs;
-    size_t runs = find_runs(row, outputs, workspace->runs);
-    bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
-    for (size_t k = 0; k < outputs; k++) {
-        scaled_second(objective, outputs, row->second, row->label, row->derivatives, row->factor, k,
-                      workspace->second);
+    if (workspace->output)
+        for (size_t q = 0; q < row->count; q++)
+            workspace->right[q] = second[workspace->output[row->column[q]]] * row->value[q];
+    else
         for (size_t q = 0; q < row->count; q++)
             for (size_t other = 0; other < outputs; other++)
-                workspace->right[q * outputs + other] = workspace->second[other] * row->value[q];
+                workspace->right[q * outputs + other] = second[other] * row->value[q];
+}
+
+static void add_sparse(const struct objective *objective, struct hessian_workspace *workspace,
+                       const struct sampled_row *row, bool small, int64_t *triangle) {
+    size_t outputs = workspace->outputs, order = workspace->order;
+    size_t runs = find_runs(row, outputs, workspace->runs);
+    bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
+    for (size_t k = 0; k < order; k++) {
+        scaled_second(objective, order, row->second, row->label, row->derivatives, row->factor, k,
+                      workspace->second);
+        fill_right_of_row(workspace, row);
         if (by_runs)
-            add_runs(row, outputs, workspace->runs, k, workspace->right, triangle);
+            add_runs(workspace, row, k, triangle);
         else
-            add_pairs(row, outputs, k, workspace->right, triangle);
+            add_pairs(workspace, row, k, triangle);
     }
 }
 
@@ -175,37 +199,42 @@ VECTOR_CLONES
 static void add_tile(const struct hessian_workspace *workspace, size_t steps, size_t k,
                      size_t first, int64_t *triangle) {
     const double *right = workspace->right + first * TRIANGLE_ROWS;
+    size_t within = workspace->output ? 0 : k;
     for (size_t j = first / workspace->outputs; j < workspace->columns; j++) {
-        size_t r = j * workspace->outputs + k;
+        size_t r = j * workspace->outputs + within;
+        if (!is_of(workspace, j, k))
+            continue;
         size_t count = r < first ? 0 : r - first + 1;
         add_columns(steps, count < TILE ? count : TILE, workspace->left + j * TRIANGLE_ROWS, right,
                     triangle + triangle_row(r) + first);
     }
 }
 
-/* right[(l, k')][w] = factor·S_kk'·left[l][w] */
+/* right[(l, k')][w] = factor·S_kk'·left[l][w]; of a list the one k' that l has. */
 VECTOR_CLONES
 static void multiply_columns(const struct hessian_workspace *workspace, size_t steps,
                              double *right) {
     for (size_t j = 0; j < workspace->columns; j++)
-        for (size_t other = 0; other < workspace->outputs; other++, right += TRIANGLE_ROWS)
+        for (size_t other = 0; other < workspace->outputs; other++, right += TRIANGLE_ROWS) {
+            size_t at = workspace->output ? workspace->output[j] : other;
             for (size_t w = 0; w < steps * HALF; w += HALF) {
                 half_lanes left, second;
                 memcpy(&left, workspace->left + j * TRIANGLE_ROWS + w, sizeof left);
-                memcpy(&second, workspace->seconds + other * TRIANGLE_ROWS + w, sizeof second);
+                memcpy(&second, workspace->seconds + at * TRIANGLE_ROWS + w, sizeof second);
                 second *= left;
                 memcpy(right + w, &second, sizeof second);
             }
+        }
 }
 
 static void fill_right(const struct objective *objective, struct hessian_workspace *workspace,
                        size_t steps, size_t k) {
-    size_t outputs = workspace->outputs;
+    size_t order = workspace->order;
     for (size_t w = 0; w < workspace->waiting; w++) {
-        scaled_second(objective, outputs, workspace->waiting_second + w, workspace->label[w],
-                      workspace->derivatives + w * outputs, workspace->factor[w], k,
+        scaled_second(objective, order, workspace->waiting_second + w, workspace->label[w],
+                      workspace->derivatives + w * order, workspace->factor[w], k,
                       workspace->second);
-        for (size_t other = 0; other < outputs; other++)
+        for (size_t other = 0; other < order; other++)
             workspace->seconds[other * TRIANGLE_ROWS + w] = workspace->second[other];
     }
     multiply_columns(workspace, steps, workspace->right);
@@ -218,7 +247,7 @@ void triangle_finish(const struct objective *objective, struct hessian_workspace
     for (size_t j = 0; j < workspace->columns; j++)
         for (size_t w = workspace->waiting; w < steps * HALF; w++)
             workspace->left[j * TRIANGLE_ROWS + w] = 0;
-    for (size_t k = 0; k < outputs && steps; k++) {
+    for (size_t k = 0; k < workspace->order && steps; k++) {
         fill_right(objective, workspace, steps, k);
         for (size_t first = 0; first < workspace->columns * outputs; first += TILE)
             add_tile(workspace, steps, k, first, triangle);
@@ -234,8 +263,8 @@ static void wait_for_more(struct hessian_workspace *workspace, const struct samp
             left[j * TRIANGLE_ROWS] = 0;
     for (size_t q = 0; q < row->count; q++)
         left[row->column[q] * TRIANGLE_ROWS] = row->value[q];
-    for (size_t k = 0; k < workspace->outputs; k++)
-        workspace->derivatives[w * workspace->outputs + k] = row->derivatives[k];
+    for (size_t k = 0; k < workspace->order; k++)
+        workspace->derivatives[w * workspace->order + k] = row->derivatives[k];
     workspace->waiting_second[w] = *row->second;
     workspace->label[w] = row->label;
     workspace->factor[w] = row->factor;
@@ -243,7 +272,7 @@ static void wait_for_more(struct hessian_workspace *workspace, const struct samp
 
 void triangle_add(const struct objective *objective, struct hessian_workspace *workspace,
                   const struct sampled_row *row, int64_t *triangle) {
-    bool small = is_small(workspace->outputs, row);
+    bool small = is_small(workspace->order, row);
     /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
      * to each other. */
     if (!small || (workspace->outputs == 1 ? row->count * 3 < workspace->columns

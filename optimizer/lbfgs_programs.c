@@ -267,13 +267,15 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
         program_add(program, &(struct operation){.code = OPERATION_GAP,
                                                  .a = gradient,
                                                  .alpha = seconds[i],
-                                                 .beta = o->settings.l2});
+                                                 .beta = o->settings.l2,
+                                                 .gamma = o->settings.gap.bias_share});
     if (wants_metric(o))
         program_add(program, &(struct operation){.code = OPERATION_METRIC,
                                                  .a = REGISTER_T,
                                                  .b = REGISTER_X,
                                                  .alpha = o->settings.gap.second,
-                                                 .beta = o->settings.l2});
+                                                 .beta = o->settings.l2,
+                                                 .gamma = o->settings.gap.bias_share});
 }
 
 void programs_measures(const struct lbfgs *o, struct bytes *program) {

@@ -86,6 +86,13 @@ static double flatness(const struct lbfgs *o, double factor) {
     return fmax(1, 1 / (factor * least));
 }
 
+/* Where P had five times the curvature that a step showed, its next estimate may be as wrong. */
+#define FLATNESS_TRUSTED 5.0
+
+static bool newton_is_trusted(const struct lbfgs *o) {
+    return programs_newton_tells(o) && flatness(o, 1) <= FLATNESS_TRUSTED;
+}
+
 static double own_gap(const struct lbfgs *o, const struct measured *m) {
     return m->gap * flatness(o, programs_newton_tells(o) ? 1 : COLUMNS_FACTOR);
 }
@@ -103,7 +110,7 @@ double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return NAN;
     double gap = own_gap(o, m);
-    bool newton = programs_newton_tells(o);
+    bool newton = newton_is_trusted(o);
     for (unsigned i = 0; i < GAPS_KEPT && !newton && o->settings.gap.waited_for; i++)
         gap = fmax(gap, o->gaps[i]);
     if (!newton)

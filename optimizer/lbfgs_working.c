@@ -19,7 +19,7 @@ static enum optimizer_want measure(struct lbfgs *o, enum working_stage stage,
 }
 
 bool working_runs(const struct lbfgs *o) {
-    return working_due(&o->working, &o->settings.preconditioner, o->nonzero);
+    return working_due(&o->working, &o->preconditioner, &o->settings.preconditioner, o->nonzero);
 }
 
 enum optimizer_want working_begin(struct lbfgs *o, struct bytes *program) {
@@ -43,6 +43,10 @@ enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed,
     working_choose(&o->working, listed, count, limit, o->settings.l1);
     if (!o->working.count)
         return give_up(o, program);
+    if (working_is_dear(&o->working, &o->preconditioner, &o->settings.preconditioner)) {
+        o->working.stage = WORKING_NONE;
+        return lbfgs_step_from(o, program);
+    }
     program_return(program);
     o->working.stage = WORKING_CURVATURE;
     return OPTIMIZER_CURVATURE;
@@ -54,7 +58,7 @@ void working_request(const struct lbfgs *o, struct optimizer_request *request) {
         (struct evaluation_parts){.items = {{EVALUATION_LISTED, 0, o->data.chunks}}, .count = 1};
     request->sampling =
         working_sampling(&o->working, &o->preconditioner, &o->settings.preconditioner);
-    request->column_count = working_columns(&o->working, request->columns);
+    request->weight_count = working_weights(&o->working, request->weights);
 }
 
 /* If a second derivative was not a number there are no sums. */
@@ -70,7 +74,7 @@ enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct b
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
     assert(o->working.stage == WORKING_SOLVING);
     preconditioner_counted(&o->preconditioner, settings, o->loss, &o->found);
-    working_paid(&o->working, preconditioner_price(&o->preconditioner, settings));
+    working_paid(&o->working, &o->found, preconditioner_price(&o->preconditioner, settings));
     double promise = working_promise(&o->working, step, o->settings.l1);
     if (!(promise < 0))
         return give_up(o, program);

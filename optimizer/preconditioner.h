@@ -38,9 +38,11 @@ struct preconditioner_settings {
     uint64_t rows;          /* trained on */
     uint64_t sample;        /* rows that the first refresh aims at */
     uint64_t columns;       /* features, and the intercept */
-    uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is HEAVY */
+    uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is HEAVY; of
+                               LISTED the most weights in it */
     double ridge;       /* HEAVY: l2 relative to the second derivative that columns are scaled by */
     double parts;       /* the trace of a row's second derivatives is that of so many margins */
+    double density;     /* LISTED: the share of columns that a row has a value of, on average */
     bool constant;      /* the second derivatives do not depend on the point */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
     double price_all;   /* the price of what a refresh does for every row, and of the factor, */

@@ -80,19 +80,23 @@ struct optimizer_data {
  *                         well, without the ten. F still falls, and ten more falls like the last
  *                         ones are taken for the gap if that is more
  *
+ * What is not regularised counts with `bias_share` of `second`.
+ *
  * Where columns are nearly collinear that sees too little: F curves less than its columns do. Steps
  * show by how much: s·y over s·D·s (METRIC in wire/program.h), with D what GAP divides by; of P,
  * where little columns have between them is lost to rounding, y·P·y over s·y. The least over five
- * steps divides the sum, in place of the ten if that is more. Without P a step may still come that
- * shows less, so a run that waits takes the largest of three estimates in a row. */
+ * steps divides the sum, in place of the ten if that is more. A step may still come that shows
+ * less, so a run that waits takes the largest of three estimates in a row; with a P only where one
+ * of the five showed that it has five times the curvature that there is. */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */
     double rather; /* what they are as a rule; 0: F itself stands for them; infinite: not known */
-    bool newton;   /* P can be trusted */
-    double least;  /* a loss below this counts as this */
-    double tolerance; /* converged: the gap is at most this share of F */
-    bool waited_for;  /* a tolerance ends the run only where it has converged */
+    double bias_share; /* of it that biases keep where weights take their place, 0 to 1 */
+    bool newton;       /* P can be trusted */
+    double least;      /* a loss below this counts as this */
+    double tolerance;  /* converged: the gap is at most this share of F */
+    bool waited_for;   /* a tolerance ends the run only where it has converged */
 };
 
 /* The gap up to which a point with this F has converged. */
@@ -208,8 +212,8 @@ struct optimizer_request {
     bool bounded;   /* EVALUATE: the bound is that of what replicas get, whose elements are */
     double largest; /* no larger than this; else what follows from the evaluations before */
     struct row_sampling sampling; /* CURVATURE */
-    uint32_t column_count;        /* of LISTED, by rising numbers */
-    uint64_t columns[WORKING_SET_MAX];
+    uint32_t weight_count;        /* of LISTED, by rising numbers */
+    uint64_t weights[WORKING_SET_MAX];
     uint32_t pair; /* LOAD: its number, from 0 for the oldest */
     bool accepted; /* the point of the last evaluation is x now */
     struct optimizer_report report;

@@ -17,13 +17,50 @@
 #define DAMPING_FACTOR 8.0
 #define SHORT_STEP 0.5
 #define FAILURES_MAX 3
+#define FALL_LEAST 0.25 /* of what the quadratic says */
+#define FALL_GOOD 0.75
 #define PRICE_MAX 20.0 /* passes */
 
-bool working_due(const struct working *w, const struct preconditioner_settings *settings,
-                 uint64_t nonzero) {
+/* With several outputs pairs of weights are many, and products of a pass cheap: second derivatives
+ * for more passes than the first are waited for, and for more than the second not taken. */
+#define PRICE_AT_ONCE 3.0
+#define PRICE_OUTPUTS_MAX 5.0
+
+/* A row says something of the weights of each output. */
+static uint64_t rows_wanted(const struct working *w, const struct preconditioner_settings *settings,
+                            uint64_t count) {
+    double rows = ROWS_A_PARAMETER * (double)count / sqrt(settings->parts);
+    uint64_t wanted = (uint64_t)rows << w->growth;
+    return wanted < settings->rows ? wanted : settings->rows;
+}
+
+/* Terms of a row grow as the square of the set. Before any were counted all columns count alike. */
+static bool is_dear(const struct working *w, const struct preconditioner *p,
+                    const struct preconditioner_settings *settings, uint64_t count) {
+    double rows = (double)rows_wanted(w, settings, count), pairs = (double)count * (double)count;
+    double density = w->density > 0 ? w->density : settings->density * settings->density / 2;
+    double price = settings->price_all + rows * pairs * density * settings->price_term;
+    return settings->parts > 1 &&
+           (price > PRICE_OUTPUTS_MAX || price > fmax(PRICE_AT_ONCE, (double)p->passes));
+}
+
+bool working_is_dear(const struct working *w, const struct preconditioner *p,
+                     const struct preconditioner_settings *settings) {
+    return is_dear(w, p, settings, w->count);
+}
+
+/* A set that is full of what is not 0 lets nothing in, unless it is all there is. */
+static bool has_room(const struct preconditioner_settings *settings, uint64_t nonzero) {
+    double all = ((double)settings->columns - 1) * settings->parts;
+    bool whole = all <= settings->block_columns;
+    return nonzero + (whole ? 0 : VIOLATORS_LEAST) <= settings->block_columns;
+}
+
+bool working_due(const struct working *w, const struct preconditioner *p,
+                 const struct preconditioner_settings *settings, uint64_t nonzero) {
     assert(w->count <= WORKING_SET_MAX);
     return settings->form == PRECONDITION_LISTED && !w->left && w->failures < FAILURES_MAX &&
-           nonzero <= settings->block_columns;
+           has_room(settings, nonzero) && !is_dear(w, p, settings, nonzero);
 }
 
 uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero) {
@@ -81,18 +118,17 @@ void working_choose(struct working *w, const struct listed *listed, uint32_t cou
     qsort(w->items, w->count, sizeof *w->items, by_number);
 }
 
-uint32_t working_columns(const struct working *w, uint64_t *columns) {
+uint32_t working_weights(const struct working *w, uint64_t *weights) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < w->count; i++)
         if (w->items[i].regularized)
-            columns[count++] = w->items[i].number;
+            weights[count++] = w->items[i].number;
     return count;
 }
 
 struct row_sampling working_sampling(const struct working *w, const struct preconditioner *p,
                                      const struct preconditioner_settings *settings) {
-    uint64_t rows = ((uint64_t)ROWS_A_PARAMETER * w->count) << w->growth;
-    return preconditioner_sampling_of(p, settings, rows < settings->rows ? rows : settings->rows);
+    return preconditioner_sampling_of(p, settings, rows_wanted(w, settings, w->count));
 }
 
 /* ---- the step ---- */
@@ -131,12 +167,16 @@ void working_scatter(const struct working *w, const double *step, uint8_t a,
     bytes_release(&values);
 }
 
-void working_stepped(struct working *w, double length) {
-    assert(length > 0);
+/* At the minimum of a quadratic the promise is twice the fall. */
+void working_stepped(struct working *w, double length, double promise, double fall) {
+    double share = -2 * fall / promise;
+    assert(length > 0 && promise < 0);
     w->stage = WORKING_NONE;
     w->failures = 0;
-    if (length == 1 || length < SHORT_STEP)
-        damp(w, length == 1 ? 1 / DAMPING_FACTOR : DAMPING_FACTOR);
+    if (length < SHORT_STEP || share < FALL_LEAST)
+        damp(w, DAMPING_FACTOR);
+    else if (length == 1 && share > FALL_GOOD)
+        damp(w, 1 / DAMPING_FACTOR);
 }
 
 void working_failed(struct working *w) {
@@ -147,7 +187,11 @@ void working_failed(struct working *w) {
         w->growth++;
 }
 
-void working_paid(struct working *w, double passes) {
+void working_paid(struct working *w, const struct curvature_found *found, double passes) {
+    double pairs = (double)w->count * (double)w->count;
+    assert(w->count > 0);
+    if (found->rows > 0)
+        w->density = found->terms / (found->rows * pairs);
     w->left |= !(passes <= PRICE_MAX);
 }
 
@@ -175,6 +219,7 @@ void working_serialize(struct codec *codec, struct working *w) {
     serialize_bool(codec, &w->left);
     serialize_u32(codec, &w->failures);
     serialize_u32(codec, &w->growth);
+    serialize_f64(codec, &w->density);
     serialize_f64(codec, &w->damping);
     serialize_u32(codec, &w->count);
     serialize_fails_if(codec, w->growth > GROWTH_MAX || w->count > WORKING_SET_MAX);

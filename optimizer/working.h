@@ -29,14 +29,22 @@ struct working {
     bool left;         /* steps like these are too dear: none any more */
     uint32_t failures; /* steps that led nowhere */
     uint32_t growth;   /* how often the sample was doubled: steps led nowhere */
+    double density;    /* terms of a sampled row at the last step, as a share of count²; 0: not
+                          known yet */
     double damping;    /* of steps, in units of the mean squares of columns; 0: not set yet */
     uint32_t count;    /* of the set, */
     struct listed items[WORKING_SET_MAX]; /* by rising numbers */
 };
 
-/* Whether the next step is over a working set: there are few enough parameters that are not 0. */
-bool working_due(const struct working *w, const struct preconditioner_settings *settings,
-                 uint64_t nonzero);
+/* Whether the next step is over a working set: there are few enough parameters that are not 0, and
+ * their second derivatives alone are not too dear. */
+bool working_due(const struct working *w, const struct preconditioner *p,
+                 const struct preconditioner_settings *settings, uint64_t nonzero);
+
+/* Whether those of the set that was chosen are: with several outputs they may cost as much as the
+ * passes since the last ones, and so many at most. */
+bool working_is_dear(const struct working *w, const struct preconditioner *p,
+                     const struct preconditioner_settings *settings);
 
 /* How many parameters may come to those that are not 0. */
 uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero);
@@ -46,8 +54,8 @@ uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t 
 void working_choose(struct working *w, const struct listed *listed, uint32_t count, uint32_t limit,
                     double l1);
 
-/* The columns of the set, by rising numbers; how many there are. */
-uint32_t working_columns(const struct working *w, uint64_t *columns);
+/* The weights of the set, by rising numbers; how many there are. */
+uint32_t working_weights(const struct working *w, uint64_t *weights);
 
 /* How rows are sampled for its second derivatives. */
 struct row_sampling working_sampling(const struct working *w, const struct preconditioner *p,
@@ -64,12 +72,13 @@ double working_promise(const struct working *w, const double *step, double l1);
 /* Appends t… = 0 but for the step: SCATTER into register `a`. */
 void working_scatter(const struct working *w, const double *step, uint8_t a, struct bytes *program);
 
-/* A step of this length was accepted, or led nowhere. */
-void working_stepped(struct working *w, double length);
+/* A step of this length was accepted, of which the whole one had this promise, and F fell by
+ * `fall`; or it led nowhere. */
+void working_stepped(struct working *w, double length, double promise, double fall);
 void working_failed(struct working *w);
 
-/* The curvature of the set cost so many passes. */
-void working_paid(struct working *w, double passes);
+/* The second derivatives of the set were found, and cost so many passes. */
+void working_paid(struct working *w, const struct curvature_found *found, double passes);
 
 void working_serialize(struct codec *codec, struct working *w);
 

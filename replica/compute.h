@@ -21,7 +21,7 @@ struct computation {
     const struct objective_change *change; /* the same; or NULL */
     struct bounds bounds;                  /* of the evaluation */
     struct row_sampling sampling;          /* of the curvature */
-    struct column_list columns;            /* of LISTED */
+    struct weight_list weights;            /* of LISTED */
     bool sums;                             /* false: only totals and maxima, no integer sums */
     bool clear;                            /* zero the sums first: they hold what nobody wants */
 };

@@ -45,19 +45,20 @@ static const char *rows_fault(const struct replica *replica, const struct evalua
     return NULL;
 }
 
-/* Columns are listed for the kind that is over listed ones, and are columns of the block. */
-static const char *columns_fault(const struct replica *replica,
+/* Weights are listed for the kind that is over listed ones, and are those of the model. */
+static const char *weights_fault(const struct replica *replica,
                                  const struct evaluation_parts *parts,
-                                 const struct u64_list *columns) {
+                                 const struct u64_list *weights) {
     const struct replica_setup *setup = &replica->setup;
+    const struct layout_tensor *all = &setup->layout.tensor[0];
     bool wanted = setup->precondition == PRECONDITION_LISTED;
     bool listed = parts->items[0].kind == EVALUATION_LISTED;
     if (evaluation_sums(parts) == SUMS_TRIANGLE && listed != wanted)
-        return "asked for curvature by other columns than was set up for";
-    if (columns->length > (listed ? setup->block_columns : 0))
-        return "asked for more columns than was set up for";
-    if (columns->length && columns->items[columns->length - 1] >= setup->layout.tensor[0].rows)
-        return "asked for columns that the data has not";
+        return "asked for curvature by other parameters than was set up for";
+    if (weights->length > (listed ? setup->block_columns : 0))
+        return "asked for more weights than was set up for";
+    if (weights->length && weights->items[weights->length - 1] >= all->rows * all->columns)
+        return "asked for weights that the model has not";
     return NULL;
 }
 
@@ -84,11 +85,15 @@ static const char *tiles_fault(const struct replica *replica,
     return part->count % strips ? "asked for strips of various numbers of tiles" : NULL;
 }
 
-static void keep_columns(struct column_list *list, const struct u64_list *columns) {
-    assert(columns->length <= WORKING_SET_MAX);
-    list->count = columns->length;
-    for (uint32_t i = 0; i < columns->length; i++)
-        list->column[i] = (uint32_t)columns->items[i];
+static void keep_weights(struct weight_list *list, const struct replica *replica,
+                         const struct u64_list *weights) {
+    uint64_t outputs = replica->setup.layout.tensor[0].columns;
+    assert(weights->length <= WORKING_SET_MAX && outputs > 0);
+    list->count = weights->length;
+    for (uint32_t i = 0; i < weights->length; i++) {
+        list->column[i] = (uint32_t)(weights->items[i] / outputs);
+        list->output[i] = (uint32_t)(weights->items[i] % outputs);
+    }
 }
 
 void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
@@ -114,7 +119,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
         return;
     }
     const char *fault = rows_fault(replica, &parts);
-    fault = fault ? fault : columns_fault(replica, &parts, &message->columns);
+    fault = fault ? fault : weights_fault(replica, &parts, &message->weights);
     fault = fault ? fault : tiles_fault(replica, &parts);
     if (fault) {
         replica_fail(replica, ERROR_INTERNAL, fault, out);
@@ -127,7 +132,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
     evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
-    keep_columns(&evaluation->columns, &message->columns);
+    keep_weights(&evaluation->weights, replica, &message->weights);
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     replica_advance(replica, now_ns, out);
 }
@@ -239,7 +244,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
                              .bounds = evaluation->bounds,
                              .sampling = evaluation->sampling,
-                             .columns = evaluation->columns,
+                             .weights = evaluation->weights,
                              .sums = sums,
                              .clear = clear,
                          }});

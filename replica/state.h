@@ -36,7 +36,7 @@ struct evaluation {
     struct evaluation_parts parts;
     struct bounds bounds;
     struct row_sampling sampling;
-    struct column_list columns;
+    struct weight_list weights;
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
     struct range point;       /* for these elements of the point, */

@@ -114,7 +114,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .list =
-            computation->parts.items[0].kind == EVALUATION_LISTED ? &computation->columns : NULL,
+            computation->parts.items[0].kind == EVALUATION_LISTED ? &computation->weights : NULL,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };

@@ -204,27 +204,49 @@ static void read_sums(struct quadratic *q, const struct registers *registers, in
     }
 }
 
-/* The bias, if there is one, is the last parameter; else the columns are not centred. */
+/* Biases are the last parameters. */
 static size_t weights_of(const struct quadratic *q) {
-    return q->n && !q->listed[q->n - 1].regularized ? q->n - 1 : q->n;
+    size_t weights = q->n;
+    while (weights && !q->listed[weights - 1].regularized)
+        weights--;
+    return weights;
 }
 
-/* By scaled parameters: that by z_j is s_j·(that by w_j − m_j·that by the bias). */
-static void scale(struct quadratic *q) {
+/* The biases that are added to the margins of weight i: that of its output, or all where outputs
+ * share weights. */
+static struct layout_span biases_of(const struct quadratic *q, const struct layout *layout,
+                                    size_t i) {
+    size_t weights = weights_of(q), biases = q->n - weights;
+    uint64_t outputs = layout->tensor[0].columns, output = q->listed[i].number % outputs;
+    assert(!biases || outputs == 1 || biases == outputs);
+    return outputs == 1 ? (struct layout_span){weights, biases}
+                        : (struct layout_span){weights + output, biases ? 1 : 0};
+}
+
+/* By scaled parameters: that by z is s·(that by w − m·that by its biases). First the rows become
+ * so, then the columns. */
+static void scale(struct quadratic *q, const struct layout *layout) {
     size_t n = q->n, weights = weights_of(q);
-    double corner = weights < n ? q->h[n * n - 1] : 0;
-    const double *bias = weights < n ? q->h + weights * n : NULL;
-    for (size_t r = 0; r < weights; r++)
-        for (size_t c = 0; c <= r; c++) {
-            const struct listed *a = &q->listed[r], *b = &q->listed[c];
-            double sum = q->h[r * n + c];
-            if (bias)
-                sum += a->mean * b->mean * corner - a->mean * bias[c] - b->mean * bias[r];
-            q->h[r * n + c] = q->h[c * n + r] = a->scale * b->scale * sum;
+    for (size_t r = 0; r < weights; r++) {
+        struct layout_span own = biases_of(q, layout, r);
+        for (size_t c = 0; c < n; c++) {
+            double bias = 0;
+            for (size_t b = own.first; b < own.first + own.count; b++)
+                bias += q->h[b * n + c];
+            q->h[r * n + c] = q->listed[r].scale * (q->h[r * n + c] - q->listed[r].mean * bias);
         }
-    for (size_t r = 0; bias && r < weights; r++)
-        q->h[weights * n + r] = q->h[r * n + weights] =
-            q->listed[r].scale * (bias[r] - q->listed[r].mean * corner);
+        heartbeat();
+    }
+    for (size_t c = 0; c < weights; c++) {
+        struct layout_span own = biases_of(q, layout, c);
+        for (size_t r = 0; r < n; r++) {
+            double bias = 0;
+            for (size_t b = own.first; b < own.first + own.count; b++)
+                bias += q->h[r * n + b];
+            q->h[r * n + c] = q->listed[c].scale * (q->h[r * n + c] - q->listed[c].mean * bias);
+        }
+        heartbeat();
+    }
 }
 
 /* l2, and the damping. */
@@ -249,7 +271,7 @@ static int solve_step(struct registers *registers, const struct operation *opera
         return code;
     quadratic_init(&q, operation);
     read_sums(&q, registers, bounds->exponent[0]);
-    scale(&q);
+    scale(&q, &registers->layout);
     raise_diagonal(&q, operation->alpha, operation->beta);
     lasso_solve(&(struct lasso){q.n, q.h, q.g, q.x, q.l1}, SOLVE_TOLERANCE, q.v);
     for (size_t i = 0; i < q.n; i++)

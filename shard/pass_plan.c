@@ -309,7 +309,7 @@ static void plan_tensor_squares(const struct planner *planner) {
     }
 }
 
-/* The curvature of what is not regularised is alpha alone. */
+/* The curvature of what is not regularised is alpha times its share alone. */
 static void plan_curved(const struct planner *planner, uint32_t code) {
     const struct registers *registers = planner->registers;
     struct pass_step step = sums_of(planner, code, 1);
@@ -317,6 +317,7 @@ static void plan_curved(const struct planner *planner, uint32_t code) {
     step.weight = registers->scaling.used ? penalty_of(planner) : NULL;
     for_regularized(planner, step);
     step.square = step.weight = NULL;
+    step.alpha *= planner->operation->gamma;
     step.beta = 0;
     for_others(planner, step);
 }

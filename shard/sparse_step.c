@@ -148,10 +148,12 @@ void sparse_step_run(struct registers *registers, const struct bounds *bounds,
     clear_gradient(registers);
     if (bounds->count == 1)
         step_span(registers, &step, (struct layout_span){0, registers->count}, bounds->exponent[0]);
-    for (uint32_t i = 0; bounds->count > 1 && i < layout->count; i++)
-        step_span(registers, &step,
-                  layout_part(&layout->tensor[i], registers->first, registers->count),
-                  bounds->exponent[i]);
+    for (uint32_t i = 0; bounds->count > 1 && i < layout->count; i++) {
+        struct layout_span part =
+            layout_part(&layout->tensor[i], registers->first, registers->count);
+        if (part.count) /* else it may lie beyond the range */
+            step_span(registers, &step, part, bounds->exponent[i]);
+    }
 }
 
 /* ---- what is known afterwards ---- */

@@ -96,11 +96,18 @@ enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
     return SUMS_NONE;
 }
 
+uint64_t evaluation_block(const struct layout *layout, enum precondition precondition,
+                          uint32_t block_columns) {
+    if (precondition == PRECONDITION_NONE)
+        return 0;
+    return precondition == PRECONDITION_LISTED ? layout_block(layout, 0) + block_columns
+                                               : layout_block(layout, block_columns);
+}
+
 struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precondition precondition,
                                         uint32_t block_columns) {
-    struct sums_sizes sizes = {.parameters = layout_parameters(layout)};
-    if (precondition != PRECONDITION_NONE)
-        sizes.order = layout_block(layout, block_columns);
+    struct sums_sizes sizes = {.parameters = layout_parameters(layout),
+                               .order = evaluation_block(layout, precondition, block_columns)};
     assert(sizes.order <= PRECONDITION_PARAMETERS_MAX && sizes.order <= sizes.parameters);
     return sizes;
 }

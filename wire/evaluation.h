@@ -38,8 +38,8 @@ enum precondition {
     PRECONDITION_FULL,   /* by the inverse of a dense matrix over all parameters */
     PRECONDITION_HEAVY,  /* by that of one over the weights of the first columns, and of a diagonal
                             over all others */
-    PRECONDITION_LISTED, /* not at all; but there is room for second derivatives by listed columns,
-                            with which the shards make steps over a working set */
+    PRECONDITION_LISTED, /* not at all; but there is room for second derivatives by listed weights
+                            and all biases, with which the shards make steps over a working set */
     PRECONDITIONS,
 };
 
@@ -78,6 +78,11 @@ struct sums_sizes {
     uint64_t strip;   /* of tiles: the most parameters of a strip, of which a replica has one at a
                          time; 0: it has all of them */
 };
+
+/* How many parameters the block has: of so many columns (base/layout.h), or, if it is LISTED, so
+ * many weights, and the biases. 0 without a preconditioner. */
+uint64_t evaluation_block(const struct layout *layout, enum precondition precondition,
+                          uint32_t block_columns);
 
 /* Without a preconditioner there is no triangle. Vectors of rows are for the caller to add. */
 struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precondition precondition,

@@ -63,7 +63,7 @@ static const unsigned parts[] = {
     [OPERATION_TENSOR_SQUARES] = PART_A | PART_TENSORS,
     [OPERATION_ADAGRAD] = PART_A | PART_B | PART_C | PART_ALPHA | PART_BETA | PART_L1,
     [OPERATION_DIAGONAL] = PART_A | PART_ALPHA | PART_BETA,
-    [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA,
+    [OPERATION_GAP] = PART_A | PART_ALPHA | PART_BETA | PART_GAMMA,
     [OPERATION_KEEP] = PART_A | PART_SLOT,
     [OPERATION_COMBINE] = PART_A | PART_B | PART_SLOTS | PART_U,
     [OPERATION_WINDOW_DOTS] = PART_A | PART_SLOTS,
@@ -74,7 +74,7 @@ static const unsigned parts[] = {
     [OPERATION_ROWS_SLOPES] = PART_SLOTS,
     [OPERATION_ROWS_SECOND] = PART_SLOTS | PART_ALPHA | PART_SERIAL,
     [OPERATION_ROWS_ADVANCE] = PART_NOTHING,
-    [OPERATION_METRIC] = PART_A | PART_B | PART_ALPHA | PART_BETA,
+    [OPERATION_METRIC] = PART_A | PART_B | PART_ALPHA | PART_BETA | PART_GAMMA,
     [OPERATION_LIST] = PART_A | PART_B | PART_L1 | PART_LIMIT,
     [OPERATION_SOLVE] = PART_ALPHA | PART_BETA | PART_L1 | PART_LISTED,
     [OPERATION_SCATTER] = PART_A | PART_VALUES,
@@ -369,6 +369,8 @@ static const char *fault_of_adagrad(const struct operation *o) {
     bool curved = o->code == OPERATION_GAP || o->code == OPERATION_METRIC;
     if (curved && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
         return "a program with a curvature of columns that is none";
+    if (curved && !(o->gamma > 0 && o->gamma <= 1))
+        return "a program with a curvature of biases that is none";
     if (o->scaled && o->beta != 1)
         return "a program that scales biases twice";
     return NULL;

@@ -48,13 +48,13 @@
  *                                  a = −gamma·B·g + Σ_i (−u_i·s_i + gamma·w_i·q_i)
  *   →      DOT a b                 Σ a_j·b_j
  *   →      DOT_REGULARIZED a b     the same over regularised j
- *   →      GAP a second lambda     Σ a_j²/(second·square_j + lambda·penalty_j) over regularised j,
- *                                  square and penalty of the column (base/layout.h; the penalty is
- *                                  1 where nothing is scaled), and Σ a_j²/second over others. What
- *                                  has no curvature does not count. For shards that were told the
- *                                  squares
- *   →      METRIC a b second lambda   Σ (a_j − b_j)²·(second·square_j + lambda·penalty_j) likewise:
- *                                  what GAP divides by
+ *   →      GAP a second lambda share   Σ a_j²/(second·square_j + lambda·penalty_j) over regularised
+ *                                  j, square and penalty of the column (base/layout.h; the penalty
+ *                                  is 1 where nothing is scaled), and Σ a_j²/(second·share) over
+ *                                  others. What has no curvature does not count. For shards that
+ *                                  were told the squares
+ *   →      METRIC a b second lambda share   Σ (a_j − b_j)²·(second·square_j + lambda·penalty_j)
+ *                                  likewise: what GAP divides by
  *   →max   MAX_ABS a               max |a_j|; +infinity if one is not finite
  *   →n     TENSOR_SQUARES a n      Σ a_j² over each tensor; n is how many the layout has
  *          KEEP slot a             window[slot] = a, rounded to the history type; then a is that
@@ -200,7 +200,7 @@ struct operation {
     uint8_t a, b, c, d, e, f; /* registers */
     double alpha;             /* or lambda, gamma, weight, rate */
     double beta;              /* of B, ADAGRAD or DIAGONAL */
-    double gamma;             /* of FACTOR */
+    double gamma;             /* of FACTOR; or share */
     double l1;
     bool scaled;     /* B is of register A */
     uint64_t serial; /* of P; or dice */

@@ -99,8 +99,11 @@ static const char *fault_of_device(const char *device) {
 
 static const char *fault_of_block(const struct layout *layout, uint8_t precondition,
                                   uint32_t columns, uint8_t scaled) {
-    uint64_t order = layout_block(layout, columns);
-    if (columns > layout->tensor[0].rows || (precondition == PRECONDITION_HEAVY && !scaled))
+    const struct layout_tensor *first = &layout->tensor[0];
+    uint64_t order = evaluation_block(layout, precondition, columns);
+    uint64_t most =
+        precondition == PRECONDITION_LISTED ? first->rows * first->columns : first->rows;
+    if (columns > most || (precondition == PRECONDITION_HEAVY && !scaled))
         return "a block of columns that are none, or are not scaled";
     if (precondition == PRECONDITION_FULL && order != layout_parameters(layout))
         return "a preconditioner that leaves parameters out";
@@ -309,19 +312,19 @@ static const char *fault_of_sampling(const struct message_evaluate *body) {
                     unless(body->floor > 0 && body->floor <= 1, "a floor that is no chance"));
 }
 
-static const char *fault_of_columns(const struct u64_list *columns) {
-    if (columns->length > WORKING_SET_MAX)
-        return "more columns than may be listed";
-    for (uint32_t i = 1; i < columns->length; i++)
-        if (columns->items[i] <= columns->items[i - 1])
-            return "columns that do not rise";
+static const char *fault_of_weights(const struct u64_list *weights) {
+    if (weights->length > WORKING_SET_MAX)
+        return "more weights than may be listed";
+    for (uint32_t i = 1; i < weights->length; i++)
+        if (weights->items[i] <= weights->items[i - 1])
+            return "weights that do not rise";
     return NULL;
 }
 
 FAULT_IN_BODY(evaluate) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
                     bounds_fault(&body->bounds), evaluation_fault(&body->parts),
-                    fault_of_sampling(body), fault_of_columns(&body->columns));
+                    fault_of_sampling(body), fault_of_weights(&body->weights));
 }
 
 FAULT_IN_BODY(portion) {

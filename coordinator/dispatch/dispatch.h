@@ -89,8 +89,8 @@ struct evaluation_request {
     struct evaluation_parts parts;
     struct bounds bounds;         /* of the derivatives, or of the curvature on a row's part */
     struct row_sampling sampling; /* of the curvature */
-    uint32_t column_count;        /* of LISTED; else 0 */
-    uint64_t columns[WORKING_SET_MAX];
+    uint32_t weight_count;        /* of LISTED; else 0 */
+    uint64_t weights[WORKING_SET_MAX];
     bool minibatch; /* short: shared out at once if it can be; leaves no record */
 };
 

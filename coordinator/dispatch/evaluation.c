@@ -186,13 +186,13 @@ void serialize_maxima(struct codec *codec, struct maxima *maxima) {
     serialize_fails_if(codec, maxima_fault(maxima) != NULL);
 }
 
-static void serialize_columns(struct codec *codec, struct evaluation_request *request) {
-    serialize_u32(codec, &request->column_count);
-    serialize_fails_if(codec, request->column_count > WORKING_SET_MAX);
-    for (uint32_t i = 0; i < request->column_count && !codec->in.failed; i++)
-        serialize_u64(codec, &request->columns[i]);
+static void serialize_weights(struct codec *codec, struct evaluation_request *request) {
+    serialize_u32(codec, &request->weight_count);
+    serialize_fails_if(codec, request->weight_count > WORKING_SET_MAX);
+    for (uint32_t i = 0; i < request->weight_count && !codec->in.failed; i++)
+        serialize_u64(codec, &request->weights[i]);
     if (codec->in.failed)
-        request->column_count = 0;
+        request->weight_count = 0;
 }
 
 void dispatch_serialize(struct codec *codec, struct dispatch *d) {
@@ -210,7 +210,7 @@ void dispatch_serialize(struct codec *codec, struct dispatch *d) {
     serialize_f64(codec, &request->sampling.rate);
     serialize_f64(codec, &request->sampling.floor);
     serialize_u64(codec, &request->sampling.dice);
-    serialize_columns(codec, request);
+    serialize_weights(codec, request);
     serialize_bool(codec, &evaluation->exceeded);
     serialize_maxima(codec, &evaluation->maxima);
     serialize_u64(codec, &d->evaluations);

@@ -98,7 +98,7 @@ void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
         .floor = d->evaluation.request.sampling.floor,
         .dice = d->evaluation.request.sampling.dice,
         .parts = evaluation_list(&d->evaluation.request.parts),
-        .columns = {d->evaluation.request.columns, d->evaluation.request.column_count},
+        .weights = {d->evaluation.request.weights, d->evaluation.request.weight_count},
     };
     roster_send(d->roster, link, message, out);
 }

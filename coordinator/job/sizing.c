@@ -123,6 +123,7 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
               uint32_t cpus, struct sizing *sizing) {
     sizing->history =
         job->history ? job->history : sizing_history(data, parameters, job->history_type);
+    sizing->history_type = job->history_type;
     return sizing_workers(job, parameters, cpus, sizing);
 }
 
@@ -234,6 +235,10 @@ void sizing_directions(const struct job *job, const struct set_info *data,
         sizing->history > HISTORY_BESIDE_DIRECTIONS)
         sizing->history = HISTORY_BESIDE_DIRECTIONS;
     sizing->held = (double)sizing_strip(data, shape);
+    /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
+     * F curves little is too much where it curves most. */
+    if (sizing->directions && form == PRECONDITION_FULL)
+        sizing->history_type = HISTORY_DOUBLE;
     sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
 }
 
@@ -323,22 +328,24 @@ static uint32_t columns_that_fit(const struct job *job, const struct objective_s
     return columns < shape->features ? (uint32_t)columns : shape->features;
 }
 
-/* With l1: room for second derivatives by a working set, if a column has one weight. */
+/* With l1: room for second derivatives by a working set. */
 static void set_listed(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape,
                        struct preconditioner_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
-    bool linear = family_of(shape) == &family_linear && objective->convex && shape->outputs == 1;
-    uint32_t most = WORKING_SET_MAX - shape->intercept;
+    bool linear = family_of(shape) == &family_linear && objective->convex;
+    uint32_t outputs = weights_of_column(shape), biases = shape->intercept ? shape->outputs : 0;
     if (job->precondition == PRECONDITION_OFF || job_has_minibatches(job) || !linear ||
-        !objective->second || !shape->features)
+        !objective->second || !shape->features || biases >= WORKING_SET_MAX)
         return;
+    uint64_t weights = (uint64_t)shape->features * outputs, most = WORKING_SET_MAX - biases;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_LISTED,
         .rows = data->rows,
         .columns = (uint64_t)shape->features + shape->intercept,
-        .block_columns = least(shape->features, most),
-        .parts = 1,
+        .block_columns = (uint32_t)(weights < most ? weights : most),
+        .parts = outputs,
+        .density = (double)data->values / ((double)data->rows * shape->features),
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
@@ -389,7 +396,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 uint64_t sizing_block(const struct objective_shape *shape,
                       const struct preconditioner_settings *settings) {
     struct layout layout = objective_layout(shape);
-    return settings->form == PRECONDITION_NONE ? 0 : layout_block(&layout, settings->block_columns);
+    return evaluation_block(&layout, settings->form, settings->block_columns);
 }
 
 /* ---- a heavy block ---- */
@@ -498,7 +505,8 @@ static double shard_need(const struct job *job, double parameters, const struct 
     uint32_t window = sizing->directions ? sizing->directions + 2 : 0;
     double stored = 2.0 * (sizing->history + 2) + window;
     double rows = sizing->row_numbers / sizing->shards * sizeof(double);
-    return range * (sizeof(double) * vectors + stored * (double)history_size(job->history_type)) +
+    return range *
+               (sizeof(double) * vectors + stored * (double)history_size(sizing->history_type)) +
            rows * (ROW_VECTORS_A_SHARD + window);
 }
 

@@ -8,7 +8,8 @@
 #include "optimizer/preconditioner.h"
 
 struct sizing {
-    uint32_t history;    /* curvature pairs */
+    uint32_t history;               /* curvature pairs */
+    enum history_type history_type; /* how they and directions are stored */
     uint32_t directions; /* that a step minimises over at once (optimizer/lbfgs_span.c); 0: a line
                             search along one */
     double row_numbers;  /* with directions: numbers of a vector of rows */

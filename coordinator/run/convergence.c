@@ -68,6 +68,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
     if (!objective->convex || !family_of(shape)->convex)
         return (struct gap_settings){.known = false};
     struct gap_settings settings = {.known = true,
+                                    .bias_share = 1,
                                     .second = second_of(shape, data),
                                     .rather = second_rather(shape, data),
                                     .newton = trusts_newton(shape),
@@ -92,6 +93,15 @@ void gap_measure(const struct set_info *data, const struct moments *moments,
         double shift = moments->mean[j] - columns[j].mean, scale = columns[j].scale;
         columns[j].square = known_square(scale * scale * (moments->variance[j] + shift * shift));
     }
+}
+
+double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
+                      const double *squares) {
+    double rows = (double)data->rows, row_square = 0;
+    for (uint32_t j = 0; j < data->features; j++)
+        row_square += squares[j];
+    double follows = l2 / (l2 + settings->second * row_square / rows);
+    return follows > 0 ? fmax(follows, 1 - data->features / rows) : 1;
 }
 
 struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares) {

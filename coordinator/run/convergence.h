@@ -26,6 +26,13 @@ void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns);
 struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares);
 
+/* How much of its curvature a bias keeps where the weights follow it, as they do where there are as
+ * many columns as rows and none is centred: uᵀ(I + A)⁻¹u with A = second·X·Xᵀ/(rows·l2) and the
+ * unit vector u of all rows. That is at least 1/(1 + uᵀAu), and uᵀAu is about the mean of A's
+ * eigenvalues. Fewer columns leave 1 − columns/rows of u. `l2` is that of the optimizer. */
+double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
+                      const double *squares);
+
 /* What came of it. */
 struct gap {
     bool known;

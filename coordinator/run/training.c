@@ -121,6 +121,7 @@ int training_find_moments(struct training *run) {
 /* For the estimate of the gap. */
 static int measure_columns(struct training *run) {
     const struct set_info *info = set_info(run->set);
+    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value;
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
@@ -133,6 +134,8 @@ static int measure_columns(struct training *run) {
     int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
     if (!code)
         run->measured = gap_unscaled(info, squares);
+    if (!code && run->job->l1.value <= 0)
+        run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, squares);
     free(squares);
     return code;
 }
@@ -275,7 +278,7 @@ static int make_coordinator(struct training *run) {
         .factor_count = run->kronecker.count,
         .l2_shown = job->l2.value,
         .l2_of_replicas = run->kronecker.factors ? l2 : 0,
-        .history_type = job->history_type,
+        .history_type = run->sizing.history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
         .set_path = run->set_path ? run->set_path : set_path(run->set),

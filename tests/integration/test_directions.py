@@ -147,6 +147,28 @@ def a_limit_that_is_raised_is_gone_on_from(folder):
 
 
 @test
+def columns_of_very_different_units_come_to_the_optimum_with_a_block(folder):
+    """Weights of 1e-100 would be 0 in a direction that is kept in floats."""
+    rng = random.Random(3)
+    losses = []
+    for name, units in ('alike', (1, 1)), ('apart', (1e100, 1e-100)):
+        rng.seed(3)
+        lines = []
+        for _ in range(300):
+            row = [rng.gauss(0, 1) for _ in range(3)]
+            target = row[0] + 0.5 * row[2] + 0.1 * rng.gauss(0, 1)
+            values = (row[0] * units[0], row[1] * units[1], row[2])
+            lines.append(f'{target!r} ' + ' '.join(f'{j}:{v!r}' for j, v in enumerate(values, 1)))
+        (folder / f'{name}.libsvm').write_text('\n'.join(lines) + '\n')
+        job = write_job(folder, name=name, data=[f'{name}.libsvm'], objective='squared', l2=0,
+                        directions=20, precondition='block')
+        result = train(job)
+        assert result['converged'], result
+        losses.append(result['loss'])
+    assert abs(losses[1] / losses[0] - 1) < 1e-6, losses
+
+
+@test
 def a_number_of_directions_that_is_none_is_refused(folder):
     finished = dml('check', job_of(folder, directions=101))
     assert finished.status == 78 and 'directions' in finished.stderr, finished

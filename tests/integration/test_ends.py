@@ -3,6 +3,7 @@
 left."""
 
 import math
+import operator
 import random
 import signal
 import subprocess
@@ -199,6 +200,21 @@ def an_estimate_sees_what_collinear_columns_have_between_them(folder):
     for job in (twin_columns(folder, 1e-2, precondition='none'), twin_columns(folder, 1e-6),
                 spectra(folder, precondition='none')):
         assert_end_means_the_optimum(job)
+
+
+@test
+def an_estimate_sees_that_columns_beyond_the_rows_can_replace_the_intercept(folder):
+    """Weights follow the intercept to the same predictions, at the price of the penalty alone."""
+    rng = random.Random(11)
+    rule = [rng.gauss(0, 1) for _ in range(600)]
+    lines = []
+    for _ in range(60):
+        row = [rng.gauss(0, 1) for _ in range(600)]
+        target = 3 + 0.04 * sum(map(operator.mul, rule, row)) + 0.5 * rng.gauss(0, 1)
+        lines.append(f'{target:.9g} ' + ' '.join(f'{j}:{x:.9g}' for j, x in enumerate(row, 1)))
+    (folder / 'd.libsvm').write_text('\n'.join(lines) + '\n')
+    assert_end_means_the_optimum(write_job(folder, data=['d.libsvm'], objective='squared', l2=1e-5,
+                                           precondition='none'))
 
 
 @test

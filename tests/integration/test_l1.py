@@ -11,7 +11,7 @@ import sys
 
 from descent import minimiser
 from harness import CONFIG, USAGE, dml, main, read_safetensors, test, train, write_job
-from wide import killed_at, wide_job
+from wide import killed_at, wide_data, wide_job
 
 TIGHT = {'gradient_tolerance': 1e-9, 'loss_tolerance': 0, 'max_steps': 3000}
 
@@ -260,6 +260,57 @@ def a_lost_shard_changes_nothing(folder):
                    DML_FAILPOINT_ONCE=str(folder / 'fired'))
     assert result['restarts']['shard'] >= 1, result
     assert result['model_sha256'] == quiet['model_sha256'], result
+
+
+# ---- several outputs ----
+
+def classes_of(folder, **settings):
+    """Rows in several chunks, a weight a class."""
+    return wide(folder, objective='softmax', intercept=True, max_steps=40, **settings)
+
+
+@test
+def working_sets_of_several_outputs_give_the_same_bits_however_they_are_divided(folder):
+    (job, _), found = classes_of(folder), set()
+    plain = train(job, '--set', 'precondition=none', '--set', 'max_steps=200', '--state',
+                  folder / 'plain.state')
+    for number, (shards, replicas, threads) in enumerate([(1, 1, 1), (3, 1, 2), (2, 3, 1)]):
+        result = train(job, '--state', folder / f'{number}.state', '--set', f'shards={shards}',
+                       '--set', f'replicas={replicas}', '--set', f'threads={threads}')
+        found.add((result['model_sha256'], result['evaluations'], result['nonzero']))
+        assert result['preconditioner']['kind'] == 'working set', result
+        assert result['preconditioner']['refreshes'] >= 3, result
+    assert len(found) == 1, found
+    assert abs(result['loss'] - plain['loss']) <= 1e-6 * plain['loss'], (result, plain)
+
+
+@test
+def working_sets_of_several_outputs_outlive_the_loss_of_each_role(folder):
+    job, _ = classes_of(folder, shards=2, replicas=2)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for point in 'shard.receive_PROGRAM:9:kill', 'replica.receive_EVALUATE:4:kill':
+        state, role = folder / f'{point[:5]}.state', point.split('.')[0]
+        result = train(job, '--state', state, DML_FAILPOINT=point,
+                       DML_FAILPOINT_ONCE=str(folder / f'fired.{role}'))
+        assert result['restarts'][role] >= 1, result
+        assert result['model_sha256'] == quiet['model_sha256'], point
+    killed_at('send_EVALUATE:5', job, '--state', folder / 'killed.state')
+    again = train(job, '--state', folder / 'killed.state')
+    assert again['restarts']['coordinator'] == 1, again
+    assert again['model_sha256'] == quiet['model_sha256'], again
+
+
+@test
+def working_sets_of_several_outputs_serve_other_losses_and_scaled_columns(folder):
+    data = wide_data(folder, label=lambda rng: rng.choice([1, 2, 3]))
+    for objective in 'one_vs_rest', 'ordinal', 'softmax':
+        job = write_job(folder, data=[data], objective=objective, l1=0.02, l2=1e-3, standardise=True,
+                        **TIGHT)
+        plain = train(job, '--fresh', '--set', 'precondition=none')
+        result = train(job, '--fresh')
+        assert result['preconditioner']['refreshes'] >= 3, (objective, result)
+        assert abs(result['loss'] - plain['loss']) <= 1e-10 * plain['loss'], (result, plain)
+        assert result['evaluations'] <= plain['evaluations'], (objective, result, plain)
 
 
 @test

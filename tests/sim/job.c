@@ -329,19 +329,22 @@ static void choose_preconditioner(struct job *job) {
     job->pair_count = 0;
 }
 
-/* Steps over working sets, of at most so few columns that some runs have more weights. */
+/* Steps over working sets, of at most so few weights that some runs have more. */
 static void choose_working_set(struct job *job, struct random *random) {
-    uint32_t features = job->shape.features, most = features < 200 ? features : 200;
     const struct objective *objective = objective_of(job->shape.kind);
-    if (job->shape.network.layers || job->shape.outputs > 1 || !features || !objective->convex ||
-        !objective->second || job->downpour.epochs)
+    uint32_t features = job->shape.features;
+    uint32_t outputs = objective_weights(objective, job->shape.outputs);
+    uint32_t weights = features * outputs;
+    uint32_t most = weights < 500 ? weights : 500;
+    if (job->shape.network.layers || !features || !objective->convex || !objective->second ||
+        job->downpour.epochs)
         return;
     job->optimizer.preconditioner = (struct preconditioner_settings){
         .form = PRECONDITION_LISTED,
         .rows = job->data.rows,
         .columns = features + job->shape.intercept,
         .block_columns = random_below(random, 4) ? most : between(random, 1, most),
-        .parts = 1,
+        .parts = outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
         .price_all = random_unit(random),
@@ -387,6 +390,7 @@ static void choose_gap(struct job *job) {
     job->optimizer.gap = (struct gap_settings){.known = true,
                                                .second = 0.25 + random_unit(&random),
                                                .rather = random_below(&random, 2) ? INFINITY : 0,
+                                               .bias_share = ldexp(1, -(int)(job->seed % 8)),
                                                .newton = random_below(&random, 2),
                                                .least = 1e-3,
                                                .tolerance = 1e-4 * random_unit(&random),

@@ -28,7 +28,7 @@ struct replica_process {
     size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
     uint32_t block_columns; /* of the preconditioner, as the set-up says */
-    bool lists;             /* it has listed columns */
+    bool lists;             /* it has listed weights */
     uint64_t work;          /* counts what was started: an alarm for anything else is void */
     bool working, gathering, computed_already;
     bool has_device;
@@ -107,7 +107,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
                                             .columns = self->block_columns,
-                                            .list = self->lists ? &computation->columns : NULL,
+                                            .list = self->lists ? &computation->weights : NULL,
                                             .derivative_exponent = computation->bounds.exponent[0],
                                             .sampling = computation->sampling};
     const struct kernel_place place = {.shape = &job->shape,

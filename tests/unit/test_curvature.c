@@ -393,22 +393,25 @@ static void a_block_of_the_first_columns_has_their_part_of_the_triangle(void **s
         }
 }
 
-/* ---- listed columns ---- */
+/* ---- listed weights ---- */
 
-/* Where row r of the triangle over a list is among all parameters; the bias is the last of both. */
-static size_t listed_place(const struct objective_shape *shape, const struct column_list *list,
+/* Where row r of the triangle over a list is among all parameters; biases are the last of both. */
+static size_t listed_place(const struct objective_shape *shape, const struct weight_list *list,
                            size_t r) {
-    return r < list->count ? list->column[r] : shape->features;
+    size_t weights = objective_weights(objective_of(shape->kind), shape->outputs);
+    return r < list->count ? list->column[r] * weights + list->output[r]
+                           : shape->features * weights + r - list->count;
 }
 
 static void assert_listed(const struct canned *canned, struct objective_sample sample,
-                          const struct column_list *list) {
+                          const struct weight_list *list) {
     const struct objective_shape *shape = &canned->shape;
     int64_t *all = new_triangle(shape), *listed = new_triangle(shape);
     struct objective_hessian of_all = curve(canned, &sample, 2, all);
     sample.list = list;
+    sample.columns = list->count;
     struct objective_hessian of_list = curve(canned, &sample, 2, listed);
-    size_t order = list->count + shape->intercept;
+    size_t order = list->count + (shape->intercept ? shape->outputs : 0);
     for (size_t r = 0, at = 0; r < order; r++)
         for (size_t c = 0, row = listed_place(shape, list, r); c <= r; c++)
             assert_true(listed[at++] == all[row * (row + 1) / 2 + listed_place(shape, list, c)]);
@@ -420,21 +423,33 @@ static void assert_listed(const struct canned *canned, struct objective_sample s
     free(listed);
 }
 
-static void listed_columns_have_their_part_of_the_triangle(void **state) {
+/* Of every `step`-th weight from `first` on, or of all. */
+static struct weight_list *list_of(const struct objective_shape *shape, size_t first, size_t step) {
+    struct weight_list *list = memory_new(1, sizeof *list);
+    size_t weights = objective_weights(objective_of(shape->kind), shape->outputs);
+    for (size_t i = first; i < shape->features * weights; i += step) {
+        list->column[list->count] = (uint32_t)(i / weights);
+        list->output[list->count++] = (uint32_t)(i % weights);
+    }
+    return list;
+}
+
+/* None, a few, many, and all: rows are added in each of the ways. */
+static void listed_weights_have_their_part_of_the_triangle(void **state) {
     (void)state;
-    const struct column_list lists[] = {
-        {0, {0}}, {1, {3}}, {4, {0, 2, 9, CANNED_FEATURES - 1}}, {3, {1, 2, 3}}};
+    const size_t lists[][2] = {{10000, 1}, {3, 50}, {1, 5}, {0, 2}, {0, 1}};
     for (size_t s = 0; s < SHAPES; s++)
         for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
-            if (shapes[s].outputs > 1)
-                continue;
             bool dense = (s + (size_t)type) % 2;
             struct canned *canned =
                 canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
             struct objective_sample sample = sample_of(canned);
             sample.derivative_exponent += 3;
-            for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-                assert_listed(canned, sample, &lists[i]);
+            for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+                struct weight_list *list = list_of(&canned->shape, lists[i][0], lists[i][1]);
+                assert_listed(canned, sample, list);
+                free(list);
+            }
             free(canned);
         }
 }
@@ -442,11 +457,12 @@ static void listed_columns_have_their_part_of_the_triangle(void **state) {
 /* One thread adds up chunk after chunk, and evaluation after evaluation. */
 static void a_list_may_change_between_evaluations(void **state) {
     (void)state;
-    struct canned *canned = canned_new(shapes[0], false, VALUE_FLOAT, NULL, 5);
+    struct canned *canned = canned_new((struct objective_shape)CANNED_SHAPE(SOFTMAX, 2, true, 0),
+                                       false, VALUE_FLOAT, NULL, 5);
     struct objective_sample sample = sample_of(canned);
-    const struct column_list first = {3, {0, 4, 7}}, second = {2, {4, 8}};
+    const struct weight_list first = {3, {0, 4, 4}, {1, 0, 1}}, second = {2, {4, 8}, {1, 1}};
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
-    const struct column_list *order[] = {&first, &second, &first};
+    const struct weight_list *order[] = {&first, &second, &first};
     for (size_t i = 0; i < 3; i++) {
         int64_t *again = new_triangle(&canned->shape), *alone = new_triangle(&canned->shape);
         struct objective_hessian hessian;
@@ -526,7 +542,7 @@ SUITE(curvature) {
         cmocka_unit_test(all_ways_to_add_a_row_give_the_same_integers),
         cmocka_unit_test(blocks_add_up_to_the_same_integers_in_any_order),
         cmocka_unit_test(a_block_of_the_first_columns_has_their_part_of_the_triangle),
-        cmocka_unit_test(listed_columns_have_their_part_of_the_triangle),
+        cmocka_unit_test(listed_weights_have_their_part_of_the_triangle),
         cmocka_unit_test(a_list_may_change_between_evaluations),
         cmocka_unit_test(a_bound_that_does_not_hold_is_told),
         cmocka_unit_test(one_row_and_no_row_are_blocks),

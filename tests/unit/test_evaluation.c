@@ -94,7 +94,6 @@ static void a_shard_has_the_sums_of_its_parameters_and_the_first_the_whole_trian
     holds(SUMS_TRIANGLE, 0, 0, 5050, 0);
 }
 
-/* However many columns there are beside it. */
 /* However the parameters are divided. */
 static void each_row_is_on_one_shard_in_whole_blocks(void **state) {
     (void)state;
@@ -119,6 +118,7 @@ static void each_row_is_on_one_shard_in_whole_blocks(void **state) {
         }
 }
 
+/* However many columns there are beside it. */
 static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **state) {
     (void)state;
     struct layout layout = layout_linear(1 << 20, 3, true);
@@ -128,6 +128,8 @@ static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **stat
     assert_true(evaluation_sums_most(&sizes) == sizes.parameters);
     assert_true(evaluation_sums_range(SUMS_TRIANGLE, &sizes, 0, 4096).count == 33 * 34 / 2);
     assert_true(evaluation_sums_range(SUMS_TRIANGLE, &sizes, 4096, 4096).count == 0);
+    sizes = evaluation_sums_sizes(&layout, PRECONDITION_LISTED, 10);
+    assert_true(sizes.order == 13); /* ten weights, three biases */
     sizes = evaluation_sums_sizes(&layout, PRECONDITION_NONE, 0);
     assert_true(sizes.order == 0 && evaluation_sums_total(SUMS_TRIANGLE, &sizes) == 0);
 }

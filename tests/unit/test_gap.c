@@ -55,6 +55,21 @@ static void columns_count_in_their_own_scale(void **state) {
     free(columns);
 }
 
+/* A row of 3,000 units, and 150 rows: the bias is one of 150 directions that the columns make. */
+static void a_bias_that_columns_can_replace_hardly_curves(void **state) {
+    (void)state;
+    struct gap_settings settings = settings_for(&squared);
+    const double squares[] = {1000, 2000};
+    struct set_info wide = {.rows = 2, .features = COLUMNS};
+    assert_near(gap_bias_share(&settings, &wide, 1e-4, squares), 1e-4 / (1e-4 + 1500));
+    wide.rows = 200;
+    assert_near(gap_bias_share(&settings, &wide, 1e-4, squares), 0.99);
+    assert_near(gap_bias_share(&settings, &wide, 1e4, squares), 1e4 / (1e4 + 15));
+    wide.rows = 2;
+    assert_near(gap_bias_share(&settings, &wide, 0, squares), 1);
+    assert_near(settings.bias_share, 1);
+}
+
 static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state) {
     (void)state;
     const struct objective_shape sharp = {
@@ -106,6 +121,7 @@ static void networks_and_plug_ins_have_none(void **state) {
 SUITE(gap) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_count_in_their_own_scale),
+        cmocka_unit_test(a_bias_that_columns_can_replace_hardly_curves),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
         cmocka_unit_test(a_tolerance_is_waited_for_where_both_are_at_their_defaults),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),

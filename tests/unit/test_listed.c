@@ -173,6 +173,101 @@ static void the_step_is_the_minimum_over_the_sums(void **state) {
     registers_release(&registers);
 }
 
+/* ---- several outputs ---- */
+
+enum { OUTPUTS = 3, LISTED = 8 };
+
+/* Five weights and three biases, in units of what the sums hold: H = Σ a·aᵀ over a few a, so that
+ * biases together do not curve, as the margins of a softmax. */
+static void make_outputs(struct registers *registers, double *h, struct listed *items,
+                         struct bytes *list) {
+    const uint64_t numbers[LISTED] = {1, 2, 9, 10, 11, 27, 28, 29};
+    const double a[4][LISTED] = {{1, -1, 2, -1, -1, 1, -1, 0},
+                                 {0, 2, -1, 0, 1, 0, 1, -1},
+                                 {3, 0, 0, 1, -1, 1, 0, -1},
+                                 {1, 1, 1, 1, -2, 0, 0, 0}};
+    for (size_t i = 0; i < LISTED; i++) {
+        bool weight = i < LISTED - OUTPUTS;
+        items[i] = (struct listed){.number = numbers[i],
+                                   .regularized = weight,
+                                   .exponent = 45,
+                                   .x = i % 2 ? 0.5 : 0,
+                                   .gradient = weight ? 0.3 - 0.2 * (double)i : 0,
+                                   .mean = weight ? 0.5 * (double)(i % 3) : 0,
+                                   .scale = weight ? 1 + (double)(i / 2) : 1,
+                                   .penalty = 1,
+                                   .square = weight};
+        listed_put(list, &items[i]);
+    }
+    for (size_t r = 0; r < LISTED; r++)
+        for (size_t c = 0; c < LISTED; c++) {
+            h[r * LISTED + c] = 0;
+            for (size_t i = 0; i < 4; i++)
+                h[r * LISTED + c] += a[i][r] * a[i][c];
+            if (c <= r)
+                registers->sum[r * (r + 1) / 2 + c] =
+                    llrint(ldexp(h[r * LISTED + c] * registers->weight_sum, 45 + 45 - 63));
+        }
+}
+
+/* T of w = T z, with the biases of each weight's output. */
+static void make_change(const struct listed *items, double *t) {
+    for (size_t i = 0; i < LISTED * LISTED; i++)
+        t[i] = 0;
+    for (size_t i = 0; i < LISTED; i++)
+        t[i * LISTED + i] = items[i].scale;
+    for (size_t i = 0; i < LISTED - OUTPUTS; i++)
+        t[(LISTED - OUTPUTS + items[i].number % OUTPUTS) * LISTED + i] =
+            -items[i].scale * items[i].mean;
+}
+
+static void the_step_of_several_outputs_has_the_bias_of_each(void **state) {
+    (void)state;
+    static int16_t exponents[ALL] = {45, 45, 45, 45, 45, 45, 45, 45, 45, 45};
+    struct message message = setup(0, 0, FEATURES * OUTPUTS + OUTPUTS);
+    message.shard_setup.layout = layout_blob(FEATURES * OUTPUTS, OUTPUTS, OUTPUTS);
+    message.shard_setup.precondition = PRECONDITION_LISTED;
+    message.shard_setup.block_columns = LISTED - OUTPUTS;
+    struct registers registers = {0};
+    struct bytes list;
+    struct listed items[LISTED];
+    struct yield yields[LISTED];
+    double h[LISTED * LISTED], t[LISTED * LISTED], by_z[LISTED * LISTED] = {0};
+    double g[LISTED], x[LISTED], l1[LISTED], v[LISTED];
+    bytes_init(&list);
+    assert_int_equal(registers_set_up(&registers, &message.shard_setup), 0);
+    assert_int_equal(registers_set_exponents(&registers, 0, exponents, ALL), 0);
+    make_outputs(&registers, h, items, &list);
+    make_change(items, t);
+    for (size_t r = 0; r < LISTED; r++) {
+        for (size_t c = 0; c < LISTED; c++)
+            for (size_t i = 0; i < LISTED; i++)
+                for (size_t j = 0; j < LISTED; j++)
+                    by_z[r * LISTED + c] +=
+                        t[i * LISTED + r] * h[i * LISTED + j] * t[j * LISTED + c];
+        by_z[r * LISTED + r] += by_z[r * LISTED + r] * 1e-10 + 0.25 * items[r].square;
+        g[r] = items[r].gradient;
+        x[r] = items[r].x;
+        l1[r] = items[r].regularized ? 0.125 : 0;
+    }
+    lasso_solve(&(struct lasso){LISTED, by_z, g, x, l1}, 1e-3, v);
+    run_list(&registers,
+             &(struct operation){.code = OPERATION_SOLVE,
+                                 .beta = 0.25,
+                                 .l1 = 0.125,
+                                 .listed = LISTED,
+                                 .list = list.data},
+             yields, NULL);
+    double moved = 0;
+    for (size_t i = 0; i < LISTED; i++) {
+        assert_true(fabs(exact_value(&yields[i].sum) - (v[i] - x[i])) < 1e-6);
+        moved += fabs(v[i] - x[i]);
+    }
+    assert_true(moved > 0.01 && moved < 100);
+    bytes_release(&list);
+    registers_release(&registers);
+}
+
 static void values_are_scattered_and_all_else_is_zero(void **state) {
     (void)state;
     struct registers registers;
@@ -233,6 +328,7 @@ SUITE(listed) {
         cmocka_unit_test(what_is_not_zero_or_free_is_listed_and_the_worst_violators),
         cmocka_unit_test(shards_list_at_least_what_one_shard_does),
         cmocka_unit_test(the_step_is_the_minimum_over_the_sums),
+        cmocka_unit_test(the_step_of_several_outputs_has_the_bias_of_each),
         cmocka_unit_test(values_are_scattered_and_all_else_is_zero),
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(a_shard_that_was_not_set_up_for_lists_refuses_them),

@@ -124,25 +124,25 @@ static void they_have_the_same_bits_with_any_number_of_threads(void **state) {
     set_close(set);
 }
 
-/* So many columns that all threads share the sums of one group: 1 is in every row, each other one
+/* More columns than rows, so that threads take ranges of columns: 1 is in every row, each other one
  * in two rows, and every row has eight of them. */
-enum { WIDE = 140000, PER_ROW = 8, WIDE_ROWS = WIDE * 2 / PER_ROW };
+enum { PER_ROW = 8 };
 
-static struct set *made_wide_set(void) {
+static struct set *made_wide_set(const char *name, unsigned rows) {
     char *text;
     size_t length;
     FILE *file = open_memstream(&text, &length);
     struct set *set;
     struct pack *pack;
     bool made;
-    for (unsigned i = 0; i < WIDE_ROWS; i++) {
+    for (unsigned i = 0; i < rows; i++) {
         fprintf(file, "%d 1:%u", i % 2 ? 1 : -1, i % 3);
         for (unsigned k = 0; k < PER_ROW; k++)
-            fprintf(file, " %u:%u", 2 + (i % (WIDE_ROWS / 2)) * PER_ROW + k, 1 + i % 5);
+            fprintf(file, " %u:%u", 2 + (i % (rows / 2)) * PER_ROW + k, 1 + i % 5);
         fprintf(file, "\n");
     }
     assert_int_equal(fclose(file), 0);
-    const char *path = fixture_bytes("wide", text, length);
+    const char *path = fixture_bytes(name, text, length);
     free(text);
     assert_int_equal(
         pack_of_source(fixture_path("packs"), path, &(struct source_options){0}, 2, &pack, &made),
@@ -153,24 +153,24 @@ static struct set *made_wide_set(void) {
     return set;
 }
 
-static void threads_share_the_columns_of_wide_sets(void **state) {
-    (void)state;
-    struct set *set = made_wide_set();
+static void assert_shared(const char *name, unsigned wide) {
+    unsigned rows = wide * 2 / PER_ROW;
+    struct set *set = made_wide_set(name, rows);
     const struct set_info *info = set_info(set);
     struct moments one, many, none = {0};
     double *squares = memory_new(info->features, sizeof *squares);
-    assert_int_equal(info->features, WIDE + 1);
+    assert_int_equal(info->features, wide + 1);
     assert_int_equal(moments_find(set, 1, &one), 0);
-    assert_int_equal(one.rows, WIDE_ROWS);
+    assert_int_equal(one.rows, rows);
     assert_int_equal(moments_squares(set, 3, &none, squares), 0);
     for (uint32_t column = 0; column < info->features; column++) {
         uint64_t id = info->feature_id[column];
-        unsigned i = (unsigned)(id - 2) / PER_ROW, a = 1 + i % 5, b = 1 + (i + WIDE_ROWS / 2) % 5;
+        unsigned i = (unsigned)(id - 2) / PER_ROW, a = 1 + i % 5, b = 1 + (i + rows / 2) % 5;
         if (id == 1)
             continue;
         assert_int_equal(one.nonzero[column], 2);
-        assert_true(one.mean[column] == (double)(a + b) / WIDE_ROWS);
-        assert_true(squares[column] == (double)(a * a + b * b) / WIDE_ROWS);
+        assert_true(one.mean[column] == (double)(a + b) / rows);
+        assert_true(squares[column] == (double)(a * a + b * b) / rows);
     }
     for (unsigned threads = 2; threads < 40; threads += 9) {
         assert_int_equal(moments_find(set, threads, &many), 0);
@@ -183,6 +183,13 @@ static void threads_share_the_columns_of_wide_sets(void **state) {
     free(squares);
     moments_release(&one);
     set_close(set);
+}
+
+/* Groups of chunks are one of 140,000 columns, and sixteen of 20,000. */
+static void threads_share_the_columns_of_wide_sets(void **state) {
+    (void)state;
+    assert_shared("one-group", 140000);
+    assert_shared("many-groups", 20000);
 }
 
 /* Read at once, or taken from moments, with and without weights and held-out rows. */

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
+#include "base/memory.h"
 #include "tests/unit/memory_backend.h"
 
 #define PI 3.14159265358979323846
@@ -370,8 +371,12 @@ static void a_tolerance_waits_until_the_gap_is_small(void **state) {
     double start[40] = {0};
     struct minimization early, late;
     minimize(steep_bias, 40, start, &settings, &early);
-    settings.gap = (struct gap_settings){
-        .known = true, .second = 1e-4, .rather = INFINITY, .least = 1e-3, .tolerance = 1e-6};
+    settings.gap = (struct gap_settings){.known = true,
+                                         .second = 1e-4,
+                                         .rather = INFINITY,
+                                         .bias_share = 1,
+                                         .least = 1e-3,
+                                         .tolerance = 1e-6};
     struct minimization told;
     minimize(steep_bias, 40, start, &settings, &told);
     assert_int_equal(told.optimizer.step, early.optimizer.step);
@@ -386,6 +391,30 @@ static void a_tolerance_waits_until_the_gap_is_small(void **state) {
     free(early.x);
     free(told.x);
     free(late.x);
+}
+
+/* Its steps showed that P has more curvature than there is: the next estimate may be as wrong. */
+static void an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last(void **state) {
+    (void)state;
+    struct lbfgs *o = memory_new(1, sizeof *o);
+    struct optimizer_settings settings = settings_for(1e-3);
+    settings.gap = (struct gap_settings){.known = true, .newton = true, .waited_for = true};
+    lbfgs_init(o, &settings, &(struct optimizer_data){.weight_sum = 1});
+    o->started = o->history.preconditioned = true;
+    const double estimates[] = {1e-3, 1e-5, 1e-6};
+    for (int doubted = 0; doubted < 2; doubted++) {
+        struct measured last = {0};
+        for (o->step = 0; o->step < 3; o->step++) {
+            last = (struct measured){.loss = 1,
+                                     .gap = estimates[o->step],
+                                     .steepness = doubted && !o->step ? 0.125 : 0.75,
+                                     .gap_bound = NAN};
+            lbfgs_note_gap(o, &last);
+        }
+        double flatness = doubted ? 8 : 1 / 0.75, estimate = doubted ? 1e-3 : 1e-6;
+        assert_true(fabs(lbfgs_gap_estimate(o, &last) / (estimate * flatness) - 1) < 1e-9);
+    }
+    free(o);
 }
 
 SUITE(optimizer) {
@@ -407,6 +436,7 @@ SUITE(optimizer) {
         cmocka_unit_test(the_step_limit_ends_a_run_at_its_last_accepted_point),
         cmocka_unit_test(the_loss_tolerance_looks_ten_steps_back),
         cmocka_unit_test(a_tolerance_waits_until_the_gap_is_small),
+        cmocka_unit_test(an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last),
         cmocka_unit_test(a_step_takes_two_rounds_whatever_the_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

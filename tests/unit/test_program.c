@@ -223,6 +223,23 @@ static void a_step_of_adagrad_is_of_three_registers_and_sound_numbers(void **sta
     assert_refused(operation, "finite");
 }
 
+static void a_curvature_is_above_0_and_biases_have_a_share_of_it(void **state) {
+    (void)state;
+    const enum operation_code codes[] = {OPERATION_GAP, OPERATION_METRIC};
+    const double none[] = {0, -0.25, 1.5, NAN};
+    for (size_t i = 0; i < 2; i++) {
+        struct operation operation = sample(codes[i]);
+        operation.gamma = 1;
+        assert_null(fault_of(operation, operation));
+        for (size_t j = 0; j < sizeof none / sizeof *none; j++) {
+            operation.gamma = none[j];
+            assert_refused(operation, "curvature of biases");
+        }
+        operation.alpha = 0;
+        assert_refused(operation, "curvature of columns");
+    }
+}
+
 static void biases_are_not_scaled_beside_a_diagonal(void **state) {
     (void)state;
     const enum operation_code codes[] = {OPERATION_PAIR, OPERATION_DIRECTION};
@@ -241,6 +258,7 @@ SUITE(program) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gradient_needs_one_weight),
         cmocka_unit_test(a_step_of_adagrad_is_of_three_registers_and_sound_numbers),
+        cmocka_unit_test(a_curvature_is_above_0_and_biases_have_a_share_of_it),
         cmocka_unit_test(biases_are_not_scaled_beside_a_diagonal),
         cmocka_unit_test(every_operation_reads_back_and_encodes_to_the_same_bytes),
         cmocka_unit_test(fields_come_back_as_given),

@@ -145,8 +145,10 @@ static struct operation random_operation(struct random *random, const struct lay
                                   .tensors = layout->count};
     if (operation.code == OPERATION_GRADIENT)
         operation.alpha = 13;
-    if (operation.code == OPERATION_GAP || operation.code == OPERATION_METRIC)
+    if (operation.code == OPERATION_GAP || operation.code == OPERATION_METRIC) {
         operation.alpha = fabs(operation.alpha) + 1e-9;
+        operation.gamma = (1 + random_unit(random)) / 2;
+    }
     if (operation.code == OPERATION_ADAGRAD || operation.code == OPERATION_DIAGONAL)
         take_sums(&operation);
     operation.scaled = random_below(random, 2) && can_be_scaled(&operation);

@@ -53,6 +53,7 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     struct message message = setup(ALL, first, count);
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.coordinates = 1;
+    message.shard_setup.measured = 1;
     message.shard_setup.orthants = orthants;
     message.shard_setup.adagrad = 1;
     message.shard_setup.bias_exponent = 20;
@@ -154,6 +155,41 @@ static void l2_acts_on_each_column_by_its_penalty(void **state) {
         assert_true(fabs(h[i] - 0.25 * penalty * t) <= 1e-14 * fabs(t));
     }
     assert_true(fabs(exact_value(&norm) - square) <= 1e-10 * square);
+    bench_release(&bench);
+}
+
+/* Each element by the curvature of its column; of biases it is the share that is told. */
+static void a_gap_is_told_by_the_curvature_of_columns_and_of_biases(void **state) {
+    (void)state;
+    struct bench bench;
+    struct exact found[2];
+    const double second = 0.25, l2 = 0.5, share = 0.125;
+    set_up(&bench, 1, 0);
+    fold_two(&bench, 1, 0);
+    const struct operation operations[] = {
+        {.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10},
+        {.code = OPERATION_ZERO, .a = REGISTER_X},
+        {.code = OPERATION_GAP, .a = REGISTER_H, .alpha = second, .beta = l2, .gamma = share},
+        {.code = OPERATION_METRIC,
+         .a = REGISTER_H,
+         .b = REGISTER_X,
+         .alpha = second,
+         .beta = l2,
+         .gamma = share}};
+    run_operations(&bench, operations, 4);
+    struct message result = answer(&bench, 0);
+    struct cursor cursor = cursor_over(result.result.scalars.data, result.result.scalars.length);
+    assert_true(exact_decode(&found[0], &cursor) && exact_decode(&found[1], &cursor));
+    double gap = 0, metric = 0;
+    for (uint64_t i = 0; i < ALL; i++) {
+        double h = expected_gradient(i);
+        double curvature =
+            i < WEIGHTS ? second + l2 * columns[i / OUTPUTS].penalty : second * share;
+        gap += h * h / curvature;
+        metric += h * h * curvature;
+    }
+    assert_true(fabs(exact_value(&found[0]) - gap) <= 1e-10 * gap);
+    assert_true(fabs(exact_value(&found[1]) - metric) <= 1e-10 * metric);
     bench_release(&bench);
 }
 
@@ -383,6 +419,7 @@ SUITE(shard_scaling) {
         cmocka_unit_test(adagrad_takes_l1_by_the_root_of_each_columns_penalty),
         cmocka_unit_test(a_gradient_is_scaled_on_any_number_of_shards),
         cmocka_unit_test(l2_acts_on_each_column_by_its_penalty),
+        cmocka_unit_test(a_gap_is_told_by_the_curvature_of_columns_and_of_biases),
         cmocka_unit_test(a_direction_is_measured_by_each_columns_penalty),
         cmocka_unit_test(l1_acts_on_each_column_by_the_root_of_its_penalty),
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),

@@ -21,7 +21,8 @@ enum {
 struct kind {
     uint32_t outputs;
     bool scaled, uniform;
-    bool tail; /* the range is the second half of the vector */
+    bool tail;   /* the range is the second half of the vector, else the first */
+    bool layers; /* a network, whose tensors have a bound each */
 };
 
 struct pair {
@@ -38,15 +39,16 @@ static const uint8_t compared[] = {REGISTER_X, REGISTER_A, REGISTER_G, REGISTER_
 
 static void tell_columns(struct bench *bench, const struct pair *pair) {
     static struct column_scaling columns[COLUMNS];
-    uint64_t from = pair->first / pair->kind.outputs;
+    uint64_t outputs = pair->kind.outputs, from = pair->first / outputs;
+    uint64_t end = (pair->first + pair->count + outputs - 1) / outputs;
+    uint64_t count = (end < COLUMNS ? end : COLUMNS) - from;
     for (unsigned j = 0; j < COLUMNS; j++)
         columns[j] = (struct column_scaling){j % (COLUMNS / CENTRED) == 5 ? 0.25 : 0, 0.125 + j % 7,
                                              0.5 + j % 3, 1};
     tell(bench, COORDINATOR_LINK,
-         (struct message){
-             .type = MESSAGE_COORDINATES,
-             .coordinates = {.attempt = 1, .first = from, .count = COLUMNS - from},
-             .bulk = {.data = columns + from, .length = (COLUMNS - from) * sizeof *columns}});
+         (struct message){.type = MESSAGE_COORDINATES,
+                          .coordinates = {.attempt = 1, .first = from, .count = count},
+                          .bulk = {.data = columns + from, .length = count * sizeof *columns}});
 }
 
 static void tell_exponents(struct bench *bench) {
@@ -59,8 +61,25 @@ static void tell_exponents(struct bench *bench) {
                           .bulk = {.data = exponents, .length = sizeof exponents}});
 }
 
+/* As many elements as the linear one has. */
+static struct layout layout_of(const struct kind *kind) {
+    const struct layout_tensor tensors[] = {
+        {.name = "W1", .rows = COLUMNS - 10, .columns = kind->outputs, .regularized = true},
+        {.name = "b1", .rows = 1, .columns = kind->outputs},
+        {.name = "W2", .rows = kind->outputs, .columns = 9, .regularized = true},
+        {.name = "b2", .rows = 1, .columns = kind->outputs},
+    };
+    struct layout layout = {0};
+    if (!kind->layers)
+        return layout_linear(COLUMNS, kind->outputs, true);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        assert_true(layout_add(&layout, &tensors[i]));
+    assert_int_equal(layout_parameters(&layout), (COLUMNS + 1) * kind->outputs);
+    return layout;
+}
+
 static void set_up(struct bench *bench, const struct pair *pair) {
-    struct layout layout = layout_linear(COLUMNS, pair->kind.outputs, true);
+    struct layout layout = layout_of(&pair->kind);
     struct message message = setup(pair->all, pair->first, pair->count);
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.coordinates = pair->kind.scaled;
@@ -79,7 +98,8 @@ static void set_up(struct bench *bench, const struct pair *pair) {
 static void pair_init(struct pair *pair, struct kind kind) {
     uint64_t all = (COLUMNS + 1) * kind.outputs;
     uint64_t first = kind.tail ? all / 2 : 0;
-    *pair = (struct pair){.kind = kind, .all = all, .first = first, .count = all - first};
+    *pair = (struct pair){.kind = kind, .all = all, .first = first};
+    pair->count = kind.tail ? all - first : all / 2;
     random_init(&pair->random, 4 + kind.outputs);
     set_up(&pair->sparse, pair);
     set_up(&pair->dense, pair);
@@ -117,10 +137,12 @@ static bool was_sparse(const struct pair *pair) {
 
 static void begin_next(struct pair *pair) {
     pair->evaluation++;
-    const struct operation operation = {.code = OPERATION_BEGIN,
-                                        .evaluation = pair->evaluation,
-                                        .sums = SUMS_PARAMETERS,
-                                        .bounds = {.count = 1, .exponent = {2}}};
+    const struct layout layout = layout_of(&pair->kind);
+    const struct operation operation = {
+        .code = OPERATION_BEGIN,
+        .evaluation = pair->evaluation,
+        .sums = SUMS_PARAMETERS,
+        .bounds = {.count = layout_bounds(&layout), .exponent = {2, 3, 5, 1}}};
     run_both(pair, &operation, 1);
 }
 
@@ -176,12 +198,13 @@ static void minibatch(struct pair *pair, uint32_t slices, bool all) {
 }
 
 static void in_kinds(void (*check)(struct pair *pair)) {
-    for (unsigned i = 0; i < 16; i++) {
+    for (unsigned i = 0; i < 24; i++) {
         struct pair pair;
         pair_init(&pair, (struct kind){.outputs = i & 1 ? OUTPUTS_MAX : 1,
-                                       .scaled = i & 2,
-                                       .uniform = i & 4,
-                                       .tail = i & 8});
+                                       .uniform = i & 2,
+                                       .tail = i & 4,
+                                       .scaled = i / 8 == 1,
+                                       .layers = i / 8 == 2});
         check(&pair);
         pair_release(&pair);
     }

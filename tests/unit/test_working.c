@@ -47,9 +47,9 @@ static void the_set_is_the_support_the_bias_and_the_worst_violators_in_their_ord
     assert_int_equal(w->count, 4);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(w->items[i].number, expected[i]);
-    uint64_t columns[WORKING_SET_MAX];
-    assert_int_equal(working_columns(w, columns), 3);
-    assert_memory_equal(columns, expected, 3 * sizeof *columns);
+    uint64_t weights[WORKING_SET_MAX];
+    assert_int_equal(working_weights(w, weights), 3);
+    assert_memory_equal(weights, expected, 3 * sizeof *weights);
     free(w);
 }
 
@@ -84,11 +84,47 @@ static void a_set_is_at_most_twice_the_support_and_fits(void **state) {
     assert_int_equal(working_limit(&settings, 500), 500);
     assert_int_equal(working_limit(&settings, 2000), 47);
     struct working *w = working_new();
-    assert_true(working_due(w, &settings, 2047));
-    assert_false(working_due(w, &settings, 2048));
-    struct preconditioner_settings none = settings;
+    const struct preconditioner p = {0};
+    assert_true(working_due(w, &p, &settings, 2047 - 64));
+    assert_false(working_due(w, &p, &settings, 2048 - 64));
+    struct preconditioner_settings few = settings, none = settings;
+    few.columns = few.block_columns + 1;
+    assert_true(working_due(w, &p, &few, 2047));
+    assert_false(working_due(w, &p, &few, 2048));
     none.form = PRECONDITION_NONE;
-    assert_false(working_due(w, &none, 1));
+    assert_false(working_due(w, &p, &none, 1));
+    free(w);
+}
+
+/* 100/√4 rows a parameter, and count²/2 terms each. */
+static void dear_second_derivatives_of_several_outputs_are_waited_for(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    struct preconditioner p = {0};
+    struct preconditioner_settings several = settings;
+    several.parts = 4;
+    several.price_all = 0;
+    several.price_term = 1e-6;
+    w->count = 10;
+    working_paid(w, &(struct curvature_found){.rows = 500, .terms = 500 * 50}, 0.025);
+    assert_true(w->density == 0.5);
+    struct working *fresh = working_new();
+    assert_true(working_due(fresh, &p, &several, 55));
+    several.density = 1; /* dense rows: known at the start */
+    assert_false(working_due(fresh, &p, &several, 55));
+    free(fresh);
+    assert_true(working_due(w, &p, &several, 45));  /* 2.3 passes */
+    assert_false(working_due(w, &p, &several, 55)); /* 4.2 */
+    p.passes = 4;
+    assert_false(working_due(w, &p, &several, 55));
+    p.passes = 5;
+    assert_true(working_due(w, &p, &several, 55));
+    w->count = 55;
+    assert_false(working_is_dear(w, &p, &several));
+    p.passes = 100;
+    w->count = 60; /* 5.4 */
+    assert_true(working_is_dear(w, &p, &several));
+    assert_false(working_is_dear(w, &p, &settings));
     free(w);
 }
 
@@ -107,23 +143,46 @@ static void a_promise_is_the_change_of_slope_and_penalty(void **state) {
 static void steps_that_lead_nowhere_or_cost_too_much_are_left(void **state) {
     (void)state;
     struct working *w = working_new();
+    const struct preconditioner p = {0};
+    const struct curvature_found found = {.rows = 1, .terms = 1};
     double first = working_damping(w);
-    working_stepped(w, 1);
+    w->count = 3;
+    working_stepped(w, 1, -2, 1);
     assert_true(working_damping(w) < first);
     working_failed(w);
     working_failed(w);
     assert_true(w->growth == 2 && working_damping(w) > first);
-    assert_true(working_due(w, &settings, 3));
-    working_stepped(w, 0.7);
+    assert_true(working_due(w, &p, &settings, 3));
+    working_stepped(w, 0.7, -2, 1);
     working_failed(w);
     working_failed(w);
     working_failed(w);
-    assert_false(working_due(w, &settings, 3));
+    assert_false(working_due(w, &p, &settings, 3));
     memset(w, 0, sizeof *w);
-    working_paid(w, 20);
-    assert_true(working_due(w, &settings, 3));
-    working_paid(w, 20.5);
-    assert_false(working_due(w, &settings, 3));
+    w->count = 3;
+    working_paid(w, &found, 20);
+    assert_true(working_due(w, &p, &settings, 3));
+    working_paid(w, &found, 20.5);
+    assert_false(working_due(w, &p, &settings, 3));
+    free(w);
+}
+
+static void damping_follows_what_f_falls_by(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    double before = working_damping(w);
+    working_stepped(w, 1, -2, 0.5); /* half of what the quadratic says */
+    assert_true(working_damping(w) == before);
+    working_stepped(w, 0.7, -2, 1);
+    assert_true(working_damping(w) == before);
+    working_stepped(w, 1, -2, 0.2);
+    assert_true(working_damping(w) > before);
+    before = working_damping(w);
+    working_stepped(w, 1, -2, 0.9);
+    assert_true(working_damping(w) < before);
+    before = working_damping(w);
+    working_stepped(w, 0.3, -2, 0.9);
+    assert_true(working_damping(w) > before);
     free(w);
 }
 
@@ -149,6 +208,8 @@ SUITE(working) {
         cmocka_unit_test(a_set_is_at_most_twice_the_support_and_fits),
         cmocka_unit_test(a_promise_is_the_change_of_slope_and_penalty),
         cmocka_unit_test(steps_that_lead_nowhere_or_cost_too_much_are_left),
+        cmocka_unit_test(damping_follows_what_f_falls_by),
+        cmocka_unit_test(dear_second_derivatives_of_several_outputs_are_waited_for),
         cmocka_unit_test(the_sample_grows_with_the_set_up_to_all_rows),
     };
     return cmocka_run_group_tests_name("working", tests, NULL, NULL);
