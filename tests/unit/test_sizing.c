@@ -251,10 +251,33 @@ static void a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits(void *
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
     assert_int_equal(settings.form, PRECONDITION_FULL);
     assert_int_equal(settings.block_columns, 332);
-    job.l1.value = 1;
+    job.precondition = PRECONDITION_OFF;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
     assert_int_equal(settings.form, PRECONDITION_NONE);
     assert_int_equal(sizing_block(&shape, &settings), 0);
+}
+
+static void with_l1_weights_of_all_outputs_may_be_listed_beside_the_biases(void **state) {
+    (void)state;
+    const struct set_info info = rows_of(100000, 20);
+    struct preconditioner_settings settings;
+    struct objective_shape shape = broad;
+    struct job job = {.file = "a.conf", .precondition_block = 1000, .l1 = {.value = 1}};
+    shape.kind = OBJECTIVE_SOFTMAX;
+    shape.outputs = 3;
+    shape.features = 332;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.form, PRECONDITION_LISTED);
+    assert_int_equal(settings.block_columns, 3 * 332);
+    assert_int_equal(sizing_block(&shape, &settings), 3 * 332 + 3);
+    shape.features = 5000;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.block_columns, WORKING_SET_MAX - 3);
+    shape.kind = OBJECTIVE_ORDINAL;
+    shape.features = 332;
+    assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
+    assert_int_equal(settings.block_columns, 332);
+    assert_int_equal(sizing_block(&shape, &settings), 332 + 3);
 }
 
 static void refuses_block(const struct job *job, const struct objective_shape *shape,
@@ -390,6 +413,7 @@ SUITE(sizing) {
         cmocka_unit_test(the_scale_of_biases_is_the_square_of_the_mean_row),
         cmocka_unit_test(the_scale_of_biases_stays_within_its_bounds),
         cmocka_unit_test(a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits),
+        cmocka_unit_test(with_l1_weights_of_all_outputs_may_be_listed_beside_the_biases),
         cmocka_unit_test(a_block_that_is_asked_for_and_cannot_be_is_an_error),
         cmocka_unit_test(a_heavy_block_is_halved_until_a_refresh_is_cheap),
         cmocka_unit_test(tables_have_a_heavy_block_and_texts_have_none),
