@@ -280,7 +280,8 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
 int64_t replica_deadline_ns(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
-                   replica->ready && !replica->error && !evaluation->starved;
+                   replica->ready && !replica->error && !evaluation->starved &&
+                   !mutant(STRIPS_IN_ONE_FLUSH); /* which accrues while it waits for a point */
     int64_t flush_ns = waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
     int64_t retry_ns = replica_retry_ns(replica);
     return flush_ns < retry_ns ? flush_ns : retry_ns;

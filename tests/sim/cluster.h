@@ -51,6 +51,7 @@ struct cluster_shape {
     X(minibatches, "minibatches")                                                                  \
     X(into_downpour, "times back into Downpour")                                                   \
     X(common_runs, "runs with common directions")                                                  \
+    X(tiled_runs, "runs in tiles")                                                                 \
     X(common_steps, "steps in their span")                                                         \
     X(common_back, "times back to a durable step with them")                                       \
     X(products, "products of rows with a direction")                                               \

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "numeric/exact.h"
 #include "numeric/fixed.h"
+#include "tests/sim/tiles.h"
 
 enum { CHUNKS_MAX = 40, ROWS_MAX = 6, VALUES_MAX = 8 }; /* of a job, a chunk, a row */
 _Static_assert(CHUNKS_MAX <= 64, "sets of chunks fit a word");
@@ -197,7 +198,7 @@ static void hold_out(struct job *job, uint64_t seed) {
     struct set_info *data = &job->data;
     random_init(&random,
                 seed ^ UINT64_C(0x401d)); /* of its own: the other jobs stay as they were */
-    if (random_below(&random, 2) && data->chunks > 1)
+    if (random_below(&random, 2) && data->chunks > 1 && !data->strip_columns)
         data->holdout_chunks = between(&random, 1, data->chunks / 2);
     if (data->holdout_chunks && random_below(&random, 5))
         job->optimizer.patience = between(&random, 1, 6);
@@ -306,7 +307,7 @@ static void choose_block(struct job *job, struct random *random) {
 static void choose_preconditioner(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc0dd));
-    if (random_below(&random, 3) || job->shape.network.layers)
+    if (random_below(&random, 3) || job->shape.network.layers || job->data.strip_columns)
         return;
     struct preconditioner_settings settings = {
         .form = PRECONDITION_FULL,
@@ -357,7 +358,7 @@ static void choose_working_set(struct job *job, struct random *random) {
 static void choose_l1(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0x11));
-    if (job->optimizer.preconditioner.form || random_below(&random, 2))
+    if (job->optimizer.preconditioner.form || job->data.strip_columns || random_below(&random, 2))
         return;
     job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
     job->optimizer.bounds_gap = !job->shape.intercept;
@@ -370,7 +371,7 @@ static void choose_scaling(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc00d));
     bool heavy = job->optimizer.preconditioner.form == PRECONDITION_HEAVY;
-    if (random_below(&random, 3) && !heavy)
+    if (job->data.strip_columns || (random_below(&random, 3) && !heavy))
         return;
     job->columns = memory_new(job->shape.features, sizeof *job->columns);
     for (uint32_t j = 0; j < job->shape.features; j++)
@@ -405,7 +406,8 @@ static void choose_gap(struct job *job) {
     }
 }
 
-/* Nearly all linear ones without l1 and minibatches minimise over common directions: with windows
+/* Nearly all linear ones without l1 and minibatches, and all in tiles, minimise over common
+ * directions: with windows
  * so short that directions leave them soon, and often with fewer pairs, as it is by default. Drawn
  * from a generator of its own. */
 static void choose_directions(struct job *job) {
@@ -413,7 +415,7 @@ static void choose_directions(struct job *job) {
     struct optimizer_settings *optimizer = &job->optimizer;
     random_init(&random, job->seed ^ UINT64_C(0xd14));
     if (job->shape.network.layers || job->downpour.epochs || optimizer->l1 > 0 ||
-        random_below(&random, 8) == 0)
+        (random_below(&random, 8) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
     if (optimizer->directions > 2 && random_below(&random, 2))
@@ -447,6 +449,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_settings(job, &random);
     make_rows(job, &random);
     choose_downpour(job);
+    tiles_choose(job);
     hold_out(job, seed);
     order_minibatches(job);
     weigh(job);
@@ -465,9 +468,11 @@ void job_init(struct job *job, uint64_t seed) {
     choose_gap(job);
     choose_directions(job);
     number_rows(job);
+    tiles_make(job);
 }
 
 void job_release(struct job *job) {
+    tiles_release(job);
     free(job->chunks);
     free(job->start);
     free(job->feature);
@@ -500,6 +505,8 @@ static uint64_t first_chunks(uint32_t count) {
 bool job_evaluates(const struct job *job, uint64_t chunks) {
     uint64_t all = first_chunks(job->data.chunks),
              training = first_chunks(set_training_chunks(&job->data));
+    if (job->tiles)
+        return chunks == training || chunks == first_chunks(set_tiles(&job->data));
     if (chunks == all)
         return job->optimizer.patience || all == training;
     if (chunks == training)

@@ -54,6 +54,7 @@ struct job {
     struct set_info data;
     uint64_t parameters;
     struct rows *chunks;  /* [data.chunks] */
+    struct rows *tiles;   /* [set_tiles(&data)], or NULL: the data is not in tiles */
     uint32_t to_count;    /* of them, from the first: what an evaluation covers */
     uint64_t to_train_on; /* rows */
     double *origin;       /* [parameters] where it starts, or NULL: as the layout says; owned */
@@ -68,6 +69,9 @@ struct job {
     double *value, *label, *weight;
     int16_t *exponent;
     int16_t *own_exponents; /* of a network's parameters, or NULL */
+    int16_t *size;
+    uint32_t *tile_start, *tile_feature;
+    double *tile_value;
     double rates[JOB_EPOCHS_MAX];
     uint32_t multiples[JOB_EPOCHS_MAX];
 };
@@ -75,7 +79,8 @@ struct job {
 void job_init(struct job *job, uint64_t seed);
 void job_release(struct job *job);
 
-/* Whether an evaluation may be of these chunks, a bit set; and whether they are a minibatch. */
+/* Whether an evaluation may be of these chunks, or tiles, a bit set; and whether they are a
+ * minibatch. */
 bool job_evaluates(const struct job *job, uint64_t chunks);
 bool job_has_minibatch(const struct job *job, uint64_t chunks);
 

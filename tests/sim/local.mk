@@ -23,7 +23,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/cluster.c tests/sim/cluster.h \
 	tests/sim/coordinator_process.c \
 	tests/sim/hosts.c tests/sim/hosts.h \
-	tests/sim/job.c tests/sim/job.h \
+	tests/sim/job.c tests/sim/job.h tests/sim/tiles.c tests/sim/tiles.h \
 	tests/sim/ledger.c tests/sim/ledger.h \
 	tests/sim/outcome.c tests/sim/outcome.h \
 	tests/sim/replica_process.c \

@@ -23,7 +23,7 @@ struct replica_process {
     char host_name[16];
     struct worker_host host;
     struct replica *replica;
-    struct objective_scratch *scratch;
+    struct objective_scratch *scratch, *last_scratch; /* the other one: of the last strip */
     int64_t *sum;
     size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
@@ -63,8 +63,9 @@ static void begin(struct process *process) {
 
 static void drop_set(struct replica_process *self) {
     objective_scratch_free(self->scratch);
+    objective_scratch_free(self->last_scratch);
     free(self->sum);
-    self->scratch = NULL;
+    self->scratch = self->last_scratch = NULL;
     self->sum = NULL;
     self->working = false;
     self->work++;
@@ -80,6 +81,13 @@ static void end(struct process *process) {
 
 /* ---- arithmetic ---- */
 
+/* Of the model, or that of a strip; any number from the last one on stands for the last. */
+static struct objective_shape strip_shape(const struct job *job, uint32_t strip) {
+    uint32_t strips = job->tiles ? set_strips(&job->data) : 1;
+    return objective_strip(&job->shape, job->data.strip_columns,
+                           strip < strips ? strip : strips - 1);
+}
+
 static void open_set(struct process *process, const struct replica_setup *setup) {
     struct replica_process *self = process->state;
     const struct job *job = cluster_of(process)->job;
@@ -87,7 +95,9 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     if (self->has_device)
         replica_computes_on(self->replica, "simulated");
     drop_set(self);
-    self->scratch = objective_scratch_new(&job->shape);
+    const struct objective_shape first = strip_shape(job, 0), last = strip_shape(job, UINT32_MAX);
+    self->scratch = objective_scratch_new(&first);
+    self->last_scratch = objective_scratch_new(&last);
     self->sizes = replica_sums_sizes(setup);
     self->block_columns = setup->block_columns;
     self->lists = setup->precondition == PRECONDITION_LISTED;
@@ -99,7 +109,10 @@ static void open_set(struct process *process, const struct replica_setup *setup)
 
 static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
     const struct computation *computation = &self->action.computation;
-    const int16_t *linear = job->data.uniform ? NULL : job->exponent;
+    const struct objective_shape shape = strip_shape(job, computation->strip);
+    bool last = job->tiles && computation->strip + 1 == set_strips(&job->data);
+    const int16_t *linear =
+        job->data.uniform ? NULL : job->exponent + computation->strip * job->data.strip_columns;
     const struct objective_scale scale = {.exponent =
                                               job->own_exponents ? job->own_exponents : linear,
                                           .uniform = job->data.uniform_exponent,
@@ -110,15 +123,15 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                             .list = self->lists ? &computation->weights : NULL,
                                             .derivative_exponent = computation->bounds.exponent[0],
                                             .sampling = computation->sampling};
-    const struct kernel_place place = {.shape = &job->shape,
+    const struct kernel_place place = {.shape = &shape,
                                        .scale = &scale,
                                        .sample = &sample,
                                        .parameters = computation->parameters,
                                        .sizes = &self->sizes,
                                        .sums = computation->sums ? self->sum : NULL,
-                                       .scratch = self->scratch};
-    self->computed.error =
-        kernel_run(&place, &computation->parts, chunk, &job->chunks[chunk], &self->computed);
+                                       .scratch = last ? self->last_scratch : self->scratch};
+    const struct rows *rows = job->tiles ? &job->tiles[chunk] : &job->chunks[chunk];
+    self->computed.error = kernel_run(&place, &computation->parts, chunk, rows, &self->computed);
 }
 
 static void compute(const struct process *process, struct replica_process *self, uint32_t chunks) {

@@ -152,8 +152,8 @@ static int64_t usual_time(const struct cluster_shape *shape) {
     uint64_t steps = common ? job.expected.evaluations : job.expected.steps;
     int64_t passes = (int64_t)(steps + job.downpour.epochs + 2);
     int64_t rounds = (int64_t)(steps + job.expected.minibatches + 2);
-    return shape->chunk_ns * job.data.chunks * passes / shape->replicas +
-           shape->delay_ns * 12 * rounds;
+    uint32_t chunks = job.tiles ? set_tiles(&job.data) : job.data.chunks;
+    return shape->chunk_ns * chunks * passes / shape->replicas + shape->delay_ns * 12 * rounds;
 }
 
 /* True if all is well; else says what is not. */
@@ -180,6 +180,7 @@ static bool run_seed(uint64_t seed, enum say say) {
                cluster.world.failure, seed);
     cluster_release(&cluster);
     cluster.tally.common_runs = job.optimizer.directions > 0;
+    cluster.tally.tiled_runs = job.tiles != NULL;
     add_tally(&cluster.tally);
     return good;
 }
@@ -210,7 +211,9 @@ static enum mutant mutant_from_name(const char *name) {
 static bool may_show(enum mutant mutant) {
     bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
     bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED;
-    return (job.downpour.epochs || !of_downpour) && (job.optimizer.directions || !of_directions);
+    bool of_tiles = mutant >= MUTANT_SIZES_NOT_FETCHED;
+    return (job.downpour.epochs || !of_downpour) && (job.tiles || !of_tiles) &&
+           (job.optimizer.directions || !of_directions);
 }
 
 /* Whether a seed of the range finds the mutant out. Says which, and by what. */

@@ -278,6 +278,7 @@ static const char *const status_members[] = {
     "parameters",
     "history",
     "directions",
+    "strips",
     "safeguards",
     "settings",
     "backup_copies",

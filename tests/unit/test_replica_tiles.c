@@ -1,0 +1,234 @@
+/* A replica that computes tiles: a strip of the point at a time, and flushes of one strip each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "replica/flush.h"
+#include "tests/unit/layout_fixture.h"
+#include "tests/unit/replica_bench.h"
+#include "tests/unit/suites.h"
+
+/* Three strips of 20 chunks; the border between the shards is within the second. */
+enum { COLUMNS = 10000, WIDTH = 4000, ALL = COLUMNS + 1, BORDER = BLOCK_ELEMENTS };
+enum { CHUNKS = 20, STRIPS = 3, ROWS = 1000, CUT = BORDER + 1000 };
+
+static void set_up_tiles(struct bench *bench, uint32_t strip_columns, uint8_t scaled) {
+    struct layout layout = layout_linear(COLUMNS, 1, true);
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP,
+                          .replica_setup = {.scratch = "",
+                                            .device = "",
+                                            .attempt = bench->attempt,
+                                            .set = "data.set",
+                                            .fingerprint = "f00",
+                                            .objective = "logistic",
+                                            .loss = loss_blob(),
+                                            .layout = blob_of_layout(&layout),
+                                            .shards = bench->shards,
+                                            .flush_ms = FLUSH_MS,
+                                            .rows = ROWS,
+                                            .strip_columns = strip_columns,
+                                            .coordinates = scaled}});
+    assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.strip_columns, strip_columns);
+    replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
+}
+
+static struct range range_of(const struct bench *bench, uint32_t shard) {
+    return bench->shards == 1 ? (struct range){0, ALL}
+           : shard            ? (struct range){CUT, ALL - CUT}
+                              : (struct range){0, CUT};
+}
+
+static void ready(struct bench *bench, uint32_t shards) {
+    bench_new(bench, shards);
+    set_up_tiles(bench, WIDTH, 0);
+    for (uint32_t i = 0; i < shards; i++) {
+        struct range range = range_of(bench, i);
+        give(bench, COORDINATOR,
+             (struct message){
+                 .type = MESSAGE_SHARD_AT,
+                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, "unix:/run/shard"}});
+        connect_shard(bench, i);
+        greeted(bench, i);
+    }
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    nothing_more(bench);
+}
+
+static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_kind kind) {
+    const struct evaluation_part part = {kind, 0, STRIPS * CHUNKS};
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_EVALUATE,
+                          .evaluate = {ATTEMPT, evaluation, {1, {0}}, {&part, 1}, 0, 1, 0, {0}}});
+}
+
+static struct range strip_at(uint32_t strip) {
+    return (struct range){strip * WIDTH, strip == STRIPS - 1 ? ALL - strip * WIDTH : WIDTH};
+}
+
+/* What a shard has of these elements; a shard that has nothing of them answers so. */
+static void answer_fetch(struct bench *bench, uint32_t shard, struct range wanted) {
+    struct message_fetch fetch = sent(bench, FIRST_SHARD + shard, MESSAGE_FETCH).fetch;
+    assert_int_equal(fetch.first, wanted.first);
+    assert_int_equal(fetch.count, wanted.count);
+    struct range own = range_intersection(range_of(bench, shard), wanted);
+    if (!own.count)
+        own.first = range_of(bench, shard).first;
+    give(bench, FIRST_SHARD + shard,
+         (struct message){.type = MESSAGE_PARAMETERS,
+                          .parameters = {ATTEMPT, 1, own.first, own.count},
+                          .bulk = {.data = bench->point + own.first, .length = own.count * 8}});
+}
+
+/* All are asked before the first answers. */
+static void fetch_strip(struct bench *bench, uint32_t strip) {
+    for (uint32_t i = 0; i < bench->shards; i++)
+        answer_fetch(bench, i, strip_at(strip));
+}
+
+static void end_portion(struct bench *bench, uint32_t row) {
+    struct computed answer = {.rows = {row, row + 10}, .values = ALL};
+    totals_init(&answer.totals, 1);
+    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
+}
+
+static void each_strip_is_fetched_once_for_the_portions_that_follow(void **state) {
+    (void)state;
+    for (uint32_t shards = 1; shards <= 2; shards++) {
+        struct bench bench;
+        ready(&bench, shards);
+        announce(&bench, 1, EVALUATION_PRODUCT);
+        nothing_more(&bench); /* which strip is not known */
+        portion(&bench, 1, CHUNKS + 4, 0);
+        fetch_strip(&bench, 1);
+        struct computation computation = started(&bench, CHUNKS + 4);
+        sent(&bench, COORDINATOR, MESSAGE_WANT);
+        assert_int_equal(computation.strip, 1);
+        assert_memory_equal(computation.parameters, bench.point + WIDTH, WIDTH * 8);
+        end_portion(&bench, 40);
+        take_up(&bench, 1, CHUNKS + 6, 0);
+        end_portion(&bench, 60);
+        nothing_more(&bench);
+        bench_free(&bench);
+    }
+}
+
+static void a_flush_ends_with_its_strip(void **state) {
+    (void)state;
+    struct bench bench;
+    ready(&bench, 2);
+    announce(&bench, 1, EVALUATION_TRANSPOSE);
+    portion(&bench, 1, CHUNKS, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message_fetch fetch = sent(&bench, FIRST_SHARD + i, MESSAGE_FETCH).fetch;
+        assert_int_equal(fetch.first, 0);
+        assert_int_equal(fetch.count, ROWS); /* the vector of rows, whole */
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct sums_sizes sizes = {.parameters = ALL, .rows = ROWS, .outputs = 1};
+        struct range own = range_of(&bench, i);
+        struct sums_range rows = evaluation_sums_range(SUMS_ROWS, &sizes, own.first, own.count);
+        give(
+            &bench, FIRST_SHARD + i,
+            (struct message){.type = MESSAGE_PARAMETERS,
+                             .parameters = {ATTEMPT, 1, rows.first, rows.count},
+                             .bulk = {.data = bench.point + rows.first, .length = rows.count * 8}});
+    }
+    started(&bench, CHUNKS);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    portion(&bench, 1, 2 * CHUNKS, 0);
+    end_portion(&bench, 0);
+    struct action gather = asked(&bench, ACTION_GATHER);
+    assert_true(gather.first == 0 && gather.sums == WIDTH);
+    for (int i = 0; i < WIDTH; i++)
+        gather.into[i] = i + 1;
+    gathered(&bench);
+    struct message first = sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    struct message second = sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE);
+    assert_int_equal(first.stage.first, WIDTH);
+    assert_int_equal(first.stage.entries, CUT - WIDTH);
+    assert_int_equal(second.stage.first, 0);
+    assert_int_equal(second.stage.entries, 2 * WIDTH - CUT);
+    assert_int_equal(((const int64_t *)second.bulk.data)[0], CUT - WIDTH + 1);
+    /* The vector of rows is here already. */
+    assert_int_equal(started(&bench, 2 * CHUNKS).strip, 2);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    rest(&bench, 1);
+    end_portion(&bench, 0);
+    assert_int_equal(asked(&bench, ACTION_GATHER).sums, ALL - 2 * WIDTH);
+    gathered(&bench);
+    assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.encoding, STAGE_NONE);
+    assert_int_equal(sent(&bench, FIRST_SHARD + 1, MESSAGE_STAGE).stage.first, 2 * WIDTH - CUT);
+    bench_free(&bench);
+}
+
+static void a_link_that_comes_back_is_asked_for_the_strip_at_hand(void **state) {
+    (void)state;
+    struct bench bench;
+    ready(&bench, 1);
+    announce(&bench, 1, EVALUATION_PRODUCT);
+    portion(&bench, 1, 0, 0);
+    fetch_strip(&bench, 0);
+    started(&bench, 0);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    portion(&bench, 1, 2 * CHUNKS, 0);
+    end_portion(&bench, 0);
+    asked(&bench, ACTION_GATHER);
+    gathered(&bench);
+    sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_FETCH).fetch.first, 2 * WIDTH);
+    replica_gone(bench.replica, FIRST_SHARD, &bench.outbox);
+    connect_shard(&bench, 0);
+    greeted(&bench, 0);
+    answer_fetch(&bench, 0, strip_at(2));
+    sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    assert_memory_equal(started(&bench, 2 * CHUNKS).parameters, bench.point + 2 * WIDTH, 8);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    bench_free(&bench);
+}
+
+static void a_portion_of_two_strips_or_of_none_is_refused(void **state) {
+    (void)state;
+    static const uint32_t firsts[] = {CHUNKS - 1, STRIPS * CHUNKS};
+    for (int i = 0; i < 2; i++) {
+        struct bench bench;
+        ready(&bench, 1);
+        announce(&bench, 1, EVALUATION_PRODUCT);
+        portion(&bench, 1, firsts[i], 0);
+        assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "strips"));
+        bench_free(&bench);
+    }
+}
+
+static void what_tiles_have_not_is_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    ready(&bench, 1);
+    announce(&bench, 1, EVALUATION_GRADIENT);
+    assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "tiles"));
+    bench_free(&bench);
+    bench_new(&bench, 1);
+    set_up_tiles(&bench, WIDTH, 1);
+    assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "scaled"));
+    bench_free(&bench);
+    bench_new(&bench, 1);
+    set_up_tiles(&bench, COLUMNS, 0);
+    assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "one strip"));
+    bench_free(&bench);
+}
+
+SUITE(replica_tiles) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_strip_is_fetched_once_for_the_portions_that_follow),
+        cmocka_unit_test(a_flush_ends_with_its_strip),
+        cmocka_unit_test(a_link_that_comes_back_is_asked_for_the_strip_at_hand),
+        cmocka_unit_test(a_portion_of_two_strips_or_of_none_is_refused),
+        cmocka_unit_test(what_tiles_have_not_is_refused),
+    };
+    return cmocka_run_group_tests_name("replica tiles", tests, NULL, NULL);
+}
