@@ -23,7 +23,8 @@ struct workers_settings {
     const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
     uint64_t examples;
     struct sums_sizes sizes; /* of a triangle only with a preconditioner */
-    uint32_t block_columns;  /* of the block, if there is one */
+    uint32_t block_columns;  /* of the block, if there is one; */
+    bool shared;             /* outputs share its matrix */
 
     /* Gives the rows of a chunk; called by any thread. They stay where they are until the workers
      * are freed. 0, or an error code with its text recorded. */
