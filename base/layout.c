@@ -109,6 +109,11 @@ uint64_t layout_block(const struct layout *layout, uint32_t columns) {
     return layout_block_weights(layout, columns) + (bias ? bias->columns : 0);
 }
 
+uint64_t layout_heavy_block(const struct layout *layout, uint32_t columns) {
+    bool shared = layout->tensor[0].columns > 1;
+    return shared ? columns + (layout_input_bias(layout) != NULL) : layout_block(layout, columns);
+}
+
 uint32_t layout_bounds(const struct layout *layout) {
     const struct layout_tensor *first = &layout->tensor[0];
     bool linear = layout->count == 0 || (layout_find(layout, TENSOR_WEIGHT) == first &&

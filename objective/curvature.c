@@ -22,9 +22,15 @@ static size_t bias_columns(const struct objective_shape *shape, bool listed) {
 }
 
 static struct hessian_workspace *hessian_workspace_new(const struct objective_shape *shape,
-                                                       uint32_t block_columns, bool listed) {
+                                                       const struct objective_sample *sample) {
     struct hessian_workspace *workspace = memory_new(1, sizeof *workspace);
+    bool listed = sample->list != NULL;
+    uint32_t block_columns = sample->columns;
     size_t order = objective_weights(objective_of(shape->kind), shape->outputs);
+    if (sample->shared && order > 1) {
+        workspace->second_shared = objective_second_at_zero(shape);
+        order = 1;
+    }
     size_t columns = block_columns + bias_columns(shape, listed), outputs = listed ? 1 : order;
     workspace->columns = columns;
     workspace->block_columns = block_columns;
@@ -287,7 +293,8 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                               .label = batch->rows->label[batch->first + i],
                               .derivatives = derivatives + i * shape->outputs,
                               .second = workspace->diagonal + i * shape->outputs};
-    for (uint32_t k = 0; k < shape->outputs; k += (uint32_t)workspace->order, row.second++) {
+    uint32_t times = objective->shares_weights ? shape->outputs : 1;
+    for (uint32_t k = 0; k < times; k++, row.second++) {
         if (objective->shares_weights && shape->intercept)
             workspace->column[count - 1] = workspace->block_columns + k;
         triangle_add(objective, workspace, &row, triangle);
@@ -325,6 +332,20 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
     hessian->exceeded |= !isfinite(hessian->trace_leverage);
 }
 
+/* Of the second derivatives of the rows of a batch. */
+static void find_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
+                          struct objective_scratch *scratch) {
+    struct hessian_workspace *workspace = scratch->workspace;
+    size_t outputs = shape->outputs;
+    if (workspace->second_shared > 0)
+        for (size_t i = 0; i < batch->count * outputs; i++)
+            workspace->diagonal[i] = workspace->second_shared;
+    else
+        objective_of(shape->kind)
+            ->second(&shape->loss, batch->count, outputs, batch->rows->label + batch->first,
+                     scratch->margins, scratch->work, workspace->diagonal);
+}
+
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,
                          int64_t *triangle, struct objective_scratch *scratch,
@@ -332,7 +353,7 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     const struct objective *objective = objective_of(shape->kind);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     if (!scratch->workspace)
-        scratch->workspace = hessian_workspace_new(shape, sample->columns, sample->list != NULL);
+        scratch->workspace = hessian_workspace_new(shape, sample);
     struct hessian_workspace *workspace = scratch->workspace;
     assert(!workspace->place == !sample->list);
     assert(sample->list || sample->columns <= shape->features);
@@ -343,8 +364,7 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {
-        objective->second(&shape->loss, batch.count, shape->outputs, rows->label + batch.first,
-                          scratch->margins, scratch->work, workspace->diagonal);
+        find_diagonal(shape, &batch, scratch);
         sizes(&batch, workspace->power, workspace->leverage);
         double intercept = shape->intercept ? workspace->power[shape->features] : 0;
         double share = (double)sample->examples * 0x1p-31;

@@ -39,8 +39,8 @@ static uint32_t entries_each(const struct curvature_model *model) {
     return model->shares ? model->outputs : 1;
 }
 
-static struct curvature_model model_of(const struct objective_shape *shape,
-                                       uint32_t block_columns) {
+static struct curvature_model model_of(const struct objective_shape *shape, uint32_t block_columns,
+                                       bool shared) {
     const struct objective *objective = objective_of(shape->kind);
     struct curvature_model model = {
         .kind = shape->kind,
@@ -55,6 +55,10 @@ static struct curvature_model model_of(const struct objective_shape *shape,
     };
     if (model.shares && shape->intercept)
         model.columns = block_columns + shape->outputs;
+    if (shared && model.weights > 1) {
+        model.weights = 1;
+        model.second_shared = objective_second_at_zero(shape);
+    }
     return model;
 }
 
@@ -93,11 +97,11 @@ static int make_slab(struct device_curvature *curvature, uint64_t bytes) {
 }
 
 int device_curvature_new(struct device *device, const struct objective_shape *shape,
-                         uint32_t block_columns, const int16_t *exponent, uint64_t examples,
-                         uint64_t slab, struct device_curvature **out) {
+                         uint32_t block_columns, bool shared, const int16_t *exponent,
+                         uint64_t examples, uint64_t slab, struct device_curvature **out) {
     struct device_curvature *curvature = memory_new(1, sizeof *curvature);
     curvature->device = device;
-    curvature->model = model_of(shape, block_columns);
+    curvature->model = model_of(shape, block_columns, shared);
     curvature->examples = examples;
     int code = put_powers(curvature, exponent);
     if (!code)

@@ -39,7 +39,8 @@ struct curvature_model {
     uint32_t block_columns; /* features of the block */
     uint32_t shares; /* the outputs share their weights: each sampled row counts once an output */
     uint32_t columns;
-    uint32_t weights; /* of a column: K, or 1 if outputs share them */
+    uint32_t weights;     /* of a column: K, or 1 if outputs share them or the matrix */
+    double second_shared; /* if they share that: the second derivative of each row; else 0 */
     struct loss_parameters loss;
     const double *power; /* 2^(e − 31) of all features and the intercept */
 };
@@ -125,8 +126,11 @@ PORTABLE void curvature_draw_row(const struct curvature_draw_arguments *argument
     double weight = chunk->weight ? chunk->weight[row] : 1, trace = 0;
     double *diagonal = arguments->diagonal + wide;
     uint32_t flags = weight == 0 ? 0 : CURVATURE_COUNTS;
-    loss_second(model->kind, &model->loss, model->outputs, chunk->label + row,
-                arguments->derivatives + wide, arguments->work + wide, diagonal);
+    if (!(model->second_shared > 0))
+        loss_second(model->kind, &model->loss, model->outputs, chunk->label + row,
+                    arguments->derivatives + wide, arguments->work + wide, diagonal);
+    for (uint32_t k = 0; model->second_shared > 0 && k < model->outputs; k++)
+        diagonal[k] = model->second_shared;
     for (uint32_t k = 0; k < model->outputs; k++) {
         trace += diagonal[k];
         if (!(diagonal[k] <= arguments->bound))

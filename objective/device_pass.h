@@ -122,8 +122,8 @@ struct device_curvature; /* what a shape's curvature takes on a device; opaque *
 /* `exponent` and `examples` are as in struct objective_sample; `slab` is how many bytes the rows
  * may take that are added in one go. The device outlives it. *out is NULL after an error. */
 int device_curvature_new(struct device *device, const struct objective_shape *shape,
-                         uint32_t block_columns, const int16_t *exponent, uint64_t examples,
-                         uint64_t slab, struct device_curvature **out);
+                         uint32_t block_columns, bool shared, const int16_t *exponent,
+                         uint64_t examples, uint64_t slab, struct device_curvature **out);
 void device_curvature_free(struct device_curvature *curvature); /* NULL is fine */
 
 /* After device_losses() of the pass, which wants no gradient. Writes a result for each chunk, and

@@ -395,6 +395,10 @@ void objective_add_sizes(const struct objective_shape *shape, const struct rows 
 
 /* ---- curvature ---- */
 
+/* The mean over the outputs of the second derivative of a row's loss by its own margin, where all
+ * margins are 0; of a loss that has them whatever its label is. */
+double objective_second_at_zero(const struct objective_shape *shape);
+
 /* How second derivatives sample rows: by `sampling` row i of chunk c counts if u(dice, c, i) <
  * chance, with the weight 1/chance, so that the weighted sum is on average that over all rows:
  *
@@ -409,6 +413,8 @@ struct objective_sample {
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
     uint32_t columns;        /* of the block: the first so many features */
+    bool shared; /* outputs with weights of their own have one matrix, of a second derivative that
+                    is the same for all rows: objective_second_at_zero() */
     const struct weight_list *list; /* these weights are the block instead, at most `columns` of
                                        them, and all biases; NULL: the first */
     int derivative_exponent;        /* b: no second derivative is beyond floor·2^b */
@@ -433,6 +439,9 @@ struct objective_hessian {
  *   rint(w · weight · S_kk' · x_j · x_l · 2^(e_j + e_l − 62 − b))
  *
  * whose sum is below 2⁶², as Σ √w·|x_j|·2^e_j is. Each term is rounded, so that no order matters.
+ * One matrix that outputs share is that of a model of one output, and S is the same number for all
+ * rows. Where the softmax is concerned that is Böhning's bound of the second derivatives but for a
+ * factor ("Multinomial logistic regression algorithm", 1992), and does not depend on the point.
  * With triangle == NULL only the totals are found. */
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,

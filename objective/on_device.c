@@ -130,7 +130,7 @@ static int prepare_curvature(struct objective_device *on) {
         return 0;
     uint64_t all = settings->memory ? settings->memory : device_room(on->device);
     return device_curvature_new(on->device, &settings->shape, settings->block_columns,
-                                settings->exponents, settings->examples,
+                                settings->shared, settings->exponents, settings->examples,
                                 all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES, &on->curvature);
 }
 
@@ -143,7 +143,8 @@ int objective_device_new(struct device *device, const struct objective_device_se
     on->parameters = on->sums = objective_parameters(&settings->shape);
     if (settings->curvature) {
         const struct layout layout = objective_layout(&settings->shape);
-        uint64_t order = layout_block(&layout, settings->block_columns);
+        uint64_t order = settings->shared ? layout_heavy_block(&layout, settings->block_columns)
+                                          : layout_block(&layout, settings->block_columns);
         uint64_t triangle = order * (order + 1) / 2;
         on->sums = triangle > on->sums ? triangle : on->sums;
     }

@@ -31,7 +31,8 @@ struct objective_device_settings {
     bool curvature;               /* second derivatives will be asked for */
     const int16_t *exponent;      /* as in struct objective_scale; outlives the object */
     int uniform;
-    uint32_t block_columns;   /* as struct objective_sample has them */
+    uint32_t block_columns; /* as struct objective_sample has them, as the next */
+    bool shared;
     const int16_t *exponents; /* as in struct objective_sample, as is `examples`; outlives it too */
     uint64_t examples;
 

@@ -218,9 +218,10 @@ struct column_run {
 /* Scratch memory for curvature. */
 struct hessian_workspace {
     /* If outputs share their weights, or weights are listed: a column for each weight and each
-     * bias, of one output. */
+     * bias, of one output. One output, too, if they share the matrix. */
     size_t columns, outputs;
     size_t order;            /* of the second derivatives by the margins: K, or 1 if they share */
+    double second_shared;    /* if they share the matrix: that of each row; else 0 */
     uint32_t block_columns;  /* features of the block: the others count for the leverage alone */
     struct weight_list list; /* that are the block, where weights are listed; */
     uint32_t *place;         /* and of each feature 1 + where its weights begin there; 0: it has

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "numeric/clones.h"
 #include "numeric/fixed.h"
 #include "numeric/special.h"
@@ -24,6 +25,19 @@ const struct objective *objective_of(enum objective_kind kind) {
 
 uint32_t objective_outputs(const struct objective *objective, uint32_t classes) {
     return objective->output_a_class ? classes : objective->shares_weights ? classes - 1 : 1;
+}
+
+double objective_second_at_zero(const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    size_t outputs = shape->outputs;
+    double *label = memory_new(4 * outputs, sizeof *label), loss, sum = 0;
+    double *margins = label + outputs, *work = margins + outputs, *diagonal = work + outputs;
+    objective->losses(&shape->loss, 1, outputs, label, margins, &loss, work);
+    objective->second(&shape->loss, 1, outputs, label, margins, work, diagonal);
+    for (size_t k = 0; k < outputs; k++)
+        sum += diagonal[k];
+    free(label);
+    return sum / (double)outputs;
 }
 
 uint32_t objective_weights(const struct objective *objective, uint32_t outputs) {

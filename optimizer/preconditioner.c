@@ -52,7 +52,7 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
         return false;
     if (!p->sample)
         return true;
-    if (p->steps < STEPS_LEAST || (s->constant && p->in_force))
+    if (p->steps < STEPS_LEAST || ((s->constant || s->shared) && p->in_force))
         return false;
     if ((double)p->passes <= preconditioner_price(p, s) * prices_between(p, s))
         return false;

@@ -16,7 +16,8 @@
  *                       times the price
  *
  * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
- * If the second derivatives are constant the first refresh takes all rows and is the only one.
+ * If the second derivatives are constant the first refresh takes all rows and is the only one. So
+ * it is where outputs share a heavy block, but of a sample.
  *
  * Rows are sampled by leverage: row i with chance min(1, floor + rate·h_i·leverage_i), where h_i is
  * the trace of its second derivatives by the margins; objective/objective.h has the formulae. A
@@ -40,6 +41,8 @@ struct preconditioner_settings {
     uint64_t columns;       /* features, and the intercept */
     uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is HEAVY; of
                                LISTED the most weights in it */
+    bool shared;        /* HEAVY: outputs with weights of their own have one matrix, which does not
+                           depend on the point: the first refresh is the only one */
     double ridge;       /* HEAVY: l2 relative to the second derivative that columns are scaled by */
     double parts;       /* the trace of a row's second derivatives is that of so many margins */
     double density;     /* LISTED: the share of columns that a row has a value of, on average */

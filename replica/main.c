@@ -250,6 +250,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .strip_columns = setup->strip_columns,
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
+        .shared = setup->precondition == PRECONDITION_HEAVY,
         .chunk = chunk,
         .done = wake,
         .context = shell,

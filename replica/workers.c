@@ -113,6 +113,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
+        .shared = workers->settings.shared,
         .list =
             computation->parts.items[0].kind == EVALUATION_LISTED ? &computation->weights : NULL,
         .derivative_exponent = computation->bounds.exponent[0],

@@ -24,7 +24,8 @@ struct workers_settings {
     uint64_t examples;
     uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
     struct sums_sizes sizes; /* of a triangle only with a preconditioner */
-    uint32_t block_columns;  /* of the block, if there is one */
+    uint32_t block_columns;  /* of the block, if there is one; */
+    bool shared;             /* outputs share its matrix */
 
     /* Gives the rows of a chunk, or of a tile; called by any thread. They stay where they are until
      * the workers are freed. 0, or an error code with its text recorded. */

@@ -202,6 +202,7 @@ int workers_open_device(struct workers *workers) {
                                     .shape = settings->shape,
                                     .curvature = settings->sizes.order > 0,
                                     .block_columns = settings->block_columns,
+                                    .shared = settings->shared,
                                     .exponent = settings->exponent,
                                     .uniform = settings->uniform,
                                     .exponents = settings->exponents,

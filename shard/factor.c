@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/memory.h"
 #include "numeric/dense.h"
 #include "numeric/clones.h"
@@ -68,11 +69,25 @@ double factor_curvature(const struct factor_terms *terms, const struct scaling *
     return terms->beta + (weight ? terms->gamma * scaling->penalty[element] : 0);
 }
 
+/* To every `stride`-th element. */
+static void apply_to_output(const struct factor *factor, size_t stride, double *out,
+                            const double *in) {
+    double element[PRECONDITION_PARAMETERS_MAX];
+    for (size_t r = 0; r < factor->order; r++)
+        element[r] = in[r * stride];
+    factor_apply(factor, element, element);
+    for (size_t r = 0; r < factor->order; r++)
+        out[r * stride] = element[r];
+}
+
 void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
                         const double *in) {
-    assert(scaling->used && factor->order <= scaling->count);
+    assert(scaling->used);
     const struct factor_terms terms = {.beta = factor->elements[0], .gamma = factor->elements[1]};
-    factor_apply(factor, out, in);
-    for (size_t i = factor->order; i < scaling->count; i++)
+    size_t outputs = (size_t)scaling->outputs, block = factor->order * outputs;
+    assert(block <= scaling->count);
+    for (size_t k = 0; k < outputs && block; k++)
+        apply_to_output(factor, outputs, out + k, in + k);
+    for (size_t i = block; i < scaling->count; i++)
         out[i] = in[i] / factor_curvature(&terms, scaling, i);
 }

@@ -7,7 +7,8 @@
  *
  * H is of all parameters, weights and biases; or, PRECONDITION_HEAVY, of the scaled weights of the
  * first columns (base/layout.h), which are centred, so that they have little curvature in common
- * with the biases. All other elements of scaled vectors then have the curvature
+ * with the biases. Where a column has a weight for each output, H has a row a column and is the
+ * same for all outputs. All other elements of scaled vectors then have the curvature
  *
  *     beta + gamma·penalty_j   a weight
  *     beta                     what is no weight of a column
@@ -65,7 +66,8 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
 /* out = P·in, `order` elements; `out` may be `in`. Elements that are not finite are passed on. */
 void factor_apply(const struct factor *factor, double *out, const double *in);
 
-/* The same of scaled vectors over the range of the shard, `scaling->count` elements. */
+/* The same of scaled vectors over the range of the shard, `scaling->count` elements. Each output of
+ * which a column has a weight is multiplied by the block alike. */
 void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
                         const double *in);
 

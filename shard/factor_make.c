@@ -35,10 +35,11 @@ struct making {
     struct factor *factor;
     int bound; /* b: exponents are undone by it */
     struct row_scale *scale;
-    size_t outputs; /* biases that rows are centred by, one an output; 0: no row is */
-    double *sum;    /* [outputs] of each with itself */
-    double *cross;  /* [outputs][order] correlations of biases and rows */
-    double *corner; /* [outputs][outputs] and of biases with each other */
+    size_t stride; /* from the element of a row to that of the next: outputs that share H */
+    size_t biases; /* rows of the triangle below those of H, by which these are centred; 0: no row
+                      is */
+    double bias;   /* Σ of them with themselves */
+    double *cross; /* [order] correlations of them and rows */
 };
 
 /* √(a² + b²), neither below 0. Not hypot(): its rounding differs between C libraries. */
@@ -68,46 +69,29 @@ static double root_of(const struct making *m, double sum, int e) {
 
 /* Biases that share a weight count together: they are added to the same margins. */
 static void add_biases(struct making *m) {
-    const struct scaling *scaling = &m->registers->scaling;
-    size_t order = m->factor->order, outputs = m->outputs;
-    for (size_t b = 0; b < scaling->biases; b++) {
+    size_t order = m->factor->order;
+    for (size_t b = 0; b < m->biases; b++) {
         for (size_t r = 0; r < order; r++)
-            m->cross[b % outputs * order + r] += sum_at(m, order + b, r);
-        for (size_t other = 0; other <= b; other++) {
-            double sum = sum_at(m, order + b, order + other);
-            m->corner[b % outputs * outputs + other % outputs] += sum;
-            if (other % outputs != b % outputs)
-                m->corner[other % outputs * outputs + b % outputs] += sum;
-        }
+            m->cross[r] += sum_at(m, order + b, r);
+        for (size_t other = 0; other <= b; other++)
+            m->bias += sum_at(m, order + b, order + other);
     }
 }
 
-/* False if a sum of a bias with itself is below 0 or not a number. */
+/* False if the sum of the biases with themselves is below 0 or not a number. */
 static bool scale_biases(struct making *m) {
-    size_t order = m->factor->order, outputs = m->outputs;
     add_biases(m);
-    for (size_t k = 0; k < outputs; k++) {
-        double sum = m->corner[k * outputs + k];
-        if (!(sum >= 0))
-            return false;
-        m->sum[k] = sum;
-    }
-    for (size_t k = 0; k < outputs; k++) {
-        double inverse = m->sum[k] > 0 ? 1 / sqrt(m->sum[k]) : 0;
-        for (size_t r = 0; r < order; r++)
-            m->cross[k * order + r] *= inverse * m->scale[r].inverse;
-        for (size_t other = 0; other < outputs; other++)
-            m->corner[k * outputs + other] *=
-                inverse * (m->sum[other] > 0 ? 1 / sqrt(m->sum[other]) : 0);
-    }
+    if (!(m->bias >= 0))
+        return false;
+    double inverse = m->bias > 0 ? 1 / sqrt(m->bias) : 0;
+    for (size_t r = 0; r < m->factor->order; r++)
+        m->cross[r] *= inverse * m->scale[r].inverse;
     return true;
 }
 
 static double centred(const struct making *m, size_t r, size_t c, double correlation) {
-    size_t order = m->factor->order, outputs = m->outputs, k = r % outputs, l = c % outputs;
-    double a = m->scale[r].mean, b = m->scale[c].mean;
-    return correlation - a * m->cross[k * order + c] - b * m->cross[l * order + r] +
-           a * b * m->corner[k * outputs + l];
+    double a = m->scale[r].mean, b = m->scale[c].mean, corner = m->bias > 0;
+    return correlation - a * m->cross[c] - b * m->cross[r] + a * b * corner;
 }
 
 /* ---- rows ---- */
@@ -129,9 +113,9 @@ static void centre_rows(struct making *m) {
     const struct scaling *scaling = &m->registers->scaling;
     for (size_t r = 0; r < m->factor->order; r++) {
         struct row_scale *scale = &m->scale[r];
-        double bias = root_of(m, m->sum[r % m->outputs], scaling->block_bias_exponent);
-        double own = root_of(m, scale->sum, m->registers->exponents[r]);
-        scale->mean = own > 0 ? scaling->mean[r] * bias / own : 0;
+        double bias = root_of(m, m->bias, scaling->block_bias_exponent);
+        double own = root_of(m, scale->sum, m->registers->exponents[r * m->stride]);
+        scale->mean = own > 0 ? scaling->mean[r * m->stride] * bias / own : 0;
         double left = centred(m, r, r, 1);
         scale->left = own > 0 && left > CENTRED_LEAST ? 1 / sqrt(left) : 0;
     }
@@ -141,34 +125,39 @@ static bool is_heavy(const struct making *m) {
     return m->registers->precondition == PRECONDITION_HEAVY;
 }
 
-/* What is added to the curvature of row r, by weights: l2, and of a heavy block what is the least
- * for a column of its scale. */
-static double ridge_of(const struct making *m, size_t r, bool regularized) {
+/* What is added to the curvature of an element, by weights: l2, and of a heavy block what is the
+ * least for a column of its scale. */
+static double ridge_of(const struct making *m, size_t element, bool regularized) {
     const struct scaling *scaling = &m->registers->scaling;
-    double penalty = scaling->used ? scaling_weight_penalty(scaling, r) : 1;
+    double penalty = scaling->used ? scaling_weight_penalty(scaling, element) : 1;
     double ridge = regularized ? m->terms->lambda * penalty : 0;
     if (is_heavy(m))
-        ridge += FACTOR_CURVATURE_LEAST * m->terms->beta / (scaling->scale[r] * scaling->scale[r]);
+        ridge += FACTOR_CURVATURE_LEAST * m->terms->beta /
+                 (scaling->scale[element] * scaling->scale[element]);
     return ridge;
 }
 
-/* The root of a row without curvature. */
-static double root_of_nothing(const struct making *m, size_t r) {
+/* The root of an element without curvature. */
+static double root_of_nothing(const struct making *m, size_t element) {
     const struct scaling *scaling = &m->registers->scaling;
-    return is_heavy(m) ? sqrt(factor_curvature(m->terms, scaling, r)) / scaling->scale[r] : 1;
+    return is_heavy(m)
+               ? sqrt(factor_curvature(m->terms, scaling, element)) / scaling->scale[element]
+               : 1;
 }
 
 /* Roots are by weights; those of a heavy block are then scaled, as its vectors are. */
 static bool scale_row(struct making *m, size_t r, bool regularized) {
     struct row_scale *scale = &m->scale[r];
-    double own =
-        scale->left > 0 ? root_of(m, scale->sum, m->registers->exponents[r]) / scale->left : 0;
-    double root = hypotenuse(own, sqrt(ridge_of(m, r, regularized)));
+    size_t element = r * m->stride;
+    double own = scale->left > 0
+                     ? root_of(m, scale->sum, m->registers->exponents[element]) / scale->left
+                     : 0;
+    double root = hypotenuse(own, sqrt(ridge_of(m, element, regularized)));
     if (!(root > 0) || (is_heavy(m) && !(own > 0)))
-        root = root_of_nothing(m, r);
+        root = root_of_nothing(m, element);
     scale->share = own / root;
     if (is_heavy(m))
-        root *= m->registers->scaling.scale[r];
+        root *= m->registers->scaling.scale[element];
     factor_roots(m->factor)[r] = root;
     return isfinite(root) && root > 0;
 }
@@ -176,16 +165,17 @@ static bool scale_row(struct making *m, size_t r, bool regularized) {
 static bool scale_rows(struct making *m) {
     const struct registers *registers = m->registers;
     uint32_t span = 0;
-    if (!read_diagonal(m) || (m->outputs && !scale_biases(m)))
+    if (!read_diagonal(m) || (m->biases && !scale_biases(m)))
         return false;
-    if (m->outputs)
+    if (m->biases)
         centre_rows(m);
     for (size_t r = 0; r < m->factor->order; r++) {
+        uint64_t element = r * m->stride;
         while (span < registers->regularized_count &&
-               r >= registers->regularized[span].first + registers->regularized[span].count)
+               element >= registers->regularized[span].first + registers->regularized[span].count)
             span++;
         bool regularized =
-            span < registers->regularized_count && r >= registers->regularized[span].first;
+            span < registers->regularized_count && element >= registers->regularized[span].first;
         if (!scale_row(m, r, regularized))
             return false;
     }
@@ -205,7 +195,7 @@ static void fill_scaled(const struct making *m, double added) {
         vector_from_fixed(r, row, m->registers->sum + sums_row(r), 0, 1);
         for (size_t c = 0; c < r; c++) {
             double correlation = row[c] * scale[r].inverse * scale[c].inverse;
-            if (m->outputs)
+            if (m->biases)
                 correlation = centred(m, r, c, correlation) * scale[r].left * scale[c].left;
             row[c] = within_1(correlation) * scale[r].share * scale[c].share;
         }
@@ -225,15 +215,17 @@ static bool find_factor(const struct making *m, double *added) {
     return false;
 }
 
-/* Of a heavy block, whose rows are centred if there are biases. */
+/* Of a heavy block, whose rows are centred if there are biases. Outputs that share it have one. */
 static bool take_terms(struct making *m) {
     const struct factor_terms *terms = m->terms;
+    const struct scaling *scaling = &m->registers->scaling;
     if (!is_heavy(m))
         return true;
     m->factor->elements[0] = terms->beta;
     m->factor->elements[1] = terms->gamma;
-    if (m->factor->order && m->registers->scaling.biases)
-        m->outputs = m->registers->scaling.outputs;
+    m->stride = scaling->outputs;
+    if (m->factor->order)
+        m->biases = m->stride > 1 ? scaling->biases / m->stride : scaling->biases;
     return terms->beta > 0 && isfinite(terms->beta) && isfinite(terms->gamma);
 }
 
@@ -241,14 +233,10 @@ static bool make(struct making *m, double *added) {
     size_t order = m->factor->order;
     bool sound = take_terms(m) && m->terms->lambda >= 0 && isfinite(m->terms->lambda);
     m->scale = memory_new(order, sizeof *m->scale);
-    m->sum = memory_new(m->outputs, sizeof *m->sum);
-    m->cross = memory_new(m->outputs * order, sizeof *m->cross);
-    m->corner = memory_new(m->outputs * m->outputs, sizeof *m->corner);
+    m->cross = memory_new(order, sizeof *m->cross);
     sound = sound && scale_rows(m) && find_factor(m, added);
     free(m->scale);
-    free(m->sum);
     free(m->cross);
-    free(m->corner);
     return sound;
 }
 
@@ -258,7 +246,8 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
     struct making m = {.registers = registers,
                        .terms = terms,
                        .factor = factor_new(terms->serial, registers_factor_order(registers)),
-                       .bound = derivative_exponent};
+                       .bound = derivative_exponent,
+                       .stride = 1};
     *added = 0;
     if (make(&m, added))
         return m.factor;

@@ -49,9 +49,8 @@ size_t registers_sums(const struct registers *registers, enum sums_layout layout
 size_t registers_factor_order(const struct registers *registers) {
     if (registers->first || !registers->count)
         return 0;
-    return registers->precondition == PRECONDITION_HEAVY
-               ? layout_block_weights(&registers->layout, registers->block_columns)
-               : registers->count;
+    return registers->precondition == PRECONDITION_HEAVY ? registers->block_columns
+                                                         : registers->count;
 }
 
 /* The most sums of any evaluation. Without a preconditioner there is no triangle. */

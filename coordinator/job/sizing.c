@@ -318,14 +318,13 @@ static void set_prices(const struct set_info *data, const struct objective_shape
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
-/* As many columns as fit into `precondition_block` beside the biases. */
+/* As many columns as a heavy block has room for. */
 static uint32_t columns_that_fit(const struct job *job, const struct objective_shape *shape) {
     struct layout layout = objective_layout(shape);
-    uint64_t biases = layout_block(&layout, 0), each = layout_block_weights(&layout, 1);
-    if (job->precondition_block < biases + each)
-        return 0;
-    uint64_t columns = (job->precondition_block - biases) / each;
-    return columns < shape->features ? (uint32_t)columns : shape->features;
+    uint64_t biases = layout_heavy_block(&layout, 0);
+    return job->precondition_block > biases
+               ? least((uint32_t)(job->precondition_block - biases), shape->features)
+               : 0;
 }
 
 /* With l1: room for second derivatives by a working set. */
@@ -385,6 +384,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .block_columns = full ? shape->features : columns,
         .parts = weights_of_column(shape),
         .constant = objective->second_constant,
+        .shared = !full && weights_of_column(shape) > 1,
         .trace_first = trace_first(data, shape),
     };
     double outputs = settings->parts;
@@ -408,13 +408,12 @@ uint64_t sizing_block(const struct objective_shape *shape,
  * The lengths of texts differ more. */
 #define DEVIATION_OF_A_TABLE (1.0 / 3)
 
-/* Terms that a row adds on average to a block of the prefix: t(t + 1)/2, t = (values + intercept)
- * times outputs. */
-static double terms_of(const struct prefix_counts *counts, uint32_t prefix, double intercept,
-                       double outputs) {
+/* Terms that a row adds on average to a block of the prefix: t(t + 1)/2, t = values + intercept.
+ */
+static double terms_of(const struct prefix_counts *counts, uint32_t prefix, double intercept) {
     double rows = (double)counts->rows, sum = counts->sum[prefix] / rows;
     double square = counts->square[prefix] / rows + 2 * intercept * sum + intercept * intercept;
-    return (outputs * outputs * square + outputs * (sum + intercept)) / 2;
+    return (square + sum + intercept) / 2;
 }
 
 /* Or their numbers of values beyond the largest block vary little more than those of independent
@@ -453,12 +452,20 @@ static bool is_cheap(const struct set_info *data, const struct objective_shape *
                      const struct prefix_counts *counts, uint32_t prefix,
                      struct preconditioner_settings *settings) {
     struct layout layout = objective_layout(shape);
-    double terms = terms_of(counts, prefix, shape->intercept, settings->parts);
+    double terms = terms_of(counts, prefix, shape->intercept);
     settings->block_columns = counts->columns[prefix];
-    set_prices(data, shape, (double)layout_block(&layout, settings->block_columns), terms,
+    set_prices(data, shape, (double)layout_heavy_block(&layout, settings->block_columns), terms,
                settings);
     double sampled = (double)settings->sample * terms * settings->price_term;
     return settings->price_all + sampled <= PASSES_MOST;
+}
+
+/* One matrix for all outputs knows nothing of how well each row is fitted. Where rows are many for
+ * each column that makes other steps than the matrix would, and the diagonal needs no more of them:
+ * so outputs share a block only where columns are so many that it leaves some out. */
+static bool may_share(const struct set_info *data, const struct prefix_counts *counts,
+                      const struct preconditioner_settings *settings) {
+    return !settings->shared || counts->columns[0] < data->features;
 }
 
 void sizing_heavy(const struct job *job, const struct set_info *data,
@@ -467,7 +474,7 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
     bool wanted = job->precondition == PRECONDITION_BLOCK;
     assert(settings->form == PRECONDITION_HEAVY && counts->columns[0] == settings->block_columns);
     settings->ridge = job->l2.value / sizing_second_first(data, shape);
-    if (wanted || (settings->parts <= 1 && is_table(data, counts)))
+    if (wanted || (is_table(data, counts) && may_share(data, counts, settings)))
         for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++) {
             bool cheap = is_cheap(data, shape, counts, i, settings);
             if (wanted || (cheap && is_rest_rare(data, counts, i)))

@@ -24,17 +24,31 @@ uint32_t coordinator_links(const struct coordinator *c) {
     return c->settings.shards + c->settings.replicas;
 }
 
+/* Elements of a heavy block, which begins the vector: the first shard has all of them. */
+static uint64_t block_elements(const struct coordinator *c) {
+    const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
+    return settings->form == PRECONDITION_HEAVY
+               ? layout_block_weights(&c->settings.layout, settings->block_columns)
+               : 0;
+}
+
+/* Shards have as many blocks each, but where the first one must have more. */
+static uint64_t range_begin(const struct coordinator *c, uint64_t index) {
+    uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    uint64_t shards = c->settings.shards, begin = blocks * index / shards;
+    uint64_t least = (block_elements(c) + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    if (index && least > 1 && least > blocks / shards)
+        begin = shards > 1 ? least + (blocks - least) * (index - 1) / (shards - 1) : blocks;
+    return begin * BLOCK_ELEMENTS < c->parameters ? begin * BLOCK_ELEMENTS : c->parameters;
+}
+
 void coordinator_range(const struct coordinator *c, uint32_t index, uint64_t *first,
                        uint64_t *count) {
     assert(index < c->settings.shards);
-    uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    uint64_t start = blocks * index / c->settings.shards * BLOCK_ELEMENTS;
-    uint64_t end = blocks * (index + 1) / c->settings.shards * BLOCK_ELEMENTS;
-    if (end > c->parameters)
-        end = c->parameters;
-    *first = start < end ? start : end;
-    *count = end - *first;
-    assert(*first <= end && end <= c->parameters);
+    uint64_t start = range_begin(c, index), end = range_begin(c, index + 1);
+    *first = start;
+    *count = end - start;
+    assert(start <= end && end <= c->parameters);
 }
 
 struct coordinator_view coordinator_view(const struct coordinator *c) {

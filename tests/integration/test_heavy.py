@@ -43,8 +43,7 @@ def table(objective):
 
 def job_of(folder, objective='logistic', **settings):
     (folder / 'table.csv').write_text(table(objective))
-    own = {'ordinal': {'ordinal': {'order': ['0', '1', '2']}},
-           'softmax': {'precondition': 'block'}}.get(objective, {})  # it takes none by itself
+    own = {'ordinal': {'ordinal': {'order': ['0', '1', '2']}}}.get(objective, {})
     return write_job(folder, data=['table.csv'], csv={'label': 'label'}, objective=objective,
                      **{**SHARED, **own, **settings})
 
@@ -68,6 +67,28 @@ for objective, settings in FORMS:
     test(behaviour)
 
 
+def has_more_than_a_shard_would_have(result):
+    check_heavy(result)
+    assert result['preconditioner']['block_columns'] * CLASSES > 4096, result
+
+
+CLASSES = 45  # so the block has more elements than half of the vector
+
+
+@test
+def a_block_that_is_longer_than_an_even_range_lies_on_the_first_shard(folder):
+    rng = random.Random(9)
+    lines = ['a,b,c,d,label\n']
+    for _ in range(ROWS):
+        texts = [int(size * rng.random() ** 2) for size in (6, 20, 60, 140)]
+        label = (texts[0] * 7 + texts[1] + rng.randrange(4)) % CLASSES
+        lines.append(','.join(f't{text}' for text in texts) + f',k{label}\n')
+    (folder / 'table.csv').write_text(''.join(lines))
+    job = write_job(folder, data=['table.csv'], csv={'label': 'label'}, objective='softmax',
+                    precondition='block', **{**SHARED, 'precondition_block': 180, 'max_steps': 6})
+    one_model(job, has_more_than_a_shard_would_have)
+
+
 # ---- losses of processes ----
 
 def disturbed(folder):
@@ -82,6 +103,13 @@ def check_refreshed(result):
 def a_shard_that_dies_while_it_makes_a_factor_costs_no_bit(folder):
     survives(folder, disturbed(folder), check_refreshed, *(f'shard{shard}.factor_{when}:{visit}' for shard in (0, 1)
                        for when in ('begin', 'done') for visit in (1, 2)))
+
+
+@test
+def the_one_factor_of_several_outputs_outlives_shards_and_replicas(folder):
+    job = job_of(folder, 'softmax', shards=2, replicas=2, threads=1, max_steps=12)
+    survives(folder, job, check_heavy, 'shard0.factor_begin:1', 'shard0.factor_done:1',
+             'shard0.receive_PROGRAM:20', 'replica1.receive_EVALUATE:2', 'replica0.send_FLUSHED:2')
 
 
 @test
@@ -103,19 +131,18 @@ def a_coordinator_that_dies_in_a_refresh_costs_no_bit(folder):
 
 # ---- what it gives ----
 
-def optima(job, form):
+def optima(job):
     """Of runs without a preconditioner, and with it."""
     exact = words({'max_steps': 3000, 'gradient_tolerance': 1e-8})
     plain = train(job, '--fresh', '--set', 'precondition=diagonal', *exact)
-    heavy = train(job, '--fresh', '--set', f'precondition={form}', *exact)
+    heavy = train(job, '--fresh', *exact)
     check_heavy(heavy)
     return plain, heavy
 
 
 for objective in LABELS:
     def behaviour(folder, objective=objective):
-        plain, heavy = optima(job_of(folder, objective),
-                              'block' if objective == 'softmax' else 'auto')
+        plain, heavy = optima(job_of(folder, objective))
         assert abs(plain['loss'] - heavy['loss']) <= 1e-8 * plain['loss'], (plain, heavy)
     behaviour.__name__ = f'{objective} ends at the optimum of the diagonal'
     test(behaviour)
@@ -134,6 +161,11 @@ def a_path_with_folds_gives_the_same_models_on_other_workers(folder):
 @test
 def a_device_that_is_emulated_gives_the_bits_of_the_cpu(folder):
     has_the_bits_of_a_device(job_of(folder, max_steps=8))
+
+
+@test
+def a_device_that_is_emulated_gives_the_bits_of_a_block_that_outputs_share(folder):
+    has_the_bits_of_a_device(job_of(folder, 'softmax', max_steps=8))
 
 
 @test

@@ -27,7 +27,8 @@ struct replica_process {
     int64_t *sum;
     size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
-    uint32_t block_columns; /* of the preconditioner, as the set-up says */
+    uint32_t block_columns; /* of the preconditioner, as the set-up says; */
+    bool shares_block;      /* outputs share its matrix */
     bool lists;             /* it has listed weights */
     uint64_t work;          /* counts what was started: an alarm for anything else is void */
     bool working, gathering, computed_already;
@@ -100,6 +101,7 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     self->last_scratch = objective_scratch_new(&last);
     self->sizes = replica_sums_sizes(setup);
     self->block_columns = setup->block_columns;
+    self->shares_block = setup->precondition == PRECONDITION_HEAVY;
     self->lists = setup->precondition == PRECONDITION_LISTED;
     self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
@@ -120,6 +122,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct objective_sample sample = {.exponent = job->exponent,
                                             .examples = job->data.rows,
                                             .columns = self->block_columns,
+                                            .shared = self->shares_block,
                                             .list = self->lists ? &computation->weights : NULL,
                                             .derivative_exponent = computation->bounds.exponent[0],
                                             .sampling = computation->sampling};

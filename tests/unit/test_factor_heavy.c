@@ -35,7 +35,8 @@ struct table {
 
 static const struct factor_terms terms = {.lambda = 1e-3, .beta = 0.7, .gamma = 0.2, .serial = 7};
 
-/* Outputs that share their weights have second derivatives of their own; others in common. */
+/* Outputs that share their weights have second derivatives of their own; others have one number
+ * that is the same for all, as they share the block. */
 static void make_second(struct table *table, struct random *random, size_t row) {
     size_t outputs = table->shape.outputs;
     bool shares = table->shape.weights < outputs;
@@ -44,7 +45,7 @@ static void make_second(struct table *table, struct random *random, size_t row) 
         p[k] = (0.1 + 0.9 * random_unit(random)) / (double)outputs;
     for (size_t k = 0; k < outputs; k++)
         for (size_t l = 0; l < outputs; l++)
-            table->second[row][k][l] = (k == l ? p[k] : 0) - (shares ? 0 : p[k] * p[l]);
+            table->second[row][k][l] = k != l ? 0 : shares ? p[k] : p[0];
 }
 
 static struct table *table_new(struct shape shape) {
@@ -123,20 +124,28 @@ static void set_up(struct table *table) {
                      0);
 }
 
+/* The element of a row of the triangle: of the first output, if all share the block. */
+static size_t element_of(const struct table *table, size_t row) {
+    size_t block = table->shape.block;
+    return row < block ? row * table->shape.weights : block_weights(table) + row - block;
+}
+
+static int exponent_of_row(const struct table *table, size_t row) {
+    return row < table->shape.block ? exponent_of_column(table, row) : fixed_exponent(ROWS, ROWS);
+}
+
 /* Adds up the triangle as replicas do. */
 static void add_up(struct table *table) {
     set_up(table);
-    size_t order = block_weights(table) + table->shape.biases;
+    bool shared = table->shape.weights > 1;
+    size_t biases = shared ? table->shape.biases > 0 : table->shape.biases;
     for (size_t i = 0; i < ROWS; i++)
-        for (size_t r = 0; r < order; r++)
+        for (size_t r = 0; r < table->shape.block + biases; r++)
             for (size_t c = 0; c <= r; c++) {
-                size_t weights = block_weights(table), by = table->shape.weights;
-                int own = exponent_of_column(table, r / by), other = own;
-                other =
-                    c < weights ? exponent_of_column(table, c / by) : fixed_exponent(ROWS, ROWS);
-                own = r < weights ? own : fixed_exponent(ROWS, ROWS);
-                fixed_add(&table->registers.sum[r * (r + 1) / 2 + c],
-                          ldexp(second_by(table, i, r, c, false), own + other - 62 - BOUND));
+                int power = exponent_of_row(table, r) + exponent_of_row(table, c) - 62 - BOUND;
+                double second =
+                    second_by(table, i, element_of(table, r), element_of(table, c), false);
+                fixed_add(&table->registers.sum[r * (r + 1) / 2 + c], ldexp(second, power));
             }
 }
 
@@ -185,7 +194,7 @@ static void assert_applies(struct table *table, double *h, double lambda, double
     for (size_t i = 0; i < all; i++)
         found[i] = expected[i] = 1 + cos((double)i);
     struct factor *factor = make(table, lambda);
-    assert_int_equal(factor->order, block_weights(table));
+    assert_int_equal(factor->order, table->shape.block);
     factor_apply_heavy(factor, &table->registers.scaling, found, found);
     factor_drop(factor);
     solve(table, h, expected);

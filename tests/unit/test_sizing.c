@@ -246,10 +246,12 @@ static void a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits(void *
     shape.outputs = 3;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
     assert_int_equal(settings.form, PRECONDITION_HEAVY);
-    assert_int_equal(settings.block_columns, 332); /* of three weights, beside three biases */
+    assert_int_equal(settings.block_columns, 999); /* three outputs share it */
+    assert_true(settings.shared);
     shape.features = 332;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
     assert_int_equal(settings.form, PRECONDITION_FULL);
+    assert_false(settings.shared);
     assert_int_equal(settings.block_columns, 332);
     job.precondition = PRECONDITION_OFF;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
@@ -386,6 +388,28 @@ static void columns_that_many_rows_have_are_all_in_the_block_or_there_is_none(vo
     assert_int_equal(form_beyond(&job, 1), PRECONDITION_HEAVY);
 }
 
+static enum precondition form_shared(const struct job *job, uint32_t features) {
+    struct set_info info = rows_of(10000000, 20);
+    struct objective_shape shape = broad;
+    struct preconditioner_settings settings;
+    info.features = shape.features = features;
+    shape.kind = OBJECTIVE_SOFTMAX;
+    shape.outputs = 3;
+    assert_int_equal(sizing_precondition(job, &info, &shape, &settings), 0);
+    struct prefix_counts counts = counts_of(settings.block_columns, 20, 20);
+    sizing_heavy(job, &info, &shape, &counts, &settings);
+    return settings.form;
+}
+
+static void outputs_share_a_block_where_it_leaves_columns_out(void **state) {
+    (void)state;
+    struct job job = {.precondition_block = 1024};
+    assert_int_equal(form_shared(&job, BROAD), PRECONDITION_HEAVY);
+    assert_int_equal(form_shared(&job, 1023), PRECONDITION_NONE);
+    job.precondition = PRECONDITION_BLOCK;
+    assert_int_equal(form_shared(&job, 1023), PRECONDITION_HEAVY);
+}
+
 /* Whatever it costs, and whatever the rows are. */
 static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
     (void)state;
@@ -401,6 +425,7 @@ static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
 
 SUITE(sizing) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outputs_share_a_block_where_it_leaves_columns_out),
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),

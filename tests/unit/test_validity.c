@@ -307,7 +307,7 @@ static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
     (void)state;
     const struct layout wide = layout_linear(3 * BLOCK_ELEMENTS, 2, true);
     const struct layout small = layout_linear(20, 3, true);
-    const uint32_t most = (PRECONDITION_PARAMETERS_MAX - 2) / 2; /* beside two biases */
+    const uint32_t most = PRECONDITION_PARAMETERS_MAX - 1; /* beside the biases */
     for (int shard = 0; shard < 2; shard++) {
         assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, 1, true));
         assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, most, true));
