@@ -155,14 +155,14 @@ class Process:
         return os.pread(file.fileno(), 1 << 26, 0).decode(errors='replace')
 
     def survivors(self):
-        """Ids of living processes that descend from the command, and itself."""
+        """Ids of living processes that descend from the command, and itself, rising."""
         needle = f'DML_TEST_MARK={self.mark}'.encode()
         found = []
         for pid in filter(str.isdigit, set(os.listdir('/proc')) - self.older):  # asked often
             with contextlib.suppress(OSError), open(f'/proc/{pid}/environ', 'rb', 0) as file:
                 if needle in file.read():
                     found.append(int(pid))
-        return found
+        return sorted(found)
 
     def end(self):
         """Kills the command and what descends from it, each by its id."""

@@ -14,14 +14,16 @@ static void execute(struct store *store, const char *sql) {
 }
 
 /* Each transaction moves 1 from a row to another, so that the sum stays 0. The log starts anew with
- * each. The writer pauses at times, or nothing could be read. */
-static void write_on_and_on(void) {
+ * each. The writer pauses at times, or nothing could be read. `ready` is closed once there is
+ * something to read. */
+static void write_on_and_on(int ready) {
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed assertion leaves it */
     struct store *store = opened();
     execute(store, "PRAGMA wal_autocheckpoint = 2; CREATE TABLE t (v INTEGER, pad BLOB);"
                    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < "
                    "2000) INSERT INTO t SELECT 0, zeroblob(3000) FROM n");
     begun(store, "one");
+    close(ready);
     for (int i = 1;; i++) {
         execute(store, "BEGIN; UPDATE t SET v = v + 1 WHERE rowid = abs(random()) % 1000 + 1;"
                        "UPDATE t SET v = v - 1 WHERE rowid = abs(random()) % 1000 + 1001; COMMIT");
@@ -55,12 +57,17 @@ static int64_t read_once(void) {
 
 static void read_beside_a_writer(const char *filesystem) {
     int64_t last = 0, changes = 0;
+    int ready[2];
+    char none;
     setenv("DML_FILESYSTEM", filesystem, 1);
+    assert_int_equal(pipe(ready), 0);
     pid_t writer = fork();
     assert_true(writer >= 0);
     if (writer == 0)
-        write_on_and_on();
-    usleep(500000);
+        write_on_and_on(ready[1]);
+    close(ready[1]);
+    assert_int_equal(read(ready[0], &none, 1), 0); /* its end */
+    close(ready[0]);
     for (int i = 0; i < READS; i++) {
         int64_t now = read_once();
         changes += now > last;
