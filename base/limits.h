@@ -68,6 +68,7 @@
 #define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */
 #define SHARDS_MAX 256
 #define REPLICAS_MAX 1024
+#define FOLD_FLUSHES_MAX 256 /* that one FOLD lists, or one FOLDED */
 #define THREADS_MAX 256
 /* How long a worker may say nothing before it counts as lost. One that a former coordinator left at
  * work says nothing to the next one before that is done: the larger the model, the longer. */

@@ -22,6 +22,8 @@
     X(PAIR_OVERWRITTEN, "a pair is formed in a slot that is still being written")                  \
     X(PROGRAM_TWICE, "a repeated program is run again")                                            \
     X(ROUND_BEFORE_FOLDS, "an evaluation is used before every fold is confirmed")                  \
+    X(PROGRAM_BEFORE_FOLDS, "the program that uses the folds of a turn is sent before them")       \
+    X(ONE_FOLD_OF_A_LIST, "a shard folds one flush of a list and confirms all")                    \
     X(BACKUP_WITH_OTHER_WORK, "a backup copy is accrued with other portions")                      \
     X(INCARNATION_KEPT, "a worker that is started anew keeps its incarnation")                     \
     X(REPEATED_FLUSH_DROPPED, "a flush that was accepted is dropped when reported again")          \

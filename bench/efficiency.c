@@ -389,6 +389,7 @@ static void after_step(struct process *process, int code) {
         fprintf(stderr, "efficiency: %s\n", error_text());
         exit(70);
     }
+    coordinator_end_turn(self.machine, &self.out);
     for (uint32_t i = 0; i < self.out.record_count; i++) {
         if (self.out.records[i].kind == RECORD_EVALUATION)
             note_evaluation();

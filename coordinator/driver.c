@@ -127,6 +127,8 @@ void driver_send_program(struct coordinator *c, struct output *out) {
     struct driver *d = c->driver;
     assert(d->program.length > 0);
     round_begin(&d->round, &d->program);
+    if (!mutant(PROGRAM_BEFORE_FOLDS))
+        dispatch_send_folds(&c->dispatch, out);
     bool whole = !d->optimizer.loading && !optimizer_is_brief(&d->optimizer);
     recovery_journal_program(c, whole && c->phase == PHASE_RUNNING, out);
     struct message message = {.type = MESSAGE_PROGRAM};

@@ -258,15 +258,22 @@ void on_stage(struct shard *shard, uint32_t from, const struct message *message,
 
 void on_fold(struct shard *shard, uint32_t from, const struct message *message,
              struct outbox *out) {
-    const struct flush_id *id = &message->fold.flush;
-    if (!is_at_hand(shard, id))
-        return;
-    int code = fold(shard, id);
+    const struct blob *flushes = &message->fold.flushes;
+    struct cursor ids = cursor_over(flushes->data, flushes->length);
+    struct message answer = {.type = MESSAGE_FOLDED, .folded = {.flushes = *flushes}};
+    int code = 0;
+    while (!code && cursor_left(&ids)) {
+        const struct flush_id id = flush_id_decode(&ids);
+        if (!is_at_hand(shard, &id)) /* nor are the others, which are of the same evaluation */
+            return;
+        code = fold(shard, &id);
+        if (mutant(ONE_FOLD_OF_A_LIST))
+            break;
+    }
     if (code)
         shard_fail(shard, code, out);
     else
-        shard_answer(shard, from,
-                     (struct message){.type = MESSAGE_FOLDED, .folded = {.flush = *id}}, out);
+        shard_answer(shard, from, answer, out);
 }
 
 void on_drop(struct shard *shard, uint32_t from, const struct message *message,

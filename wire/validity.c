@@ -48,6 +48,23 @@ static const char *fault_of_flush(const struct flush_id *id) {
                     fault_of_incarnation(id->incarnation));
 }
 
+/* A list of the flushes of one evaluation. */
+static const char *fault_of_flushes(const struct blob *flushes) {
+    struct cursor cursor = cursor_over(flushes->data, flushes->length);
+    struct flush_id id, first = {0};
+    const char *fault = unless(flushes->length && flushes->length % FLUSH_ID_BYTES == 0 &&
+                                   flushes->length / FLUSH_ID_BYTES <= FOLD_FLUSHES_MAX,
+                               "no flushes, too many, or a part of one");
+    while (!fault && cursor_left(&cursor)) {
+        id = flush_id_decode(&cursor);
+        first = first.attempt ? first : id;
+        fault = FIRST_OF(fault_of_flush(&id),
+                         unless(id.attempt == first.attempt && id.evaluation == first.evaluation,
+                                "flushes of several evaluations"));
+    }
+    return fault;
+}
+
 static const char *fault_of_range(uint64_t first, uint64_t count, uint64_t end) {
     return unless(first <= end && count <= end - first, "a range beyond the end");
 }
@@ -394,7 +411,7 @@ FAULT_IN_BODY(verdict) {
 }
 
 FAULT_IN_BODY(fold) {
-    return fault_of_flush(&body->flush);
+    return fault_of_flushes(&body->flushes);
 }
 
 FAULT_IN_BODY(drop) {
@@ -402,7 +419,7 @@ FAULT_IN_BODY(drop) {
 }
 
 FAULT_IN_BODY(folded) {
-    return fault_of_flush(&body->flush);
+    return fault_of_flushes(&body->flushes);
 }
 
 /* slices of registers */

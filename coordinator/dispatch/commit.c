@@ -125,14 +125,26 @@ static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit
 
 /* ---- messages about a flush ---- */
 
-static void send_flush(const struct dispatch *d, enum message_type type, const struct flush_id *id,
-                       struct output *out) {
-    assert(type == MESSAGE_FOLD || type == MESSAGE_DROP);
-    struct message message = {.type = type};
-    if (type == MESSAGE_FOLD)
-        message.fold.flush = *id;
-    else
-        message.drop.flush = *id;
+void dispatch_send_folds(struct dispatch *d, struct output *out) {
+    struct message message = {.type = MESSAGE_FOLD};
+    message.fold.flushes =
+        (struct blob){.data = d->folds.data, .length = (uint32_t)d->folds.length};
+    if (!d->folds.length)
+        return;
+    roster_send_shards(d->roster, message, out);
+    bytes_clear(&d->folds);
+}
+
+/* Goes out with others: a thousand flushes may come at once, and each is for every shard. */
+static void gather_fold(struct dispatch *d, const struct flush_id *id, struct output *out) {
+    flush_id_encode(id, &d->folds);
+    if (d->folds.length == FOLD_FLUSHES_MAX * FLUSH_ID_BYTES)
+        dispatch_send_folds(d, out);
+    assert(d->folds.length < FOLD_FLUSHES_MAX * FLUSH_ID_BYTES);
+}
+
+static void send_drop(const struct dispatch *d, const struct flush_id *id, struct output *out) {
+    struct message message = {.type = MESSAGE_DROP, .drop = {.flush = *id}};
     roster_send_shards(d->roster, message, out);
 }
 
@@ -224,7 +236,7 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
             record->portion.range = flushed->portions.items[i];
         }
     }
-    send_flush(d, MESSAGE_FOLD, &flushed->flush, out);
+    gather_fold(d, &flushed->flush, out);
 }
 
 /* The decision is kept, so that a repeated FLUSHED gets the same one. The chunks go back only if
@@ -234,7 +246,7 @@ static void drop_flush(struct dispatch *d, uint32_t link, const struct message_f
     uint32_t replica = d->roster->members[link].index;
     assert(link >= d->roster->shards && replica < d->roster->replicas);
     decisions_add(&d->decisions, &flushed->flush, replica, false, 0);
-    send_flush(d, MESSAGE_DROP, &flushed->flush, out);
+    send_drop(d, &flushed->flush, out);
     send_verdict(d, link, &flushed->flush, false, out);
     workload_forget(workload_of(d, link), &flushed->portions);
     plan_return(&d->plan, &flushed->portions);
@@ -297,7 +309,7 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     assert(link >= d->roster->shards && link < roster_links(d->roster));
     if (!known && !current) {
         d->stale++;
-        send_flush(d, MESSAGE_DROP, id, out);
+        send_drop(d, id, out);
         send_verdict(d, link, id, false, out);
         return false;
     }
@@ -315,9 +327,9 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     return false;
 }
 
-bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
-                     struct output *out) {
-    const struct flush_id *id = &folded->flush;
+/* Whether that was the last shard to fold this one. */
+static bool confirm(struct dispatch *d, uint32_t link, const struct flush_id *id,
+                    struct output *out) {
     struct decision *decision = find_decision(d, id);
     assert(link < d->roster->shards);
     /* A fold of an earlier evaluation is not stale: the next one began without waiting for it. Its
@@ -333,6 +345,17 @@ bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_fol
     return true;
 }
 
+bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
+                     struct output *out) {
+    struct cursor ids = cursor_over(folded->flushes.data, folded->flushes.length);
+    bool any = false;
+    while (cursor_left(&ids)) {
+        const struct flush_id id = flush_id_decode(&ids);
+        any |= confirm(d, link, &id, out);
+    }
+    return any;
+}
+
 /* ---- going on from a journal ---- */
 
 /* Every FOLD is sent again, as the former coordinator may have died before it sent one. A shard
@@ -346,7 +369,7 @@ void commit_replay(struct dispatch *d, const struct bytes *log, struct output *o
     while (commit_next(&entries, &encoded, &entry) && totals_of(d, &entry.totals, &totals)) {
         count_flush(d, &entry, &totals);
         log_commit(d, &encoded, out);
-        send_flush(d, MESSAGE_FOLD, &entry.flush, out);
+        gather_fold(d, &entry.flush, out);
     }
 }
 

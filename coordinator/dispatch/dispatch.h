@@ -131,9 +131,10 @@ struct dispatch {
     struct current_evaluation evaluation;
     struct plan plan;
     struct decisions decisions;
-    struct bytes log; /* of this evaluation's accepted flushes, each after its length (u32) */
-    bool journalled;  /* each of them is also a record for the journal */
-    uint64_t stale;   /* messages ignored */
+    struct bytes log;   /* of this evaluation's accepted flushes, each after its length (u32) */
+    bool journalled;    /* each of them is also a record for the journal */
+    struct bytes folds; /* ids of accepted flushes that the shards are still to be told of */
+    uint64_t stale;     /* messages ignored */
 
     struct workload *workloads; /* [replicas] */
     uint64_t backup_copies;
@@ -183,12 +184,16 @@ void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
 
 void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_want *want,
                      int64_t now_ns, struct output *out);
-/* Whether the flush counts now; whether the last shard has folded it: then the evaluation may be
- * complete. */
+/* Whether the flush counts now; whether the last shard has folded one of these: then the evaluation
+ * may be complete. */
 bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
                       int64_t now_ns, struct output *out);
 bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
                      struct output *out);
+
+/* Has the shards fold what was accepted since the last call. To be called at the end of each turn,
+ * and before a program that uses the folds. */
+void dispatch_send_folds(struct dispatch *d, struct output *out);
 
 /* ---- going on from a journal ---- */
 

@@ -44,6 +44,7 @@ void dispatch_release(struct dispatch *d) {
     decisions_release(&d->decisions);
     plan_release(&d->plan);
     bytes_release(&d->log);
+    bytes_release(&d->folds);
     for (uint32_t i = 0; i < d->roster->replicas; i++)
         free(d->workloads[i].dispatched);
     free(d->workloads);
@@ -54,6 +55,7 @@ void dispatch_forget(struct dispatch *d) {
     d->evaluation.number = 0;
     d->journalled = false;
     bytes_clear(&d->log);
+    bytes_clear(&d->folds);
     decisions_clear(&d->decisions);
     for (uint32_t i = 0; i < d->roster->replicas; i++) {
         d->workloads[i].idle = false;
@@ -102,7 +104,7 @@ void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct out
 /* EVALUATE goes out without waiting for the shards to run the program that forms the point. A
  * replica that asks for the point too early is answered when the shard's BEGIN is through. */
 void dispatch_begin(struct dispatch *d, int64_t now_ns, struct output *out) {
-    assert(!d->evaluation.running && d->evaluation.number > 0);
+    assert(!d->evaluation.running && d->evaluation.number > 0 && !d->folds.length);
     clear_evaluation(d, now_ns);
     if (d->evaluation.request.minibatch) {
         portions_share_out(d, now_ns, out);

@@ -27,6 +27,17 @@ void output_clear(struct output *output) {
     bytes_clear(&output->blobs);
 }
 
+bool output_may_wait(const struct output *output) {
+    bool journals = false;
+    for (uint32_t i = 0; i < output->record_count; i++) {
+        enum record_kind kind = output->records[i].kind;
+        if (kind != RECORD_JOURNAL && kind != RECORD_PORTION)
+            return false;
+        journals |= kind == RECORD_JOURNAL;
+    }
+    return journals;
+}
+
 struct record *output_add(struct output *out, enum record_kind kind) {
     assert(kind <= RECORD_SLICE);
     MEMORY_ROOM(out->records, out->record_count, out->record_capacity);

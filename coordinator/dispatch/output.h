@@ -97,6 +97,11 @@ void output_init(struct output *output);
 void output_release(struct output *output);
 void output_clear(struct output *output);
 
+/* Whether the output may wait for that of other messages that are there already: then one commit
+ * does for all their verdicts, and one FOLD. Records with data that are valid in this step only
+ * cannot wait. */
+bool output_may_wait(const struct output *output);
+
 /* ---- for the machine alone ---- */
 
 /* The record is zero but for its kind, and valid until the next one is added. */

@@ -122,6 +122,10 @@ int coordinator_step(struct coordinator *coordinator, uint32_t link, const struc
 /* Time passes: pings, silent workers, backup copies. Answers as coordinator_step(). */
 int coordinator_tick(struct coordinator *coordinator, int64_t now_ns, struct output *out);
 
+/* The turn is over: adds to the output what was gathered for it over several calls. To be called
+ * before the output is carried out. */
+void coordinator_end_turn(struct coordinator *coordinator, struct output *out);
+
 /* Ends the run for an outside reason, at the last accepted point. Does nothing if the run is ending
  * already, or at a time limit that comes before the first accepted point: call again. */
 void coordinator_stop(struct coordinator *coordinator, enum reason reason, int64_t now_ns,

@@ -93,6 +93,10 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
     return 0;
 }
 
+void coordinator_end_turn(struct coordinator *c, struct output *out) {
+    dispatch_send_folds(&c->dispatch, out);
+}
+
 /* ---- what ends a run ---- */
 
 static int on_refused(struct coordinator *c, uint32_t link, const struct message *message,

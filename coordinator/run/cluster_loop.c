@@ -88,6 +88,7 @@ static void send_messages(const struct cluster *cluster) {
  * than its workers. */
 static void drain(struct cluster *cluster) {
     int code = check_guard(cluster);
+    coordinator_end_turn(cluster->coordinator, &cluster->out);
     if (!code)
         code = carry_out(cluster);
     if (!code)
@@ -96,19 +97,6 @@ static void drain(struct cluster *cluster) {
     enum coordinator_phase phase = coordinator_phase(cluster->coordinator);
     if (code || phase == PHASE_READ || phase == PHASE_STOPPED)
         cluster_end(cluster, code);
-}
-
-/* Whether the output may wait for that of other messages that are there already: then one commit
- * does for all their verdicts. Records with data that are valid in this step only cannot wait. */
-static bool may_wait(const struct output *out) {
-    bool journals = false;
-    for (uint32_t i = 0; i < out->record_count; i++) {
-        enum record_kind kind = out->records[i].kind;
-        if (kind != RECORD_JOURNAL && kind != RECORD_PORTION)
-            return false;
-        journals |= kind == RECORD_JOURNAL;
-    }
-    return journals;
 }
 
 static void on_drain(evutil_socket_t descriptor, short events, void *context) {
@@ -120,7 +108,7 @@ void cluster_after_step(struct cluster *cluster, int code) {
     if (!code && cluster->stopping)
         coordinator_stop(cluster->coordinator, cluster->stopping, clock_monotonic_ns(),
                          &cluster->out);
-    if (!code && may_wait(&cluster->out)) {
+    if (!code && output_may_wait(&cluster->out)) {
         event_active(cluster->drainer, EV_TIMEOUT, 0); /* behind what is active now */
         return;
     }

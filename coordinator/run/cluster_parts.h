@@ -33,7 +33,7 @@ struct cluster {
     struct output out;
     struct event *ticker, *limit;
     int64_t guarded_ns;    /* when guard_check() was asked last */
-    struct event *drainer; /* carries out what may_wait() at the end of this turn of the loop */
+    struct event *drainer; /* carries out what may wait at the end of this turn of the loop */
     enum reason stopping;  /* the reason to stop for, REASON_NONE if none */
     uint64_t kills;        /* memory_kills() when it was asked last */
     bool dismissed;

@@ -22,3 +22,11 @@ struct message decoded(const struct outbox *outbox, const struct envelope *envel
     message.bulk = envelope->bulk;
     return message;
 }
+
+struct blob listed_flushes(const struct flush_id *ids, uint32_t count) {
+    static struct bytes list;
+    bytes_clear(&list);
+    for (uint32_t i = 0; i < count; i++)
+        flush_id_encode(&ids[i], &list);
+    return (struct blob){.data = list.data, .length = (uint32_t)list.length};
+}

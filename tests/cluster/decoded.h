@@ -7,6 +7,9 @@
 /* Without bulk. The fields point into the body. */
 struct message decoded_body(enum message_type type, uint64_t term, const void *body, size_t length);
 
+/* A list of ids, as FOLD and FOLDED have it; valid until the next call. */
+struct blob listed_flushes(const struct flush_id *ids, uint32_t count);
+
 /* What waits in an outbox to be sent. */
 struct message decoded(const struct outbox *outbox, const struct envelope *envelope);
 

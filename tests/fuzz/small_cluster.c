@@ -240,6 +240,7 @@ static void after_coordinator(struct small_cluster *cluster, int code) {
     bool starts[COORDINATOR] = {false};
     struct output *output = &cluster->output;
     uint64_t term = cluster->store.term;
+    coordinator_end_turn(cluster->coordinator, output);
     for (uint32_t i = 0; i < output->record_count && !code; i++) {
         if (output->records[i].kind == RECORD_START)
             starts[output->records[i].start.link] = true;

@@ -13,9 +13,10 @@
 #include "tests/sim/outcome.h"
 #include "wire/program.h"
 
-enum { ALARM_TICK, ALARM_START };
+enum { ALARM_TICK, ALARM_TURN, ALARM_START };
 
 #define TICK_NS (100 * NS_PER_MS)
+#define TURN_NS NS_PER_MS
 #define RETRY_NS (500 * NS_PER_MS)
 #define RESTARTS_MAX 10
 
@@ -166,7 +167,11 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
         return;
     }
     if (message.type == MESSAGE_FOLD) {
-        ledger_fold(ledger, envelope->term, envelope->to, &message.fold.flush);
+        struct cursor ids = cursor_over(message.fold.flushes.data, message.fold.flushes.length);
+        while (cursor_left(&ids)) {
+            const struct flush_id id = flush_id_decode(&ids);
+            ledger_fold(ledger, envelope->term, envelope->to, &id);
+        }
         return;
     }
     if (message.type != MESSAGE_PROGRAM)
@@ -242,10 +247,18 @@ static void conclude(struct process *process) {
     dismiss(process, "the run has ended");
 }
 
+/* The output of a step may wait for more, as it does where several messages come in one turn of the
+ * loop. What waits dies with the process. */
 static void finish_step(struct process *process, int code) {
     struct coordinator_process *self = process->state;
     if (self->cancelled && !code)
         coordinator_stop(self->machine, REASON_CANCELLED, process->world->now_ns, &self->out);
+    if (!code && output_may_wait(&self->out) && world_chance(process->world, 2)) {
+        world_alarm(process, process->world->now_ns + world_delay(process->world, TURN_NS),
+                    ALARM_TURN);
+        return;
+    }
+    coordinator_end_turn(self->machine, &self->out);
     int stored = carry_out(process);
     if (!stored)
         send_messages(process);
@@ -452,11 +465,19 @@ static uint32_t worker_of(const struct coordinator_process *self, uint32_t conne
     return UINT32_MAX;
 }
 
+static void note_folded(struct process *process, uint32_t worker, const struct message *taken) {
+    struct cursor ids = cursor_over(taken->folded.flushes.data, taken->folded.flushes.length);
+    while (cursor_left(&ids)) {
+        const struct flush_id id = flush_id_decode(&ids);
+        ledger_folded(&cluster_of(process)->ledger, taken->term, worker, &id);
+    }
+}
+
 static void message(struct process *process, uint32_t link, const struct message *taken) {
     struct coordinator_process *self = process->state;
     uint32_t worker = worker_of(self, link);
     if (taken->type == MESSAGE_FOLDED)
-        ledger_folded(&cluster_of(process)->ledger, taken->term, worker, &taken->folded.flush);
+        note_folded(process, worker, taken);
     if (worker != UINT32_MAX)
         finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
                                               &self->out));
@@ -482,6 +503,8 @@ static void alarm(struct process *process, uint64_t which) {
             code = watch_hosts(process);
         if (!code)
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
+    } else if (which == ALARM_TURN) {
+        code = 0;
     } else if (which == ALARM_CANCEL) {
         self->cancelled = true;
         code = 0;

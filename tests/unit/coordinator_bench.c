@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "coordinator/driver.h"
-#include "tests/cluster/decoded.h"
 
 static const char *const addresses[] = {"unix:/a", "unix:/b"};
 
@@ -67,11 +66,16 @@ int bench_tear_down(void **state) {
     return 0;
 }
 
-/* Feeds one message; what was sent before is forgotten. */
 int bench_feed(struct fixture *f, uint32_t link, struct message message) {
-    output_clear(&f->out);
+    if (!f->taken++)
+        output_clear(&f->out);
     message.term = coordinator_settings(f->coordinator)->term;
-    return coordinator_step(f->coordinator, link, &message, f->now_ns, &f->out);
+    int code = coordinator_step(f->coordinator, link, &message, f->now_ns, &f->out);
+    if (f->taken >= f->turn) {
+        coordinator_end_turn(f->coordinator, &f->out);
+        f->taken = 0;
+    }
+    return code;
 }
 
 size_t bench_place(const struct fixture *f, uint32_t link, enum message_type type) {
@@ -182,7 +186,8 @@ int bench_flush(struct fixture *f, uint32_t replica, uint32_t sequence, uint32_t
 
 void bench_folded(struct fixture *f, uint32_t shard, uint32_t replica, uint32_t sequence) {
     struct message message = {.type = MESSAGE_FOLDED};
-    message.folded.flush = bench_flush_id(f, replica, sequence);
+    const struct flush_id id = bench_flush_id(f, replica, sequence);
+    message.folded.flushes = listed_flushes(&id, 1);
     assert_int_equal(bench_feed(f, shard, message), 0);
 }
 

@@ -4,6 +4,7 @@
 #define DML_TESTS_COORDINATOR_BENCH_H
 
 #include "coordinator/machine/coordinator.h"
+#include "tests/cluster/decoded.h"
 
 enum { SHARD_0, SHARD_1, REPLICA_0, REPLICA_1, LINKS };
 
@@ -19,6 +20,7 @@ struct fixture {
     bool exceeded;        /* … and whether that is beyond the bound */
     uint64_t busy_ns;     /* how long their chunks took */
     int64_t now_ns;       /* when messages come */
+    uint32_t turn, taken; /* messages that come in one turn, 0 is as 1; of this one so far */
 };
 
 /* For cmocka: a coordinator that has greeted all four. */
@@ -28,7 +30,7 @@ int bench_tear_down(void **state);
 /* Another coordinator in place of the one there, with these settings. */
 void bench_begin(struct fixture *f, const struct coordinator_settings *settings);
 
-/* Feeds one message; what was sent before is forgotten. */
+/* Feeds one message; what was sent before its turn is forgotten. */
 int bench_feed(struct fixture *f, uint32_t link, struct message message);
 
 /* The first message of a type sent to a link, decoded; fails the test if there is none. */

@@ -188,7 +188,7 @@ static inline struct message stage(struct flush_id id, const int64_t *slice, siz
 }
 
 static inline struct message fold(struct flush_id id) {
-    return (struct message){.type = MESSAGE_FOLD, .fold = {.flush = id}};
+    return (struct message){.type = MESSAGE_FOLD, .fold = {.flushes = listed_flushes(&id, 1)}};
 }
 
 static inline struct message drop(struct flush_id id) {

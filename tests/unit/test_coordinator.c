@@ -164,6 +164,42 @@ static void an_accepted_flush_is_folded_by_every_shard_before_its_verdict(void *
     assert_int_equal(bench_sent(f, REPLICA_0, MESSAGE_VERDICT).verdict.accepted, 1);
 }
 
+/* As the shell has it: what comes in one turn of its loop is sent together. */
+static void flushes_of_one_turn_are_folded_by_one_message(void **state) {
+    struct fixture *f = *state;
+    bench_start(f);
+    const struct flush_id ids[] = {bench_flush_id(f, REPLICA_0, 0), bench_flush_id(f, REPLICA_1, 0),
+                                   bench_flush_id(f, REPLICA_0, 1)};
+    f->turn = 3;
+    bench_flush(f, REPLICA_0, 0, 0, 2);
+    bench_flush(f, REPLICA_1, 0, 2, 2);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
+    bench_flush(f, REPLICA_0, 1, 4, 1);
+    const struct blob all = listed_flushes(ids, 3);
+    for (uint32_t shard = SHARD_0; shard <= SHARD_1; shard++) {
+        assert_int_equal(bench_count_sent(f, shard, MESSAGE_FOLD), 1);
+        struct message fold = bench_sent(f, shard, MESSAGE_FOLD);
+        assert_int_equal(fold.fold.flushes.length, all.length);
+        assert_memory_equal(fold.fold.flushes.data, all.data, all.length);
+    }
+    f->turn = 0;
+    const struct message folded = {.type = MESSAGE_FOLDED, .folded = {all}};
+    bench_feed(f, SHARD_0, folded);
+    bench_feed(f, SHARD_1, folded);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_VERDICT), 2);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_VERDICT), 1);
+}
+
+static void the_program_that_uses_the_folds_of_a_turn_comes_behind_them(void **state) {
+    struct fixture *f = *state;
+    bench_start(f);
+    f->turn = 2;
+    bench_flush(f, REPLICA_0, 0, 0, 2);
+    bench_flush(f, REPLICA_1, 0, 2, CHUNKS - 2);
+    assert_int_equal(bench_count_sent(f, SHARD_1, MESSAGE_FOLD), 1);
+    assert_true(bench_place(f, SHARD_1, MESSAGE_FOLD) < bench_place(f, SHARD_1, MESSAGE_PROGRAM));
+}
+
 static void a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -444,6 +480,8 @@ SUITE(coordinator) {
         TEST(a_busy_worker_is_greeted_again_under_another_name_and_not_lost),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
+        TEST(flushes_of_one_turn_are_folded_by_one_message),
+        TEST(the_program_that_uses_the_folds_of_a_turn_comes_behind_them),
         TEST(a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back),
         TEST(a_repeated_flush_gets_the_same_verdict_and_is_not_counted_again),
         TEST(a_flush_kept_by_a_dead_shard_is_dropped),

@@ -66,8 +66,9 @@ static void a_fold_that_is_confirmed_in_the_next_evaluation_is_no_stale_message(
     bench_answer(f, (double[]){0, 1, 0.5, 0}, 4);
     assert_int_equal(coordinator_view(f->coordinator).evaluation.number, 2);
     struct message folded = {.type = MESSAGE_FOLDED};
-    folded.folded.flush = bench_flush_id(f, REPLICA_0, 0);
-    folded.folded.flush.evaluation = 1;
+    struct flush_id id = bench_flush_id(f, REPLICA_0, 0);
+    id.evaluation = 1;
+    folded.folded.flushes = listed_flushes(&id, 1);
     bench_feed(f, SHARD_0, folded);
     assert_int_equal(coordinator_view(f->coordinator).stale, 0);
     assert_int_equal(f->out.messages.count, 0);

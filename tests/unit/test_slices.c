@@ -44,6 +44,43 @@ static void a_staged_slice_is_added_once_however_often_it_is_folded(void **state
     bench_release(&bench);
 }
 
+/* As so many FOLDs in that order: what was folded before is not added again. */
+static void flushes_in_one_list_are_each_added_once_and_confirmed_together(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    for (uint32_t i = 1; i <= 3; i++) {
+        fill(slice, 1000 * i);
+        tell(&bench, REPLICA_LINK, stage(flush(1, i), slice, N));
+    }
+    tell(&bench, COORDINATOR_LINK, fold(flush(1, 2)));
+    const struct flush_id all[] = {flush(1, 1), flush(1, 2), flush(1, 3)};
+    const struct message list = {.type = MESSAGE_FOLD, .fold = {.flushes = listed_flushes(all, 3)}};
+    for (unsigned i = 0; i < 2; i++) {
+        tell(&bench, COORDINATOR_LINK, list);
+        assert_int_equal(bench.out.count, 1);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+        assert_int_equal(answer(&bench, 0).folded.flushes.length, 3 * FLUSH_ID_BYTES);
+    }
+    assert_sum(&bench, 6000);
+    bench_release(&bench);
+}
+
+static void a_list_of_another_evaluation_is_passed_over(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t slice[N];
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    fill(slice, 1000);
+    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    tell(&bench, COORDINATOR_LINK, fold(flush(2, 1)));
+    assert_int_equal(bench.out.count, 0);
+    bench_release(&bench);
+}
+
 static void sparse_slices_and_slices_without_elements_are_folded(void **state) {
     (void)state;
     struct bench bench;
@@ -254,6 +291,8 @@ static void check_wants_exactly_the_flushes_that_were_folded(void **state) {
 SUITE(slices) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_staged_slice_is_added_once_however_often_it_is_folded),
+        cmocka_unit_test(flushes_in_one_list_are_each_added_once_and_confirmed_together),
+        cmocka_unit_test(a_list_of_another_evaluation_is_passed_over),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
         cmocka_unit_test(a_slice_adds_to_the_sums_that_it_names_and_to_no_others),
         cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),

@@ -236,7 +236,8 @@ static void flushes_of_replicas_that_are_no_more_still_count(void **state) {
     holding(f, SHARD_1, 1, kept.hash, &flush);
     assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
     for (uint32_t shard = SHARD_0; shard <= SHARD_1; shard++) {
-        struct message folded = {.type = MESSAGE_FOLDED, .folded = {.flush = flush}};
+        struct message folded = {.type = MESSAGE_FOLDED,
+                                 .folded = {.flushes = listed_flushes(&flush, 1)}};
         assert_int_equal(bench_feed(f, shard, folded), 0);
     }
     struct chunk_view chunks[CHUNKS];

@@ -18,6 +18,9 @@ static const struct chunk_range ranges[] = {{3, 4}, {9, 1}};
 static const struct evaluation_part parts[] = {{1, 0, 7}, {2, 7, 1}};
 static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
 static const uint8_t ids[2 * FLUSH_ID_BYTES];
+/* Of evaluation 2 in attempt 1, by incarnations 70 and 71. */
+static const uint8_t listed[2 * FLUSH_ID_BYTES] = {1, 0, 0, 0, 2, 0, 0, 0, 70, [FLUSH_ID_BYTES] = 1,
+                                                   0, 0, 0, 2, 0, 0, 0, 71};
 
 /* One tensor "w" of 3 blocks in a row, and one of so many rows and columns that their product
  * wraps. */
@@ -152,9 +155,9 @@ static const struct message samples[] = {
                  .maxima = {2, {INFINITY, 0}},
                  .incarnations = {incarnations, 2}}},
     {.type = MESSAGE_VERDICT, .verdict = {.flush = A_FLUSH, .accepted = 1}},
-    {.type = MESSAGE_FOLD, .fold = {A_FLUSH}},
+    {.type = MESSAGE_FOLD, .fold = {{listed, sizeof listed}}},
     {.type = MESSAGE_DROP, .drop = {A_FLUSH}},
-    {.type = MESSAGE_FOLDED, .folded = {A_FLUSH}},
+    {.type = MESSAGE_FOLDED, .folded = {{listed, sizeof listed}}},
     {.type = MESSAGE_READ, .read = {.register_ = REGISTER_X, RANGE}},
     {.type = MESSAGE_SLICE,
      .slice = {.register_ = REGISTER_X, RANGE},
@@ -202,6 +205,23 @@ static void what_senders_say_is_taken(void **state) {
     }
 }
 
+static void a_list_of_flushes_has_some_and_all_of_one_evaluation(void **state) {
+    (void)state;
+    static const uint8_t many[(FOLD_FLUSHES_MAX + 1) * FLUSH_ID_BYTES];
+    uint8_t wrong[sizeof listed];
+    REFUSES(FOLD, fold.flushes.length = 0, "no flushes");
+    REFUSES(FOLD, fold.flushes.length -= 1, "part");
+    REFUSES(FOLD, fold.flushes = ((struct blob){many, sizeof many}), "too many");
+    for (size_t at = FLUSH_ID_BYTES; at <= FLUSH_ID_BYTES + 4; at += 4) {
+        memcpy(wrong, listed, sizeof wrong);
+        wrong[at]++;
+        REFUSES(FOLD, fold.flushes.data = wrong, "several");
+    }
+    memcpy(wrong, listed, sizeof wrong);
+    wrong[FLUSH_ID_BYTES + 8] = 0;
+    REFUSES(FOLDED, folded.flushes.data = wrong, "incarnation");
+}
+
 static void numbers_that_nobody_is_given_are_refused(void **state) {
     (void)state;
     REFUSES(HELLO, hello.role = ROLE_COORDINATOR, "role");
@@ -229,9 +249,7 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(WANT, want.evaluation = 0, "evaluations");
     REFUSES(REST, rest.attempt = 0, "attempts");
     REFUSES(FETCH, fetch.evaluation = 0, "evaluations");
-    REFUSES(FOLD, fold.flush.attempt = 0, "attempts");
     REFUSES(DROP, drop.flush.evaluation = 0, "evaluations");
-    REFUSES(FOLDED, folded.flush.incarnation = 0, "incarnation");
     REFUSES(VERDICT, verdict.flush.attempt = 0, "attempts");
     REFUSES(VERDICT, verdict.accepted = 2, "flag");
     REFUSES(FAILED, failed.status = 0, "exit status");
@@ -521,6 +539,7 @@ static void programs_are_bounded_in_operations_and_scalars(void **state) {
 SUITE(validity) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_senders_say_is_taken),
+        cmocka_unit_test(a_list_of_flushes_has_some_and_all_of_one_evaluation),
         cmocka_unit_test(numbers_that_nobody_is_given_are_refused),
         cmocka_unit_test(a_set_up_that_makes_no_sense_is_refused),
         cmocka_unit_test(a_block_is_of_columns_that_are_there_scaled_and_few),
