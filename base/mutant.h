@@ -27,6 +27,7 @@
     X(BACKUP_WITH_OTHER_WORK, "a backup copy is accrued with other portions")                      \
     X(INCARNATION_KEPT, "a worker that is started anew keeps its incarnation")                     \
     X(REPEATED_FLUSH_DROPPED, "a flush that was accepted is dropped when reported again")          \
+    X(GIVEN_UP_DROPPED, "flushes of an evaluation that was given up are dropped")                  \
     X(DEAD_SHARD_BELIEVED, "what a dead shard acknowledged counts with the next one")              \
     X(ATTEMPT_KEPT, "going back does not take a new attempt")                                      \
     X(ATTEMPT_IGNORED, "shards do not look at the attempt of a slice or a program")                \

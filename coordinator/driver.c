@@ -352,7 +352,7 @@ bool driver_stop(struct coordinator *c, enum reason reason, int64_t now_ns, stru
     struct optimizer_request request = request_at(c, now_ns, &program);
     enum optimizer_end end = optimizer_end(&d->optimizer, reason, &request);
     if (end == END_REQUESTED) {
-        dispatch_end(&c->dispatch);
+        dispatch_give_up(&c->dispatch);
         bytes_clear(&d->program);
         bytes_append(&d->program, program.data, program.length);
         follow(c, &request, now_ns, out);

@@ -300,6 +300,16 @@ static struct decision *find_decision(const struct dispatch *d, const struct flu
     return &d->decisions.items[number];
 }
 
+/* No flush of an evaluation that was given up is decided on. That it counts no more here is no
+ * reason to drop it that holds for the next coordinator, which may find the evaluation in the
+ * journal and go on with it. The replica reports there what it has no decision on, and shards must
+ * not have forgotten it. */
+static bool is_given_up(const struct dispatch *d, const struct flush_id *id) {
+    bool given_up = d->evaluation.given_up && is_last(d, id->attempt, id->evaluation);
+    assert(!given_up || !d->evaluation.running);
+    return given_up && !mutant(GIVEN_UP_DROPPED);
+}
+
 bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_flushed *flushed,
                       int64_t now_ns, struct output *out) {
     const struct flush_id *id = &flushed->flush;
@@ -307,6 +317,10 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     bool current = d->evaluation.running && is_last(d, id->attempt, id->evaluation) &&
                    id->incarnation == d->roster->members[link].incarnation;
     assert(link >= d->roster->shards && link < roster_links(d->roster));
+    if (!known && is_given_up(d, id)) {
+        d->stale++;
+        return false;
+    }
     if (!known && !current) {
         d->stale++;
         send_drop(d, id, out);

@@ -99,6 +99,7 @@ struct current_evaluation {
     struct evaluation_request request;
     uint32_t number; /* of this attempt, from 1 */
     bool running;
+    bool given_up; /* it was ended before its chunks were counted */
     bool exceeded; /* some derivative was beyond the bound */
     bool shared;   /* several replicas may have the same chunks in hand */
     struct maxima maxima;
@@ -169,8 +170,11 @@ void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out);
 /* Whether the evaluation runs and all its chunks are counted. Some shards may still have to confirm
  * folds: d->decisions.unfolded. */
 bool dispatch_is_counted(const struct dispatch *d);
-/* Ends it: no flush counts any more. */
+/* Ends it, complete: no flush counts any more. */
 void dispatch_end(struct dispatch *d);
+/* Ends it before that, if it runs. Its flushes get no more decisions, not even to be dropped: while
+ * the journal names it, a later coordinator may go on with it and accept them. */
+void dispatch_give_up(struct dispatch *d);
 /* Forgets it, with the numbers of the attempt. */
 void dispatch_forget(struct dispatch *d);
 

@@ -51,7 +51,7 @@ void dispatch_release(struct dispatch *d) {
 }
 
 void dispatch_forget(struct dispatch *d) {
-    d->evaluation.running = false;
+    d->evaluation.running = d->evaluation.given_up = false;
     d->evaluation.number = 0;
     d->journalled = false;
     bytes_clear(&d->log);
@@ -77,7 +77,7 @@ uint32_t dispatch_prepare(struct dispatch *d, const struct evaluation_request *r
 static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
     struct current_evaluation *evaluation = &d->evaluation;
     evaluation->running = true;
-    evaluation->exceeded = evaluation->shared = false;
+    evaluation->given_up = evaluation->exceeded = evaluation->shared = false;
     evaluation->maxima = (struct maxima){0};
     evaluation->started_ns = now_ns;
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->request.parts));
@@ -121,7 +121,14 @@ bool dispatch_is_counted(const struct dispatch *d) {
 }
 
 void dispatch_end(struct dispatch *d) {
+    assert(dispatch_is_counted(d));
     d->evaluation.running = false;
+}
+
+void dispatch_give_up(struct dispatch *d) {
+    d->evaluation.given_up |= d->evaluation.running;
+    d->evaluation.running = false;
+    assert(!d->evaluation.given_up || d->evaluation.number > 0);
 }
 
 /* What the replica had in hand goes back, also what it may have staged: its flushes are of a dead

@@ -25,6 +25,7 @@ struct cluster_shape {
     bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
     bool cancels; /* the user cancels a run with directions, and gives the command again */
+    bool dies;    /* likewise any run, and the coordinator is killed before it has stopped */
     bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
     bool rivals;  /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */

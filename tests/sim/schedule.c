@@ -39,6 +39,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .chunk_ns = (int64_t)between(&random, 100, 20000) * 1000,
         .slow = UINT32_MAX,
         .cancels = seed % 4 == 3,
+        .dies = seed % 16 == 11,
         .devices = seed % 8 == 6,
         .rivals = seed % 4 == 1,
     };
@@ -53,8 +54,12 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         shape.chunk_ns = NS_PER_MS / 10;
     }
     /* Else a step that was made durable before the run was cancelled is what it goes on from. */
-    if (shape.cancels && random_below(&random, 2))
+    if (shape.cancels && (random_below(&random, 2) || shape.dies))
         shape.checkpoint_ns = 3600 * NS_PER_S;
+    if (shape.dies) { /* while the last step is being written and flushes still come */
+        shape.disk_ns = NS_PER_S;
+        shape.chunk_ns = 20 * NS_PER_MS;
+    }
     return shape;
 }
 
@@ -261,11 +266,22 @@ static int64_t schedule_devices(struct cluster *cluster, uint64_t horizon_ns) {
     return last_ns;
 }
 
+/* While it waits for shards that write: what it sends then answers flushes. */
+static void kill_stopping(struct world *world, uint64_t number) {
+    struct process *process = &world->processes[number];
+    if (process->alive && process->effects_left == UINT64_MAX)
+        process->effects_left = world_between(world, 1, 4);
+}
+
 static void cancel(struct world *world, uint64_t what) {
     (void)what;
+    const struct cluster *cluster = world->context;
     struct process *process = cluster_coordinator(world->context);
     if (process->alive)
         world_alarm(process, world->now_ns, ALARM_CANCEL);
+    if (cluster->shape.dies)
+        world_call(world, world->now_ns + world_delay(world, 50 * NS_PER_MS), kill_stopping,
+                   process->number);
 }
 
 static int64_t schedule_cancels(struct cluster *cluster, uint64_t horizon_ns) {
@@ -302,7 +318,7 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         int64_t devices_ns = schedule_devices(cluster, horizon_ns);
         last_ns = devices_ns > last_ns ? devices_ns : last_ns;
     }
-    if (cluster->shape.cancels && cluster->job->optimizer.directions) {
+    if (cluster->shape.cancels && (cluster->job->optimizer.directions || cluster->shape.dies)) {
         int64_t cancels_ns = schedule_cancels(cluster, horizon_ns);
         last_ns = cancels_ns > last_ns ? cancels_ns : last_ns;
     }

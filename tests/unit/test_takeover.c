@@ -125,8 +125,18 @@ static void release(struct kept *kept) {
         bytes_release(&kept->entries[i]);
 }
 
-static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t hash,
-                    const struct flush_id *folded) {
+/* A coordinator of the next term, with so many replicas, finds this journal. */
+static void take_up(struct fixture *f, struct kept *kept, uint32_t replicas) {
+    struct store_saved saved = {.attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
+    struct coordinator_settings settings = f->settings;
+    settings.term++;
+    settings.saved = &saved;
+    settings.replicas = replicas;
+    bench_begin(f, &settings);
+}
+
+static void holding_in(struct fixture *f, uint32_t evaluation, uint32_t shard, uint64_t number,
+                       uint64_t hash, const struct flush_id *folded) {
     struct bytes ids;
     bytes_init(&ids);
     if (folded) {
@@ -140,12 +150,17 @@ static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t
         .attempt = 1,
         .number = number,
         .hash = hash,
-        .evaluation = 1,
+        .evaluation = evaluation,
         .folded = {.data = ids.data, .length = (uint32_t)ids.length},
         .device = "emulated",
     };
     assert_int_equal(bench_feed(f, shard, message), 0);
     bytes_release(&ids);
+}
+
+static void holding(struct fixture *f, uint32_t shard, uint64_t number, uint64_t hash,
+                    const struct flush_id *folded) {
+    holding_in(f, 1, shard, number, hash, folded);
 }
 
 /* A coordinator whose first evaluation is long enough to be journalled, with two chunks of one
@@ -160,12 +175,7 @@ static struct flush_id replace_with(struct fixture *f, struct kept *kept, uint32
     bench_flush(f, replica, 1, 0, 2);
     keep(kept, f);
     struct flush_id flush = bench_flush_id(f, replica, 1);
-    struct store_saved saved = {.attempt = 1, .journal = kept->blobs, .journal_count = kept->count};
-    struct coordinator_settings settings = f->settings;
-    settings.term++;
-    settings.saved = &saved;
-    settings.replicas = replicas;
-    bench_begin(f, &settings);
+    take_up(f, kept, replicas);
     return flush;
 }
 
@@ -322,11 +332,7 @@ static void a_shard_that_missed_a_fold_before_the_journal_sends_all_back(void **
     coordinator_tick(f->coordinator, 200000000, &f->out);
     keep(&kept, f);
     assert_int_equal(kept.count, 1);
-    struct store_saved saved = {.attempt = 1, .journal = kept.blobs, .journal_count = kept.count};
-    struct coordinator_settings settings = f->settings;
-    settings.term++;
-    settings.saved = &saved;
-    bench_begin(f, &settings);
+    take_up(f, &kept, 2);
     bench_welcome_all(f);
     holding(f, SHARD_1, 1, 0, NULL);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_SETTING_UP);
@@ -347,6 +353,36 @@ static void a_cancelled_run_makes_its_last_step_durable_and_stops(void **state) 
     bench_checkpointed(f, SHARD_0, 1);
     bench_checkpointed(f, SHARD_1, 2);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_STOPPED);
+}
+
+/* A coordinator that is to stop in the middle of a long evaluation is killed while its last step is
+ * being written. What it dropped of that evaluation some shards would have forgotten, though the
+ * replica that was not told so reports it to the next coordinator. */
+static void a_flush_that_comes_while_a_run_stops_counts_with_the_next_coordinator(void **state) {
+    struct fixture *f = *state;
+    struct kept kept = {0};
+    f->settings.shards_folder = "/shards";
+    f->settings.checkpoint_ns = INT64_MAX;
+    bench_begin(f, &f->settings);
+    bench_finish_first(f, 1, 0.5);
+    struct message_program program = bench_sent(f, SHARD_0, MESSAGE_PROGRAM).program;
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 200000000, &f->out);
+    keep(&kept, f);
+    coordinator_stop(f->coordinator, REASON_CANCELLED, 200000000, &f->out);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_FINAL_CHECKPOINT);
+    assert_int_equal(bench_flush(f, REPLICA_0, 1, 0, 2), 0);
+    assert_int_equal(f->out.messages.count, 0);
+    take_up(f, &kept, 2);
+    bench_welcome_all(f);
+    holding_in(f, 2, SHARD_0, program.number, program.hash, NULL);
+    holding_in(f, 2, SHARD_1, program.number, program.hash, NULL);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+    assert_int_equal(bench_flush(f, REPLICA_0, 1, 0, 2), 0);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1);
+    assert_int_equal(bench_count_sent(f, SHARD_1, MESSAGE_FOLD), 1);
+    assert_int_equal(coordinator_view(f->coordinator).evaluation.counted, 2);
+    release(&kept);
 }
 
 static void an_abandoned_run_stops_at_once_and_hears_nobody(void **state) {
@@ -396,6 +432,7 @@ SUITE(takeover) {
         TEST(a_shard_that_is_further_than_the_journal_sends_all_back),
         TEST(a_shard_that_missed_a_fold_before_the_journal_sends_all_back),
         TEST(a_cancelled_run_makes_its_last_step_durable_and_stops),
+        TEST(a_flush_that_comes_while_a_run_stops_counts_with_the_next_coordinator),
         TEST(an_abandoned_run_stops_at_once_and_hears_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
