@@ -346,7 +346,7 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
         bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
-        flush_encode(&replica->flushes, replica->gathering, replica->ranges,
+        flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
                      replica->setup.layout.tensor[0].columns);
         stage(replica, replica->gathering, out);
     } else {

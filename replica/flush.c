@@ -61,7 +61,7 @@ static void give_buffer(struct flush_pool *pool, struct flush *flush) {
 static void flush_free(struct flush_pool *pool, struct flush *flush) {
     give_buffer(pool, flush);
     for (uint32_t i = 0; i < pool->shards; i++)
-        free(flush->slices[i].sparse);
+        free(flush->slices[i].listed);
     accrual_release(&flush->accrued);
     bytes_release(&flush->totals);
     free(flush->slices);
@@ -141,23 +141,53 @@ static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries)
     return sparse;
 }
 
+/* Bits, then values: see STAGE_BITMAP. */
+static void *make_bitmap(const int64_t *slice, uint64_t count, uint64_t entries) {
+    char *bitmap = memory_new(1, stage_bitmap_bytes(count, entries));
+    uint64_t *word = (uint64_t *)(void *)bitmap;
+    int64_t *value = (int64_t *)(void *)(bitmap + stage_bitmap_values_at(count));
+    for (uint64_t i = 0; i < count; i++)
+        if (slice[i]) {
+            word[i / 64] |= UINT64_C(1) << i % 64;
+            *value++ = slice[i];
+        }
+    return bitmap;
+}
+
+/* Between hosts the fewest bytes count. On one host a dense slice is read where it lies, and only
+ * few entries are worth a copy of their own. Offsets have 32 bits. */
+static enum stage_encoding choose_encoding(uint64_t count, uint64_t entries, bool apart) {
+    size_t sparse = stage_sparse_bytes(entries), bits = stage_bitmap_bytes(count, entries);
+    if (count > UINT32_MAX)
+        return STAGE_DENSE;
+    if (!apart)
+        return entries < count / 4 ? STAGE_SPARSE : STAGE_DENSE;
+    if (sparse <= bits)
+        return sparse < count * sizeof(int64_t) ? STAGE_SPARSE : STAGE_DENSE;
+    return bits < count * sizeof(int64_t) ? STAGE_BITMAP : STAGE_DENSE;
+}
+
 /* `first`: which of the shard's sums come first in the slice. */
 static void encode_slice(struct flush_slice *slice, const struct flush *flush, struct range range,
-                         uint64_t first, bool sparse) {
+                         uint64_t first, bool counted, bool apart) {
     assert(range.first >= flush->covers.first);
     const int64_t *elements =
         (const int64_t *)flush->buffer->start + (range.first - flush->covers.first);
-    uint64_t entries = sparse ? count_nonzero(elements, range.count) : range.count;
+    uint64_t entries = counted ? count_nonzero(elements, range.count) : range.count;
     slice->first = first;
-    if (entries < range.count / 4) {
-        slice->encoding = STAGE_SPARSE;
-        slice->sparse = make_sparse(elements, range.count, entries);
-        slice->entries = entries;
-        slice->bulk.data = slice->sparse;
-        slice->bulk.length = stage_sparse_bytes(entries);
+    slice->encoding = choose_encoding(range.count, entries, apart);
+    slice->entries = entries;
+    if (slice->encoding == STAGE_SPARSE) {
+        slice->listed = make_sparse(elements, range.count, entries);
+        slice->bulk = (struct bulk){.data = slice->listed, .length = stage_sparse_bytes(entries)};
         return;
     }
-    slice->encoding = STAGE_DENSE;
+    if (slice->encoding == STAGE_BITMAP) {
+        slice->listed = make_bitmap(elements, range.count, entries);
+        slice->bulk = (struct bulk){.data = slice->listed,
+                                    .length = stage_bitmap_bytes(range.count, entries)};
+        return;
+    }
     slice->entries = range.count;
     slice->bulk.data = elements;
     slice->bulk.length = range.count * sizeof(int64_t);
@@ -183,7 +213,7 @@ static bool is_sparse(const struct flush *flush, uint64_t outputs) {
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  uint64_t outputs) {
+                  const bool *apart, uint64_t outputs) {
     bool sparse = is_sparse(flush, outputs), dense = false;
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
@@ -194,7 +224,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
         /* Biases go to every shard, but not beside a slice without elements. */
         if (range.count || flush->biases)
             encode_slice(&flush->slices[i], flush, range.count ? range : own,
-                         range.first - own.first, sparse);
+                         range.first - own.first, sparse || apart[i], apart[i]);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
         heartbeat();
     }

@@ -63,7 +63,7 @@ struct flush_slice {
     enum stage_encoding encoding;
     uint64_t first, entries;
     struct bulk bulk;
-    void *sparse; /* owned, or NULL */
+    void *listed; /* owned, or NULL */
 };
 
 struct flush {
@@ -73,7 +73,7 @@ struct flush {
     enum sums_layout sums;      /* SUMS_NONE if it has none */
     struct range covers;        /* of the sums of all shards: the buffer has these */
     struct bytes totals;        /* encoded */
-    struct segment *buffer;     /* NULL if there are no sums or every slice is sparse */
+    struct segment *buffer;     /* NULL if there are no sums or no slice is dense */
     struct flush_slice *slices; /* a shard each */
     bool *staged;               /* acknowledged; a shard each */
     uint64_t *incarnations;     /* of the shards that acknowledged */
@@ -101,11 +101,12 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued, enum sums_layout sums, struct range covers);
 
 /* Cuts a flush, whose buffer is filled, into slices; `ranges` are of the parameters. A shard that
- * has nothing of what the flush covers gets a slice without elements. A value of the
- * data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse is
- * known without a look at the sums. */
+ * has nothing of what the flush covers gets a slice without elements. A shard `apart`, which does
+ * not read the buffer, gets its slice in the encoding with the fewest bytes. For others a value of
+ * the data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse
+ * is known without a look at the sums. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  uint64_t outputs);
+                  const bool *apart, uint64_t outputs);
 
 /* Copies these elements of the flush, the biases, for every shard to get beside its slice. To be
  * called before flush_encode(). */

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"
+#include "wire/address.h"
 
 enum { TRIES_MAX = 20 };
 #define RETRY_NS (500 * NS_PER_MS)
@@ -24,8 +25,10 @@ static void forget_shards(struct replica *replica) {
     }
     free(replica->shards);
     free(replica->ranges);
+    free(replica->apart);
     replica->shards = NULL;
     replica->ranges = NULL;
+    replica->apart = NULL;
     replica->shard_count = 0;
 }
 
@@ -253,6 +256,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica->shard_count = message->shards;
     replica->shards = memory_new(message->shards, sizeof *replica->shards);
     replica->ranges = memory_new(message->shards, sizeof *replica->ranges);
+    replica->apart = memory_new(message->shards, sizeof *replica->apart);
     replica->setup = (struct replica_setup){
         .set = memory_copy_string(message->set),
         .fingerprint = memory_copy_string(message->fingerprint),
@@ -424,6 +428,7 @@ static void move_shard(struct replica *replica, const struct message_shard_at *m
         .fetched = fetched && same,
     };
     *range = (struct range){message->first, message->count};
+    replica->apart[message->index] = !address_is_unix(message->address);
     replica_connect_shard(replica, message->index);
 }
 

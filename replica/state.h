@@ -88,6 +88,7 @@ struct replica {
     uint32_t shard_count;
     struct shard_link *shards;
     struct range *ranges;           /* a shard each */
+    bool *apart;                    /* likewise: no memory is shared with it */
     struct column_scaling *columns; /* the scaling of the point that is fetched; NULL: none */
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;

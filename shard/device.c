@@ -348,7 +348,7 @@ static int merge(struct registers *registers, int64_t *sum, const uint32_t *offs
 
 static int fold_dense(struct registers *registers, const struct slice *slice) {
     const struct resident *resident = registers->resident;
-    const int64_t *values = slice->data;
+    const int64_t *values = slice->values;
     int code = 0;
     for (size_t at = 0, part; at < slice->entries && !code; at += part) {
         part = slice->entries - at < PART_ELEMENTS ? slice->entries - at : PART_ELEMENTS;
@@ -362,8 +362,8 @@ static int fold_dense(struct registers *registers, const struct slice *slice) {
 /* An offset may come several times, also in several parts. */
 static int fold_sparse(struct registers *registers, const struct slice *slice) {
     const struct resident *resident = registers->resident;
-    const uint32_t *from = slice->data;
-    const int64_t *values = slice_values(slice);
+    const uint32_t *from = slice->offsets;
+    const int64_t *values = slice->values;
     size_t most = part_elements(registers);
     uint32_t *offsets = (uint32_t *)(void *)(resident->slice + most * sizeof *values);
     int code = 0;
@@ -382,14 +382,14 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     int64_t *sum = registers->resident->sum;
     int code = 0;
     assert(count <= registers->sum_length);
-    bool dense = slice->encoding == STAGE_DENSE && slice->entries;
+    bool dense = !slice->offsets && slice->entries;
     if (first && dense && slice->entries == count)
-        return put(registers, sum, slice->data, count * sizeof *sum);
+        return put(registers, sum, slice->values, count * sizeof *sum);
     if (first)
         code = device_fill(registers->device, QUEUE_COMPUTE, sum, 0, count * sizeof *sum);
     if (!code && dense)
         code = fold_dense(registers, slice);
-    if (!code && slice->encoding == STAGE_SPARSE)
+    if (!code && slice->offsets)
         code = fold_sparse(registers, slice);
     return code;
 }

@@ -128,6 +128,22 @@ static size_t biases_of(const struct shard *shard) {
     return shard->sums == SUMS_PARAMETERS ? shard->registers.scaling.biases : 0;
 }
 
+/* `count`: the sums from the slice's first on. */
+static int check_bits(const struct message *message, size_t count) {
+    const uint64_t *words = message->bulk.data, entries = message->stage.entries;
+    size_t words_count = message->bulk.length / sizeof *words - entries;
+    uint64_t set = 0;
+    if (words_count > stage_bitmap_values_at(count) / sizeof *words || count > UINT32_MAX)
+        return error_set(ERROR_DATA, "a slice by bits that are more than the sums");
+    for (size_t i = 0; i < words_count; i++)
+        set += (uint64_t)__builtin_popcountll(words[i]);
+    if (set != entries)
+        return error_set(ERROR_DATA, "a slice by bits with another number of values");
+    if (words_count * 64 > count && words[words_count - 1] >> count % 64)
+        return error_set(ERROR_DATA, "a slice by bits with a bit outside of the sums");
+    return 0;
+}
+
 static int check_slice(const struct shard *shard, const struct message *message) {
     const struct message_stage *stage = &message->stage;
     size_t count = registers_sums(&shard->registers, shard->sums), biases = biases_of(shard);
@@ -144,7 +160,7 @@ static int check_slice(const struct shard *shard, const struct message *message)
     for (uint64_t i = 0; stage->encoding == STAGE_SPARSE && i < stage->entries; i++)
         if (offsets[i] >= count - stage->first)
             return error_set(ERROR_DATA, "a sparse slice with an offset outside of the sums");
-    return 0;
+    return stage->encoding == STAGE_BITMAP ? check_bits(message, count - stage->first) : 0;
 }
 
 /* Keeps a slice until FOLD or DROP, and takes its memory over. A replica sends a STAGE again if the
@@ -172,25 +188,56 @@ static int keep_slice(struct shard *shard, const struct message *message) {
     return 0;
 }
 
+/* Of the bits that are set, to free. */
+static uint32_t *offsets_of_bits(const uint64_t *words, size_t words_count, size_t set) {
+    uint32_t *offsets = memory_new(set, sizeof *offsets);
+    size_t found = 0;
+    for (size_t i = 0; i < words_count; i++)
+        for (uint64_t bits = words[i]; bits; bits &= bits - 1)
+            offsets[found++] = (uint32_t)(i * 64 + (size_t)__builtin_ctzll(bits));
+    assert(found == set);
+    return offsets;
+}
+
+/* The slice as backends add it. *made: to free, or NULL. */
+static struct slice open_slice(const struct staged *staged, uint32_t **made) {
+    const uint8_t *data = staged->bulk.data;
+    size_t values_at = 0;
+    const uint32_t *offsets = *made = NULL;
+    if (staged->encoding == STAGE_SPARSE) {
+        values_at = stage_sparse_values_at(staged->entries);
+        offsets = staged->bulk.data;
+    }
+    if (staged->encoding == STAGE_BITMAP) {
+        values_at = staged->bulk.length - staged->entries * sizeof(int64_t);
+        offsets = *made =
+            offsets_of_bits(staged->bulk.data, values_at / sizeof(uint64_t), staged->entries);
+    }
+    return (struct slice){.first = staged->first,
+                          .entries = staged->entries,
+                          .values = (const int64_t *)(const void *)(data + values_at),
+                          .offsets = offsets};
+}
+
 /* The first slice of an evaluation replaces what the sums held of the one before. The sums of the
  * biases are few, and always in the host's memory. */
 static int add_slice(struct shard *shard, const struct staged *staged) {
     struct registers *registers = &shard->registers;
     bool first =
         !shard->staging.folded_count && !(shard->sums == SUMS_ROWS && mutant(ROWS_ADDED_UP));
-    assert(shard->sums != SUMS_NONE || staged->encoding != STAGE_SPARSE);
+    assert(shard->sums != SUMS_NONE || !staged->entries);
     int64_t *bias = registers->scaling.bias_sum;
     size_t biases = biases_of(shard);
     if (first && biases)
         memset(bias, 0, biases * sizeof *bias);
     if (staged->biases)
         fixed_merge(biases, bias, staged->biases);
-    const struct slice slice = {.encoding = staged->encoding,
-                                .first = staged->first,
-                                .entries = staged->entries,
-                                .data = staged->bulk.data};
-    return registers->backend->fold(registers, registers_sums(registers, shard->sums), &slice,
-                                    first);
+    uint32_t *made;
+    const struct slice slice = open_slice(staged, &made);
+    int code =
+        registers->backend->fold(registers, registers_sums(registers, shard->sums), &slice, first);
+    free(made);
+    return code;
 }
 
 /* Adds a flush exactly once: the next coordinator repeats FOLD for every flush in its journal, and

@@ -399,25 +399,21 @@ static int clear_sum(struct registers *registers, enum sums_layout layout) {
 /* The entries of a sparse slice may come in any order: integer sums do not depend on it. */
 static int fold(struct registers *registers, size_t count, const struct slice *slice, bool first) {
     int64_t *sum = registers->sum + slice->first;
-    bool dense = slice->encoding == STAGE_DENSE && slice->entries;
+    bool dense = !slice->offsets && slice->entries;
     bool copies = first && dense && slice->entries == count;
     assert(count <= registers->sum_length && slice->first <= count);
     assert(!dense || slice->entries <= count - slice->first);
     if (first && !copies)
         clear_sums(registers, count);
     if (copies)
-        heartbeat_copy(sum, slice->data, slice->entries * sizeof *sum);
+        heartbeat_copy(sum, slice->values, slice->entries * sizeof *sum);
     else if (dense)
-        fixed_merge(slice->entries, sum, slice->data);
+        fixed_merge(slice->entries, sum, slice->values);
     if (dense && !mutant(TOUCHED_FORGOTTEN))
         touched_all(&registers->sum_touched);
-    if (slice->encoding != STAGE_SPARSE || !slice->entries)
-        return 0;
-    const uint32_t *offsets = slice->data;
-    const int64_t *values = slice_values(slice);
-    for (uint64_t i = 0; i < slice->entries; i++) {
-        fixed_merge(1, sum + offsets[i], values + i);
-        touched_add(&registers->sum_touched, slice->first + offsets[i]);
+    for (uint64_t i = 0; slice->offsets && i < slice->entries; i++) {
+        fixed_merge(1, sum + slice->offsets[i], slice->values + i);
+        touched_add(&registers->sum_touched, slice->first + slice->offsets[i]);
     }
     return 0;
 }

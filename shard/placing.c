@@ -53,7 +53,7 @@ static int fill(struct registers *registers) {
         code = scaling_set_columns(&registers->scaling, 0, columns, ELEMENTS - BIASES);
     if (!code)
         code = registers_load(registers);
-    const struct slice slice = {.encoding = STAGE_DENSE, .entries = ELEMENTS, .data = sums};
+    const struct slice slice = {.entries = ELEMENTS, .values = sums};
     for (int times = 0; times < 2 && !code; times++)
         code = registers->backend->fold(registers, ELEMENTS, &slice, !times);
     for (uint8_t i = 0; i < REGISTERS && !code; i++) {

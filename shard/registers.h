@@ -25,16 +25,11 @@ struct shard_backend; /* below */
 
 /* A slice as it is added to sums. */
 struct slice {
-    enum stage_encoding encoding;
-    uint64_t first;   /* of the sums that it is for; SPARSE: from there offsets count */
-    uint64_t entries; /* values; NONE: 0 */
-    const void *data; /* values; SPARSE: offsets, then slice_values() */
+    uint64_t first;   /* of the sums that it is for; from there offsets count */
+    uint64_t entries; /* values; may be 0 */
+    const int64_t *values;
+    const uint32_t *offsets; /* a value each; NULL: the values are of sums that follow one another */
 };
-
-static inline const int64_t *slice_values(const struct slice *slice) {
-    const uint8_t *start = (const uint8_t *)slice->data;
-    return (const int64_t *)(const void *)(start + stage_sparse_values_at(slice->entries));
-}
 
 /* A scalar of a program, while it is added up block by block. */
 struct yield {

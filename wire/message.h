@@ -76,6 +76,8 @@ enum stage_encoding {
                      has nothing of this shard's */
     STAGE_DENSE,  /* sums one behind the other, int64 each, bulk */
     STAGE_SPARSE, /* `entries` offsets (u32), padded to 8 bytes, then as many int64, bulk */
+    STAGE_BITMAP, /* words (u64) with a bit a sum, the lowest first, then an int64 for each of the
+                     `entries` bits that are set, bulk: so its length tells how many words */
 };
 
 /* Where the values of a sparse slice begin, and where they end; at most 2³³ entries. */
@@ -84,6 +86,14 @@ static inline size_t stage_sparse_values_at(uint64_t entries) {
 }
 static inline size_t stage_sparse_bytes(uint64_t entries) {
     return stage_sparse_values_at(entries) + (size_t)entries * sizeof(int64_t);
+}
+
+/* Where the values of a bitmap of so many sums begin, and where they end. */
+static inline size_t stage_bitmap_values_at(uint64_t sums) {
+    return (size_t)(sums + 63) / 64 * 8;
+}
+static inline size_t stage_bitmap_bytes(uint64_t sums, uint64_t entries) {
+    return stage_bitmap_values_at(sums) + (size_t)entries * sizeof(int64_t);
 }
 
 enum message_type {

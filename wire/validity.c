@@ -383,6 +383,10 @@ static const char *fault_of_encoding(const struct message_stage *body, const str
         return unless(body->entries <= ELEMENTS_MAX &&
                           bulk->length == stage_sparse_bytes(body->entries),
                       "a sparse slice of another length than it says");
+    case STAGE_BITMAP:
+        return unless(body->entries <= ELEMENTS_MAX && bulk->length % sizeof(uint64_t) == 0 &&
+                          bulk->length / sizeof(int64_t) >= body->entries,
+                      "a slice by bits of another length than it says");
     default:
         return "a slice in an unknown encoding";
     }

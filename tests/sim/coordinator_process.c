@@ -36,7 +36,9 @@ struct coordinator_process {
     bool cancelled;
 };
 
-static const char *const addresses[] = {"shard 0", "shard 1", "shard 2", "shard 3"};
+/* Of shards on other hosts than the replicas', and of those that share memory with them. */
+static const char *const addresses_apart[] = {"host:0", "host:1", "host:2", "host:3"};
+static const char *const addresses_here[] = {"unix:0", "unix:1", "unix:2", "unix:3"};
 
 /* ---- records ---- */
 
@@ -407,7 +409,7 @@ static struct coordinator *new_machine(struct process *process) {
         .backup_copies = cluster->shape.backup_copies,
         .flush_ms = cluster->shape.flush_ms,
         .reconnect_seconds = cluster->shape.reconnect_seconds,
-        .shard_addresses = addresses,
+        .shard_addresses = cluster->shape.shared_memory ? addresses_here : addresses_apart,
         .shards_folder = "shards",
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,

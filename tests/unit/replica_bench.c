@@ -129,13 +129,13 @@ void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_SHARD_AT,
                           .shard_at = {bench->attempt, shard, incarnation, first_of(bench, shard),
-                                       count_of(bench, shard), "unix:/run/shard"}});
+                                       count_of(bench, shard), bench->address}});
 }
 
 void connect_shard(struct bench *bench, uint32_t shard) {
     struct action action = asked(bench, ACTION_CONNECT);
     assert_int_equal(action.shard, shard);
-    assert_string_equal(action.address, "unix:/run/shard");
+    assert_string_equal(action.address, bench->address);
     replica_connected(bench->replica, shard, FIRST_SHARD + shard, 0, "", &bench->outbox);
     struct message greet = sent(bench, FIRST_SHARD + shard, MESSAGE_GREET);
     assert_string_equal(greet.greet.run, "run 1");
@@ -178,6 +178,7 @@ void bench_new(struct bench *bench, uint32_t shards) {
     bench->incarnation = INCARNATION;
     bench->attempt = ATTEMPT;
     bench->device = "";
+    bench->address = "unix:/run/shard";
     bench->now_ns = NS_PER_S;
     outbox_init(&bench->outbox);
     bench->replica = replica_new(&(struct replica_identity){
@@ -190,7 +191,12 @@ void bench_new(struct bench *bench, uint32_t shards) {
 }
 
 void bench_ready(struct bench *bench, uint32_t shards) {
+    bench_ready_at(bench, shards, "unix:/run/shard");
+}
+
+void bench_ready_at(struct bench *bench, uint32_t shards, const char *address) {
     bench_new(bench, shards);
+    bench->address = address;
     set_up(bench);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     for (uint32_t i = 0; i < shards; i++) {

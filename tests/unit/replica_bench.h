@@ -16,7 +16,8 @@ struct bench {
     uint32_t shards;
     uint64_t term, incarnation; /* as the last HELLO said */
     uint32_t attempt;
-    const char *device; /* of the set-up */
+    const char *device;  /* of the set-up */
+    const char *address; /* of every shard */
     int64_t now_ns;
     double point[PARAMETERS] __attribute__((aligned(64)));
 };
@@ -50,6 +51,7 @@ void setup_message(struct bench *bench);
 void set_up(struct bench *bench);
 void bench_new(struct bench *bench, uint32_t shards);
 void bench_ready(struct bench *bench, uint32_t shards);
+void bench_ready_at(struct bench *bench, uint32_t shards, const char *address);
 void fetch(struct bench *bench, uint32_t evaluation);
 void begin(struct bench *bench, uint32_t evaluation);
 struct computation started(struct bench *bench, uint32_t first);

@@ -203,6 +203,45 @@ static void few_values_travel_sparse(void **state) {
     bench_free(&bench);
 }
 
+/* The slice of a shard at `address` for sums of which the first `some` are not zero. */
+static void expect_encoding(const char *address, uint64_t some, enum stage_encoding encoding,
+                            size_t bytes) {
+    struct bench bench;
+    bench_ready_at(&bench, 1, address);
+    begin(&bench, 1);
+    take_up(&bench, 1, 0, PORTION_LAST);
+    struct computed answer = {.values = PARAMETERS};
+    totals_init(&answer.totals, 1);
+    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
+    int64_t *sums = asked(&bench, ACTION_GATHER).into;
+    for (uint64_t i = 0; i < PARAMETERS; i++)
+        sums[i] = i < some ? -(int64_t)i - 1 : 0;
+    gathered(&bench);
+    struct message stage = sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    assert_int_equal(stage.stage.encoding, encoding);
+    assert_int_equal(stage.stage.entries, encoding == STAGE_DENSE ? PARAMETERS : some);
+    assert_int_equal(stage.bulk.length, bytes);
+    if (encoding == STAGE_BITMAP) {
+        const uint64_t *words = stage.bulk.data;
+        const int64_t *values = (const int64_t *)(const void *)(words + PARAMETERS / 64);
+        assert_true(words[0] == UINT64_MAX && words[PARAMETERS / 64 - 1] == 0);
+        assert_true(values[0] == -1 && values[some - 1] == -(int64_t)some);
+    }
+    bench_free(&bench);
+}
+
+static void between_hosts_slices_travel_in_the_fewest_bytes(void **state) {
+    (void)state;
+    const uint64_t n = PARAMETERS, half = n / 2, few = n / 32;
+    expect_encoding("tls:host:1", n, STAGE_DENSE, n * 8);
+    expect_encoding("host:1", n - n / 64, STAGE_DENSE, n * 8);
+    expect_encoding("host:1", n - n / 64 - 1, STAGE_BITMAP, n * 8 - 8);
+    expect_encoding("host:1", half, STAGE_BITMAP, n / 8 + half * 8);
+    expect_encoding("host:1", few, STAGE_SPARSE, few * 12);
+    expect_encoding("unix:/run/shard", half, STAGE_DENSE, n * 8);
+    expect_encoding("unix:/run/shard", few, STAGE_DENSE, n * 8); /* many values: not counted */
+}
+
 static void beyond_the_bound_only_losses_are_computed_and_flushed_without_elements(void **state) {
     (void)state;
     struct bench bench;
@@ -429,6 +468,7 @@ SUITE(replica_evaluation) {
         cmocka_unit_test(a_solo_portion_is_a_flush_of_its_own),
         cmocka_unit_test(what_is_accrued_is_flushed_after_flush_ms),
         cmocka_unit_test(few_values_travel_sparse),
+        cmocka_unit_test(between_hosts_slices_travel_in_the_fewest_bytes),
         cmocka_unit_test(bounds_of_another_number_than_the_parameters_have_are_refused),
         cmocka_unit_test(an_evaluation_of_the_loss_alone_is_flushed_without_elements),
         cmocka_unit_test(beyond_the_bound_only_losses_are_computed_and_flushed_without_elements),

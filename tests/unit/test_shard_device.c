@@ -242,7 +242,7 @@ static void fold_slice(struct registers *registers, struct random *random,
                        enum stage_encoding encoding, bool first) {
     size_t count = registers->count, many = count;
     uint8_t *data = memory_new(stage_sparse_bytes(count + 3), 1);
-    struct slice slice = {.encoding = encoding, .data = data};
+    struct slice slice = {0};
     if (encoding == STAGE_DENSE) {
         slice.first = count && random_below(random, 2) ? random_below(random, count) : 0;
         slice.entries = many = count - slice.first;
@@ -252,10 +252,12 @@ static void fold_slice(struct registers *registers, struct random *random,
         slice.entries = many = count ? random_below(random, count + 3) : 0;
         for (size_t k = 0; k < many; k++)
             ((uint32_t *)(void *)data)[k] = (uint32_t)random_below(random, count - slice.first);
+        slice.offsets = (const uint32_t *)(void *)data;
         values = (int64_t *)(void *)(data + stage_sparse_values_at(many));
     }
     for (size_t k = 0; k < many; k++)
         values[k] = (int64_t)random_next(random) >> between(random, 3, 62);
+    slice.values = values;
     assert_int_equal(registers->backend->fold(registers, count, &slice, first), 0);
     free(data);
 }

@@ -1,6 +1,7 @@
 /* Slices of flushes at a shard: staged, folded once, dropped, refused. */
 #include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
+#include "base/random.h"
 
 enum { N = 100 };
 
@@ -191,6 +192,94 @@ static void a_slice_adds_to_the_sums_that_it_names_and_to_no_others(void **state
     bench_release(&bench);
 }
 
+/* By bits, of the sums from `first` on; and the same sparse. */
+static struct message encoded(struct flush_id id, const int64_t slice[N], size_t first,
+                              enum stage_encoding encoding, uint64_t *room) {
+    uint32_t *offsets = (uint32_t *)(void *)room;
+    uint64_t entries = 0, found = 0;
+    for (size_t i = first; i < N; i++)
+        entries += slice[i] != 0;
+    memset(room, 0, stage_bitmap_bytes(N, N) + stage_sparse_bytes(N));
+    bool bits = encoding == STAGE_BITMAP;
+    size_t values_at = bits ? stage_bitmap_values_at(N - first) : stage_sparse_values_at(entries);
+    int64_t *values = (int64_t *)(void *)(room + values_at / sizeof *room);
+    for (size_t i = first; i < N; i++) {
+        if (!slice[i])
+            continue;
+        if (bits)
+            room[(i - first) / 64] |= UINT64_C(1) << (i - first) % 64;
+        else
+            offsets[found] = (uint32_t)(i - first);
+        values[found++] = slice[i];
+    }
+    struct message message = stage(id, (const int64_t *)room, values_at / 8 + entries);
+    message.stage.encoding = (uint8_t)encoding;
+    message.stage.entries = entries;
+    message.stage.first = first;
+    return message;
+}
+
+static void random_slices_give_the_same_sums_in_every_encoding(void **state) {
+    (void)state;
+    struct random random;
+    int64_t slice[N];
+    double expected[N];
+    uint64_t room[4 * N];
+    struct message in_tiles = setup(N, 0, N);
+    in_tiles.shard_setup.tiles = 1; /* slices may begin anywhere */
+    for (uint32_t encoding = STAGE_DENSE; encoding <= STAGE_BITMAP; encoding++) {
+        struct bench bench;
+        bench_init(&bench, in_tiles);
+        random = (struct random){7};
+        begin(&bench, 1);
+        for (uint32_t times = 1; times <= 20; times++) {
+            size_t first = random_below(&random, N + 1), share = random_below(&random, 4);
+            for (size_t i = 0; i < N; i++)
+                slice[i] = random_below(&random, 4) < share && i >= first
+                               ? (int64_t)random_below(&random, 99) - 49
+                               : 0;
+            tell(&bench, REPLICA_LINK,
+                 encoding == STAGE_DENSE ? stage(flush(1, times), slice, N)
+                                         : encoded(flush(1, times), slice, first, encoding, room));
+            assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+            tell(&bench, COORDINATOR_LINK, fold(flush(1, times)));
+            assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+        }
+        run_one(&bench,
+                (struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_H, .alpha = 10});
+        const double *h = read_register(&bench, REGISTER_H, 0, N);
+        if (encoding == STAGE_DENSE)
+            memcpy(expected, h, sizeof expected);
+        assert_memory_equal(h, expected, sizeof expected);
+        bench_release(&bench);
+    }
+}
+
+static void slices_by_bits_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    struct bench bench;
+    int64_t words[] = {1, INT64_C(1) << (N - 64), 5, 6};
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    struct message good = stage(flush(1, 1), words, 4);
+    good.stage.encoding = STAGE_BITMAP;
+    good.stage.entries = 2;
+    tell(&bench, REPLICA_LINK, good); /* sum number N is none */
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    words[1] >>= 1;
+    good.stage.entries = 1; /* a word more than the sums have */
+    tell(&bench, REPLICA_LINK, good);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    good.stage.entries = 3; /* more values than bits */
+    tell(&bench, REPLICA_LINK, good);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    good.stage.entries = 2;
+    tell(&bench, REPLICA_LINK, good);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+    assert_int_equal(shard_counters(bench.shard)->stages_refused, 3);
+    bench_release(&bench);
+}
+
 static void an_evaluation_without_sums_takes_flushes_but_no_elements(void **state) {
     (void)state;
     struct bench bench;
@@ -295,6 +384,8 @@ SUITE(slices) {
         cmocka_unit_test(a_list_of_another_evaluation_is_passed_over),
         cmocka_unit_test(sparse_slices_and_slices_without_elements_are_folded),
         cmocka_unit_test(a_slice_adds_to_the_sums_that_it_names_and_to_no_others),
+        cmocka_unit_test(random_slices_give_the_same_sums_in_every_encoding),
+        cmocka_unit_test(slices_by_bits_that_do_not_fit_are_refused),
         cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),
         cmocka_unit_test(sums_begin_at_zero_whatever_was_added_up_before),
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),

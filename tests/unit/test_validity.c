@@ -424,6 +424,22 @@ static void a_sparse_slice_is_as_long_as_its_entries(void **state) {
     assert_non_null(message_fault(&message));
 }
 
+static void a_slice_by_bits_is_whole_words_and_not_shorter_than_its_values(void **state) {
+    (void)state;
+    struct message message = sound(MESSAGE_STAGE);
+    message.stage.encoding = STAGE_BITMAP;
+    message.stage.entries = 2; /* a word, and two values */
+    message.bulk.length = 24;
+    assert_null(message_fault(&message));
+    message.bulk.length = 23;
+    assert_non_null(message_fault(&message));
+    message.bulk.length = 8;
+    assert_non_null(message_fault(&message));
+    message.bulk.length = 24;
+    message.stage.entries = UINT64_MAX;
+    assert_non_null(message_fault(&message));
+}
+
 static void a_checkpoint_of_pairs_that_cannot_be_is_refused(void **state) {
     (void)state;
     static const uint64_t beyond[] = {1, SLOTS_MAX}, twice[] = {4, 4};
@@ -546,6 +562,7 @@ SUITE(validity) {
         cmocka_unit_test(elements_of_another_number_than_a_message_says_are_refused),
         cmocka_unit_test(malformed_flushes_are_refused),
         cmocka_unit_test(a_sparse_slice_is_as_long_as_its_entries),
+        cmocka_unit_test(a_slice_by_bits_is_whole_words_and_not_shorter_than_its_values),
         cmocka_unit_test(a_checkpoint_of_pairs_that_cannot_be_is_refused),
         cmocka_unit_test(a_program_with_another_hash_or_no_number_is_refused),
         cmocka_unit_test(malformed_programs_are_refused),
