@@ -28,7 +28,7 @@ struct slice {
     uint64_t first;   /* of the sums that it is for; from there offsets count */
     uint64_t entries; /* values; may be 0 */
     const int64_t *values;
-    const uint32_t *offsets; /* a value each; NULL: the values are of sums that follow one another */
+    const uint32_t *offsets; /* one a value; NULL: of sums that follow one another */
 };
 
 /* A scalar of a program, while it is added up block by block. */
