@@ -3,12 +3,11 @@
 
     bench/host_bytes.py SET REPLICAS ...
 
-SET is farm_ads, news20 (two classes), wide (bench/wide_text.py) or made (3.4 million columns
-of 10 million ids). Hosts
-are addresses of the loopback device of a network namespace of its own, which takes root or
-unprivileged namespaces, so all that the device counts is of this run. A run of few steps is taken
-from one of more, so that neither starting nor ending counts. Prints a line of the table in
-bench/NOTES.md for each number of replicas."""
+SET is farm_ads, news20 (two classes), wide (bench/wide_text.py) or made (3.4 million columns of 10
+million ids). Hosts are addresses of the loopback device of a network namespace of its own, which
+takes root or unprivileged namespaces, so all that the device counts is of this run. A run of few
+steps is taken from one of more, so that neither starting nor ending counts. Prints a line of the
+table in bench/NOTES.md for each number of replicas."""
 
 import gzip
 import os
