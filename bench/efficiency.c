@@ -43,10 +43,14 @@ static struct parameter {
     {"chunks", 1000},    /* a replica's */
     {"flush_ms", 1000},  /* as the job says */
     {"message_us", 10},  /* the coordinator's, to receive or to send one */
-    {"fold_us", 1},      /* the same of one to or from a shard: they come together */
+    {"fold_us", 1},      /* the same of FOLD or FOLDED: they come together */
+    {"id_ns", 100},      /* of the coordinator, for each flush that one of these lists */
+    {"lists", 1},        /* flushes of a turn are folded by one message */
     {"worker_us", 10},   /* the same of a worker */
     {"stream_ns", 1.4},  /* a byte through TLS, at either end */
     {"fold_ns", 2},      /* an element folded */
+    {"listed_ns", 4},    /* the same of a sparse slice */
+    {"share", 1},        /* of its columns that a flush has anything of: sparse if below 2/3 */
     {"gather_ns", 1},    /* an element put together on a replica */
     {"program_ns", 20},  /* an element of a shard, in both programs of a step */
     {"backup", 1},       /* backup copies */
@@ -64,8 +68,9 @@ static double value_of(const char *name) {
 static struct {
     uint32_t replicas, shards;
     double parameters, compute_ns, chunk_ns;
-    double slice; /* elements of a shard */
-    double message_ns, fold_message_ns, worker_ns, stream_ns, fold_ns, gather_ns, program_ns;
+    double slice;                      /* elements of a shard */
+    double stage_bytes, stage_fold_ns; /* of a flush's part there */
+    double message_ns, fold_message_ns, id_ns, worker_ns, stream_ns, gather_ns, program_ns;
 } model;
 
 /* The coordinator, then shards, then replicas. */
@@ -84,7 +89,7 @@ static struct {
     struct coordinator *machine;
     struct output out;
     const char **addresses;
-    uint32_t evaluations;
+    uint32_t evaluations, turn; /* messages of this turn so far */
     double began_ns, began_worked_ns;
     uint64_t began_messages, began_copies, flushes;
 } self;
@@ -109,13 +114,20 @@ struct replica_state {
 
 /* ---- the network ---- */
 
-static bool is_vector(enum message_type type) {
-    return type == MESSAGE_PARAMETERS || type == MESSAGE_STAGE;
+/* Bytes of elements that come with a message. */
+static double bulk_of(enum message_type type) {
+    return type == MESSAGE_PARAMETERS ? model.slice * sizeof(double)
+           : type == MESSAGE_STAGE    ? model.stage_bytes
+                                      : 0;
+}
+
+static uint32_t listed(const struct blob *flushes) {
+    return flushes->length / FLUSH_ID_BYTES;
 }
 
 static double bytes_of(const struct parcel *parcel) {
-    return HEADER_BYTES + (double)parcel->length +
-           (is_vector(parcel->type) ? model.slice * sizeof(double) : (double)parcel->read.length);
+    double bulk = bulk_of(parcel->type);
+    return HEADER_BYTES + (double)parcel->length + (bulk > 0 ? bulk : (double)parcel->read.length);
 }
 
 /* Until when a host is at it, of which it is not free before `free_ns`. */
@@ -150,8 +162,7 @@ static void send_all(struct process *process, struct worker_host *host) {
     for (size_t i = 0; i < host->out.count; i++) {
         const struct envelope *envelope = &host->out.envelopes[i];
         bool far = network_peer(process, envelope->to)->host != process->host;
-        bool streamed = is_vector(envelope->type) && far;
-        ns += model.worker_ns + (streamed ? model.stream_ns * model.slice * sizeof(double) : 0);
+        ns += model.worker_ns + (far ? model.stream_ns * bulk_of(envelope->type) : 0);
     }
     world_spend(process, ns);
     worker_host_drain(process, host);
@@ -160,13 +171,9 @@ static void send_all(struct process *process, struct worker_host *host) {
 /* ---- shards ---- */
 
 static double shard_cost(const struct process *process, enum message_type type) {
-    double ns = model.worker_ns;
+    double ns = model.worker_ns + model.stream_ns * bulk_of(type);
     if (type == MESSAGE_PING)
         return -1;
-    if (type == MESSAGE_STAGE)
-        ns += model.stream_ns * model.slice * sizeof(double);
-    if (type == MESSAGE_FOLD)
-        ns += model.fold_ns * model.slice;
     if (type == MESSAGE_PROGRAM)
         ns += model.program_ns * model.slice / 2;
     (void)process;
@@ -179,6 +186,8 @@ static void on_shard_message(struct process *process, uint32_t from,
     struct shard_action action;
     if (message->type == MESSAGE_PING)
         world_spend(process, model.worker_ns); /* to send PONG */
+    if (message->type == MESSAGE_FOLD)
+        world_spend(process, model.stage_fold_ns * listed(&message->fold.flushes));
     if (worker_host_takes(process, &shard->host, from, message))
         return;
     shard_step(shard->machine, from, message, world.now_ns, &shard->host.out);
@@ -203,11 +212,8 @@ static const struct behaviour shard_behaviour = {
 /* ---- replicas ---- */
 
 static double replica_cost(const struct process *process, enum message_type type) {
-    double ns = model.worker_ns;
-    if (type == MESSAGE_PARAMETERS)
-        ns += model.stream_ns * model.slice * sizeof(double);
     (void)process;
-    return type == MESSAGE_PING ? -1 : ns;
+    return type == MESSAGE_PING ? -1 : model.worker_ns + model.stream_ns * bulk_of(type);
 }
 
 static void compute(struct replica_state *replica, struct computed *computed) {
@@ -384,11 +390,20 @@ static void note_evaluation(void) {
     }
 }
 
+static double fold_cost(size_t bytes) {
+    return model.fold_message_ns + model.id_ns * (double)(bytes / FLUSH_ID_BYTES);
+}
+
+/* What comes while it is busy is one turn of its loop: its output goes out at the end. */
 static void after_step(struct process *process, int code) {
     if (code) {
         fprintf(stderr, "efficiency: %s\n", error_text());
         exit(70);
     }
+    bool more = world_more_waits(process) && value_of("lists") != 0;
+    if (output_may_wait(&self.out) && more && ++self.turn < model.replicas + model.shards)
+        return;
+    self.turn = 0;
     coordinator_end_turn(self.machine, &self.out);
     for (uint32_t i = 0; i < self.out.record_count; i++) {
         if (self.out.records[i].kind == RECORD_EVALUATION)
@@ -401,8 +416,8 @@ static void after_step(struct process *process, int code) {
     const struct outbox *messages = &self.out.messages;
     for (size_t i = 0; i < messages->count; i++) {
         const struct envelope *envelope = &messages->envelopes[i];
-        world_spend(process,
-                    envelope->type == MESSAGE_FOLD ? model.fold_message_ns : model.message_ns);
+        world_spend(process, envelope->type == MESSAGE_FOLD ? fold_cost(envelope->body_length)
+                                                            : model.message_ns);
         network_send(process, envelope->to + 1, messages, envelope); /* each when it is its turn */
     }
     output_clear(&self.out);
@@ -410,6 +425,8 @@ static void after_step(struct process *process, int code) {
 
 static void on_coordinator_message(struct process *process, uint32_t from,
                                    const struct message *message) {
+    if (message->type == MESSAGE_FOLDED)
+        world_spend(process, model.id_ns * listed(&message->folded.flushes));
     after_step(process, coordinator_step(self.machine, from - 1, message, world.now_ns, &self.out));
 }
 
@@ -479,7 +496,12 @@ static void read_arguments(int argc, char **argv) {
     model.fold_message_ns = value_of("fold_us") * 1e3;
     model.worker_ns = value_of("worker_us") * 1e3;
     model.stream_ns = value_of("stream_ns");
-    model.fold_ns = value_of("fold_ns");
+    double share = value_of("share");
+    bool sparse = share * 12 < 8;
+    model.id_ns = value_of("id_ns");
+    model.stage_bytes = model.slice * (sparse ? share * 12 : 8);
+    model.stage_fold_ns =
+        model.slice * (sparse ? share * value_of("listed_ns") : value_of("fold_ns"));
     model.gather_ns = value_of("gather_ns");
     model.program_ns = value_of("program_ns");
 }

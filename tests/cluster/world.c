@@ -171,6 +171,10 @@ double world_free_ns(const struct process *process) {
     return fmax(process->busy_until_ns, process->world->exact_ns);
 }
 
+bool world_more_waits(const struct process *process) {
+    return process->line && process->line->next;
+}
+
 void world_spend(struct process *process, double ns) {
     process->busy_until_ns = world_free_ns(process) + ns;
     process->worked_ns += ns;

@@ -111,6 +111,8 @@ void process_pause(struct process *process, int64_t until_ns);
  * sends leaves after that. */
 void world_spend(struct process *process, double ns);
 double world_free_ns(const struct process *process);
+/* Whether more has come to it than what is in hand. */
+bool world_more_waits(const struct process *process);
 
 /* One send or durable write is about to happen. False if the process dies instead. */
 bool process_acts(struct process *process);
