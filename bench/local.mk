@@ -54,6 +54,11 @@ bench_efficiency_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLIC
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/efficiency
 
+# Rows of exactly so many columns.
+EXTRA_PROGRAMS += bench/wide_data
+bench_wide_data_LDADD = -lm
+CLEANFILES += bench/wide_data
+
 EXTRA_PROGRAMS += bench/transport
 bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
@@ -62,7 +67,7 @@ EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
 EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py
-EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py
+EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py bench/wide.py
 
 # Ratios measured side by side: the machine may be shared and noisy.
 bench: all-am bench/bench_kernels bench/bench_pass
@@ -81,6 +86,10 @@ bench-serving: all
 bench-scale: all-am bench/scale_replicas bench/scale_pack
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/scale.py
 
+# Tiles on processes that are held to little memory; needs root.
+bench-wide: all-am bench/wide_data
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/wide.py
+
 # Shared memory, Unix sockets, TCP and TLS.
 bench-transport: all-am bench/transport
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
@@ -98,4 +107,4 @@ bench-efficiency: bench/efficiency
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-serving bench-scale bench-efficiency bench-transport bench-peers bench-cuda
+.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-transport bench-peers bench-cuda

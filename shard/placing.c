@@ -40,17 +40,17 @@ static int fill(struct registers *registers) {
     struct random random;
     int16_t exponents[ELEMENTS];
     int64_t sums[ELEMENTS];
-    struct column_scaling columns[ELEMENTS - BIASES];
+    double squares[ELEMENTS - BIASES];
     random_init(&random, 1);
     for (size_t i = 0; i < ELEMENTS; i++) {
         exponents[i] = (int16_t)(random_below(&random, 90) - 20);
         sums[i] = fixed_round(canned(&random) * 0x1p30);
     }
     for (size_t i = 0; i < ELEMENTS - BIASES; i++)
-        columns[i] = (struct column_scaling){.square = i % 5 ? random_unit(&random) : 0};
+        squares[i] = i % 5 ? random_unit(&random) : 0;
     int code = registers_set_exponents(registers, 0, exponents, ELEMENTS);
     if (!code)
-        code = scaling_set_columns(&registers->scaling, 0, columns, ELEMENTS - BIASES);
+        code = scaling_set_squares(&registers->scaling, 0, squares, ELEMENTS - BIASES);
     if (!code)
         code = registers_load(registers);
     const struct slice slice = {.entries = ELEMENTS, .values = sums};

@@ -77,8 +77,6 @@ void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *s
 static void set_element(struct scaling *scaling, const struct column_scaling *column) {
     if (scaling->square)
         scaling->square[scaling->set] = column->square;
-    if (!scaling->used)
-        return;
     scaling->mean[scaling->set] = column->mean;
     scaling->scale[scaling->set] = column->scale;
     scaling->penalty[scaling->set] = column->penalty;
@@ -89,10 +87,11 @@ static void set_element(struct scaling *scaling, const struct column_scaling *co
     scaling->centred[scaling->centred_count++] = (uint32_t)scaling->set;
 }
 
-int scaling_set_columns(struct scaling *scaling, uint64_t first,
-                        const struct column_scaling *columns, uint64_t count) {
-    if (!scaling->used && !scaling->square)
-        return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
+/* Of columns that are scaled, or the squares of others; the other one is NULL. */
+static int set_elements(struct scaling *scaling, uint64_t first,
+                        const struct column_scaling *columns, const double *squares,
+                        uint64_t count) {
+    assert(!columns == !scaling->used && !squares == scaling->used);
     /* Pieces come in order, so the elements that are lacking are the last ones. */
     while (scaling->set < scaling->count && scaling->first + scaling->set < scaling->weights) {
         uint64_t column = (scaling->first + scaling->set) / scaling->outputs;
@@ -101,11 +100,28 @@ int scaling_set_columns(struct scaling *scaling, uint64_t first,
                              (unsigned long long)column);
         if (column - first >= count)
             break;
-        set_element(scaling, &columns[column - first]);
+        if (columns)
+            set_element(scaling, &columns[column - first]);
+        else
+            scaling->square[scaling->set] = squares[column - first];
         note_set(scaling);
     }
     set_others(scaling);
     return 0;
+}
+
+int scaling_set_columns(struct scaling *scaling, uint64_t first,
+                        const struct column_scaling *columns, uint64_t count) {
+    if (!scaling->used)
+        return error_set(ERROR_INTERNAL, "coordinates came, but the weights are their own");
+    return set_elements(scaling, first, columns, NULL, count);
+}
+
+int scaling_set_squares(struct scaling *scaling, uint64_t first, const double *squares,
+                        uint64_t count) {
+    if (scaling->used || !scaling->square)
+        return error_set(ERROR_INTERNAL, "squares of columns came that nobody asked for");
+    return set_elements(scaling, first, NULL, squares, count);
 }
 
 bool scaling_is_complete(const struct scaling *scaling) {

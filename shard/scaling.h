@@ -42,6 +42,10 @@ void scaling_release(struct scaling *scaling);
 int scaling_set_columns(struct scaling *scaling, uint64_t first,
                         const struct column_scaling *columns, uint64_t count);
 
+/* The same of columns that are not scaled: their squares alone. */
+int scaling_set_squares(struct scaling *scaling, uint64_t first, const double *squares,
+                        uint64_t count);
+
 /* Whether all have come. */
 bool scaling_is_complete(const struct scaling *scaling);
 

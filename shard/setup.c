@@ -224,6 +224,19 @@ void on_coordinates(struct shard *shard, uint32_t from, const struct message *me
     answer_part_of_setup(shard, code, out);
 }
 
+void on_squares(struct shard *shard, uint32_t from, const struct message *message,
+                struct outbox *out) {
+    (void)from;
+    const struct message_squares *squares = &message->squares;
+    if (!shard->set_up || squares->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = scaling_set_squares(&shard->registers.scaling, squares->first, message->bulk.data,
+                                   squares->count);
+    answer_part_of_setup(shard, code, out);
+}
+
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     (void)from;

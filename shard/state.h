@@ -139,6 +139,8 @@ void on_exponents(struct shard *shard, uint32_t from, const struct message *mess
                   struct outbox *out);
 void on_coordinates(struct shard *shard, uint32_t from, const struct message *message,
                     struct outbox *out);
+void on_squares(struct shard *shard, uint32_t from, const struct message *message,
+                struct outbox *out);
 void on_start(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out);
 void on_program(struct shard *shard, uint32_t from, const struct message *message,

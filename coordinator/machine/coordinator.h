@@ -82,9 +82,9 @@ struct coordinator_settings {
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
     uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */
-    const struct column_scaling *measured; /* of columns that are not scaled, where the gap is
-                                              estimated; outlives the coordinator. Else NULL */
-    const struct store_saved *saved;       /* of a run that is resumed, or NULL; for _new() alone */
+    const double *squares;           /* [columns], of columns that are not scaled, where the gap is
+                                        estimated; outlives the coordinator. Else NULL */
+    const struct store_saved *saved; /* of a run that is resumed, or NULL; for _new() alone */
 };
 
 /* Whether the run can be taken up by this program: ERROR_UNAVAILABLE, with what to do, if its state

@@ -42,8 +42,7 @@ static void send_exponents(const struct coordinator *c, uint32_t link, uint64_t 
 /* The scaling of columns [first, end), in pieces of bounded size. */
 static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
                          struct output *out) {
-    const struct column_scaling *columns =
-        c->settings.scaling ? c->settings.scaling : c->settings.measured;
+    const struct column_scaling *columns = c->settings.scaling;
     assert(columns && end <= c->settings.layout.tensor[0].rows);
     const uint64_t piece = 1 << 17;
     while (first < end) {
@@ -58,15 +57,35 @@ static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t fi
     }
 }
 
-/* The scaling of the columns that a shard's range touches. */
-static void send_shard_scaling(const struct coordinator *c, uint32_t link, uint64_t first,
+/* The same of the squares of columns that are not scaled. */
+static void send_squares(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
+                         struct output *out) {
+    assert(c->settings.squares && end <= c->settings.layout.tensor[0].rows);
+    const uint64_t piece = 1 << 19;
+    while (first < end) {
+        uint64_t count = end - first < piece ? end - first : piece;
+        struct message message = {.type = MESSAGE_SQUARES};
+        message.squares = (struct message_squares){
+            .attempt = c->roster.attempt, .first = first, .count = count};
+        message.bulk = (struct bulk){.data = c->settings.squares + first,
+                                     .length = count * sizeof(double)};
+        roster_send(&c->roster, link, message, out);
+        first += count;
+    }
+}
+
+/* What a shard must know of the columns that its range touches. */
+static void send_shard_columns(const struct coordinator *c, uint32_t link, uint64_t first,
                                uint64_t count, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
     uint64_t end = (first + count + weights->columns - 1) / weights->columns;
     assert(link < c->settings.shards && weights->columns > 0);
-    if (count)
-        send_scaling(c, link, first / weights->columns, end < weights->rows ? end : weights->rows,
-                     out);
+    if (end > weights->rows)
+        end = weights->rows;
+    if (count && c->settings.scaling)
+        send_scaling(c, link, first / weights->columns, end, out);
+    else if (count)
+        send_squares(c, link, first / weights->columns, end, out);
 }
 
 void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
@@ -123,7 +142,7 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
     if (!setup->uniform || setup->precondition)
         send_exponents(c, link, setup->first, setup->count, out);
     if (setup->coordinates || setup->measured)
-        send_shard_scaling(c, link, setup->first, setup->count, out);
+        send_shard_columns(c, link, setup->first, setup->count, out);
     if (setup->start)
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }

@@ -104,12 +104,9 @@ double gap_bias_share(const struct gap_settings *settings, const struct set_info
     return follows > 0 ? fmax(follows, 1 - data->features / rows) : 1;
 }
 
-struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares) {
-    struct column_scaling *columns = memory_new(data->features, sizeof *columns);
+void gap_unscaled(const struct set_info *data, double *squares) {
     for (uint32_t j = 0; j < data->features; j++)
-        columns[j] =
-            (struct column_scaling){.scale = 1, .penalty = 1, .square = known_square(squares[j])};
-    return columns;
+        squares[j] = known_square(squares[j]);
 }
 
 struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer) {

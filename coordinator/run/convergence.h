@@ -20,11 +20,12 @@
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data);
 
-/* Fills in the squares of the columns as they are scaled, or makes columns that are not scaled with
- * their mean squares about 0 (moments_squares()), as their gradients are not centred: free them. */
+/* Fills in the squares of the columns as they are scaled. Of columns that are not scaled they are
+ * mean squares about 0 (moments_squares()), as their gradients are not centred: 0 in place of those
+ * that are too large. */
 void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns);
-struct column_scaling *gap_unscaled(const struct set_info *data, const double *squares);
+void gap_unscaled(const struct set_info *data, double *squares);
 
 /* How much of its curvature a bias keeps where the weights follow it, as they do where there are as
  * many columns as rows and none is centred: uᵀ(I + A)⁻¹u with A = second·X·Xᵀ/(rows·l2) and the

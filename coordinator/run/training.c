@@ -130,13 +130,12 @@ static int measure_columns(struct training *run) {
         gap_measure(info, &run->moments, run->scaling.columns);
         return 0;
     }
-    double *squares = memory_new(info->features, sizeof *squares);
-    int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
-    if (!code)
-        run->measured = gap_unscaled(info, squares);
+    run->squares = memory_new(info->features, sizeof *run->squares);
+    int code = moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
     if (!code && run->job->l1.value <= 0)
-        run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, squares);
-    free(squares);
+        run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
+    if (!code)
+        gap_unscaled(info, run->squares);
     return code;
 }
 
@@ -287,7 +286,7 @@ static int make_coordinator(struct training *run) {
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,
-        .measured = run->measured,
+        .squares = run->squares,
         .saved = run->resumed ? &run->saved : NULL,
     };
     add_workers(run, &settings);
@@ -500,7 +499,7 @@ void training_release(struct training *run, int code) {
     start_close(&run->start);
     kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);
-    free(run->measured);
+    free(run->squares);
     moments_release(&run->moments);
     free(run->exponents);
     training_release_plugin(run);

@@ -395,7 +395,7 @@ static struct coordinator *new_machine(struct process *process) {
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
         .scaling = job->columns,
-        .measured = job->squares,
+        .squares = job->squares,
         .history_type = job->history_type,
         .data = &job->data,
         .exponents = job->own_exponents,

@@ -396,13 +396,11 @@ static void choose_gap(struct job *job) {
                                                .least = 1e-3,
                                                .tolerance = 1e-4 * random_unit(&random),
                                                .waited_for = random_below(&random, 2)};
-    struct column_scaling *columns = job->columns;
-    if (!columns)
-        columns = job->squares = memory_new(job->shape.features, sizeof *job->squares);
+    if (!job->columns)
+        job->squares = memory_new(job->shape.features, sizeof *job->squares);
     for (uint32_t j = 0; j < job->shape.features; j++) {
-        if (columns == job->squares)
-            columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
-        columns[j].square = random_below(&random, 5) ? random_unit(&random) : 0;
+        double *square = job->columns ? &job->columns[j].square : &job->squares[j];
+        *square = random_below(&random, 5) ? random_unit(&random) : 0;
     }
 }
 

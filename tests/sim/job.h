@@ -49,8 +49,7 @@ struct job {
     struct optimizer_settings optimizer;
     enum history_type history_type;
     struct column_scaling *columns; /* the scaling that it is trained in, or NULL; owned */
-    struct column_scaling *squares; /* of columns that are not scaled, if the gap is estimated;
-                                       owned, or NULL */
+    double *squares; /* of columns that are not scaled, if the gap is estimated; owned, or NULL */
     struct set_info data;
     uint64_t parameters;
     struct rows *chunks;  /* [data.chunks] */

@@ -189,13 +189,21 @@ static struct operation_list random_program(struct random *random, const struct 
 static void take_columns(struct registers *registers, struct random *random) {
     const struct layout_tensor *weights = &registers->layout.tensor[0];
     struct column_scaling *columns = memory_new(weights->rows, sizeof *columns);
+    double *squares = memory_new(weights->rows, sizeof *squares);
     for (uint64_t i = 0; i < weights->rows; i++)
         columns[i] = (struct column_scaling){
             .mean = random_unit(random) - 0.5,
             .scale = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
             .penalty = ldexp(random_unit(random) + 0.5, between(random, -9, 9)),
             .square = random_below(random, 5) ? random_unit(random) : 0};
-    assert_int_equal(scaling_set_columns(&registers->scaling, 0, columns, weights->rows), 0);
+    for (uint64_t i = 0; i < weights->rows; i++)
+        squares[i] = columns[i].square;
+    assert_int_equal(
+        registers->scaling.used
+            ? scaling_set_columns(&registers->scaling, 0, columns, weights->rows)
+            : scaling_set_squares(&registers->scaling, 0, squares, weights->rows),
+        0);
+    free(squares);
     for (size_t k = 0; k < registers->scaling.biases; k++)
         registers->scaling.bias_sum[k] = (int64_t)random_next(random) >> between(random, 2, 40);
     free(columns);

@@ -87,6 +87,7 @@ static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
 #define RANGE .first = 4, .count = 4
 
 static const struct column_scaling column = {-3, 0.5, 2, 1};
+static const double squares[4] = {0, 1, 4, 0.5};
 
 /* A message of each type as its sender would make it. */
 static const struct message samples[] = {
@@ -112,6 +113,9 @@ static const struct message samples[] = {
     {.type = MESSAGE_COORDINATES,
      .coordinates = {.attempt = 1, .first = 2, .count = 1},
      .bulk = {.data = &column, .length = sizeof column}},
+    {.type = MESSAGE_SQUARES,
+     .squares = {.attempt = 1, .first = 2, .count = 4},
+     .bulk = {.data = squares, .length = sizeof squares}},
     {.type = MESSAGE_FACTORS,
      .factors = {.attempt = 1},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -353,6 +357,10 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
                                                 {0, 1, NAN, 0}, {0, 1, 1, NAN}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
+    REFUSES(SQUARES, squares.count = 3, "another number");
+    static const double none[][4] = {{0, 1, -1, 0}, {0, NAN, 1, 0}, {0, 1, 1, INFINITY}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        REFUSES(SQUARES, bulk.data = none[i], "squares that are none");
     REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
     REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
     REFUSES(REPLICA_SETUP, replica_setup.unit = INFINITY, "unit");
