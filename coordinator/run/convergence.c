@@ -281,7 +281,8 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                             view->loss, end->gap->estimate, end->gap->allowed));
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
-                      end->preconditioned || scaling_is_of_one_unit(end->data, end->moments);
+                      end->preconditioned || end->data->strip_columns ||
+                      scaling_is_of_one_unit(end->data, end->moments);
         add_sentence(
             list, memory_format("columns may be nearly collinear, or classes almost separable: a "
                                 "larger l2 (%g)%s helps",

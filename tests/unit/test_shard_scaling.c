@@ -302,6 +302,28 @@ static void scaling_that_nobody_announced_or_that_leaves_a_gap_is_refused(void *
     bench_release(&bench);
 }
 
+static void squares_come_alone_where_columns_are_not_scaled(void **state) {
+    (void)state;
+    enum { FEW = 4 };
+    const double squares[FEW] = {1, 0, 4, 9};
+    struct scaling scaling = {0};
+    struct layout layout = layout_linear(FEW, 2, true);
+    struct message_shard_setup setup = {.first = 2, .count = 2 * FEW, .measured = 1};
+    scaling_set_up(&scaling, &setup, &layout);
+    assert_int_equal(scaling_set_columns(&scaling, 0, columns, FEW), ERROR_INTERNAL);
+    assert_int_equal(scaling_set_squares(&scaling, 2, squares + 2, 1), ERROR_INTERNAL);
+    assert_int_equal(scaling_set_squares(&scaling, 1, squares + 1, 2), 0);
+    assert_false(scaling_is_complete(&scaling));
+    assert_int_equal(scaling_set_squares(&scaling, 3, squares + 3, 1), 0);
+    assert_true(scaling_is_complete(&scaling));
+    const double expected[] = {0, 0, 4, 4, 9, 9, 0, 0};
+    assert_memory_equal(scaling.square, expected, sizeof expected);
+    setup.coordinates = 1;
+    scaling_set_up(&scaling, &setup, &layout);
+    assert_int_equal(scaling_set_squares(&scaling, 0, squares, FEW), ERROR_INTERNAL);
+    scaling_release(&scaling);
+}
+
 /* As in a model of ordered classes. A step and a gradient by weights have the same product as
  * the scaled ones. */
 static void biases_that_share_a_weight_scale_its_gradient_together(void **state) {
@@ -425,6 +447,7 @@ SUITE(shard_scaling) {
         cmocka_unit_test(sums_of_an_evaluation_without_flushes_are_zero),
         cmocka_unit_test(a_slice_without_the_sums_of_the_biases_is_refused),
         cmocka_unit_test(scaling_that_nobody_announced_or_that_leaves_a_gap_is_refused),
+        cmocka_unit_test(squares_come_alone_where_columns_are_not_scaled),
         cmocka_unit_test(biases_that_share_a_weight_scale_its_gradient_together),
     };
     return cmocka_run_group_tests_name("shard scaling", tests, NULL, NULL);

@@ -105,12 +105,37 @@ static void a_replica_needs_memory_for_a_strip_alone(void **state) {
     assert_true(tiles.shard == whole.shard);
 }
 
+/* It has 18 bytes of a column, whatever the strips. */
+static void a_coordinator_needs_memory_for_the_squares_of_all_columns(void **state) {
+    (void)state;
+    struct sizing sizing = {.history = 10, .shards = 4, .replicas = 1, .threads = 2};
+    sizing.held = 2097152;
+    double few = memory_need_of(&plain, 50000000, &sizing, 0).coordinator;
+    double many = memory_need_of(&plain, 100000000, &sizing, 0).coordinator;
+    assert_true(many - few >= 16 * 50e6 && many - few <= 24 * 50e6);
+}
+
+/* What is started elsewhere does not count here. */
+static void workers_with_addresses_need_no_memory_here(void **state) {
+    (void)state;
+    char *addresses[] = {"unix:/run/worker", NULL};
+    struct sizing sizing = {.history = 10, .shards = 1, .replicas = 1, .threads = 2};
+    struct job by_hand = plain;
+    assert_true(memory_need_of(&by_hand, 100000000, &sizing, 0).here ==
+                memory_need_of(&by_hand, 100000000, &sizing, 0).all);
+    by_hand.shard_addresses = by_hand.replica_addresses = addresses;
+    struct memory_need need = memory_need_of(&by_hand, 100000000, &sizing, 0);
+    assert_true(need.here == need.coordinator && need.all > need.here);
+}
+
 SUITE(tiling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
         cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
         cmocka_unit_test(data_in_tiles_has_directions_and_no_preconditioner),
         cmocka_unit_test(a_replica_needs_memory_for_a_strip_alone),
+        cmocka_unit_test(a_coordinator_needs_memory_for_the_squares_of_all_columns),
+        cmocka_unit_test(workers_with_addresses_need_no_memory_here),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
