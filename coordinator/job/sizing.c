@@ -502,9 +502,11 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 #define ROW_VECTORS_A_SHARD 6
 #define ROW_VECTORS_A_REPLICA 2
 
-/* Bytes of the coordinator for a parameter: the square of its column, the same on the way to a shard,
- * and an exponent; what it needs when it writes the model is less. */
-#define COORDINATOR_BYTES 18.0
+/* Bytes of the coordinator for a parameter: the square of its column, and first the same on its way
+ * to a shard, at the end the column's place in the model and its weight there. That one is in a
+ * mapped file, but is written in another order than shards send it: without room for it each weight
+ * would wait for the disk. */
+#define COORDINATOR_BYTES 24.0
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
     assert(sizing->shards > 0);
