@@ -1,7 +1,7 @@
 /* Writes a sparse binary problem of exactly so many used columns as LIBSVM text. Half of a row's
- * values are in columns drawn log-uniformly, a power law, as frequent words are; the other half goes
- * through all columns in turn, scattered, as rare words come: so each is used, and the text is as
- * long as that takes. Labels are of a logistic model whose weights are hashes of columns.
+ * values are in columns drawn log-uniformly, a power law, as frequent words are; the other half
+ * goes through all columns in turn, scattered, as rare words come: so each is used, if there are
+ * twice as many values. Labels are of a logistic model whose weights are hashes of columns.
  *
  *     bench/wide_data ROWS COLUMNS VALUES > FILE
  *

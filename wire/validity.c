@@ -251,9 +251,8 @@ FAULT_IN(coordinates) {
 }
 
 FAULT_IN(squares) {
-    const char *fault = FIRST_OF(
-        fault_of_attempt(body->attempt),
-        fault_of_elements(body->first, body->count, sizeof(double), bulk));
+    const char *fault = FIRST_OF(fault_of_attempt(body->attempt),
+                                 fault_of_elements(body->first, body->count, sizeof(double), bulk));
     const double *squares = bulk->data;
     for (uint64_t i = 0; !fault && i < body->count; i++)
         fault = unless(squares[i] >= 0 && squares[i] < INFINITY, "squares that are none");

@@ -96,7 +96,7 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 struct memory_need {
     double coordinator, shard, replica; /* of one process, with the memory that it shares */
     double all;                         /* of all processes; shared memory counts once */
-    double here; /* of those that the coordinator starts: a worker with an address may be anywhere */
+    double here; /* of those that the coordinator starts: others may be anywhere */
     uint32_t shards, replicas;
 };
 

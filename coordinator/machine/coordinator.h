@@ -81,9 +81,9 @@ struct coordinator_settings {
     const double *start;       /* [parameters], scaled if the run is, or NULL: at zero */
     const double *start_pairs; /* curvature pairs, oldest first: s, then y, [parameters] each */
     uint32_t start_pair_count;
-    uint32_t pairs_kept; /* newest curvature pairs to hand out after the model, at most */
-    const double *squares;           /* [columns], of columns that are not scaled, where the gap is
-                                        estimated; outlives the coordinator. Else NULL */
+    uint32_t pairs_kept;   /* newest curvature pairs to hand out after the model, at most */
+    const double *squares; /* [columns], of columns that are not scaled, where the gap is
+                              estimated; outlives the coordinator. Else NULL */
     const struct store_saved *saved; /* of a run that is resumed, or NULL; for _new() alone */
 };
 

@@ -65,10 +65,10 @@ static void send_squares(const struct coordinator *c, uint32_t link, uint64_t fi
     while (first < end) {
         uint64_t count = end - first < piece ? end - first : piece;
         struct message message = {.type = MESSAGE_SQUARES};
-        message.squares = (struct message_squares){
-            .attempt = c->roster.attempt, .first = first, .count = count};
-        message.bulk = (struct bulk){.data = c->settings.squares + first,
-                                     .length = count * sizeof(double)};
+        message.squares =
+            (struct message_squares){.attempt = c->roster.attempt, .first = first, .count = count};
+        message.bulk =
+            (struct bulk){.data = c->settings.squares + first, .length = count * sizeof(double)};
         roster_send(&c->roster, link, message, out);
         first += count;
     }

@@ -91,7 +91,7 @@ struct training {
     struct model_layout layout;
     struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;
-    struct score_figures figures;    /* of the model on the holdout, if there is one */
+    struct score_figures figures;  /* of the model on the holdout, if there is one */
     struct gap_settings estimates; /* how the gap is estimated */
     struct gap gap;                /* at the end */
     double *squares;               /* of columns that are not scaled, for the gap; owned, or NULL */

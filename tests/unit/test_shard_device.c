@@ -198,11 +198,10 @@ static void take_columns(struct registers *registers, struct random *random) {
             .square = random_below(random, 5) ? random_unit(random) : 0};
     for (uint64_t i = 0; i < weights->rows; i++)
         squares[i] = columns[i].square;
-    assert_int_equal(
-        registers->scaling.used
-            ? scaling_set_columns(&registers->scaling, 0, columns, weights->rows)
-            : scaling_set_squares(&registers->scaling, 0, squares, weights->rows),
-        0);
+    assert_int_equal(registers->scaling.used
+                         ? scaling_set_columns(&registers->scaling, 0, columns, weights->rows)
+                         : scaling_set_squares(&registers->scaling, 0, squares, weights->rows),
+                     0);
     free(squares);
     for (size_t k = 0; k < registers->scaling.biases; k++)
         registers->scaling.bias_sum[k] = (int64_t)random_next(random) >> between(random, 2, 40);
