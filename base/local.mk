@@ -17,6 +17,7 @@ libbase_a_SOURCES = \
 	base/random.c base/random.h \
 	base/resources.c base/resources.h \
 	base/rows.h \
-	base/text.c base/text.h
+	base/text.c base/text.h \
+	base/touched.c base/touched.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)
 BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS)

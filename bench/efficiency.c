@@ -266,7 +266,7 @@ static void gather(struct process *process, const struct action *action) {
     memset(replica->sums, 0, sizeof replica->sums);
     world_spend(process, model.gather_ns * model.parameters);
     self.flushes++;
-    replica_gathered(replica->machine, world.now_ns, &replica->host.out);
+    replica_gathered(replica->machine, NULL, world.now_ns, &replica->host.out);
 }
 
 static void connect_shard(struct process *process, uint32_t shard) {

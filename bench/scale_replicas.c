@@ -266,7 +266,7 @@ static void gather(struct speaker *speaker, const struct action *action) {
     memcpy(action->into, speaker->sums + action->first, action->sums * sizeof *speaker->sums);
     memset(speaker->sums + action->first, 0, action->sums * sizeof *speaker->sums);
     all.flushes++;
-    replica_gathered(speaker->machine, clock_monotonic_ns(), &speaker->out);
+    replica_gathered(speaker->machine, NULL, clock_monotonic_ns(), &speaker->out);
 }
 
 /* ---- steps ---- */

@@ -335,7 +335,8 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
 
 /* The threads have added their sums into the flush's buffer and zeroed their own. If the evaluation
  * was abandoned meanwhile, the flush is dropped. */
-void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out) {
+void replica_gathered(struct replica *replica, const struct touched *columns, int64_t now_ns,
+                      struct outbox *out) {
     bool wanted = !replica->abandoned;
     assert(replica->activity == ACTIVITY_GATHERING && replica->gathering);
     replica->activity = ACTIVITY_NONE;
@@ -347,7 +348,7 @@ void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *ou
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
-                     replica->setup.layout.tensor[0].columns);
+                     replica->setup.layout.tensor[0].columns, columns);
         stage(replica, replica->gathering, out);
     } else {
         flush_drop(&replica->flushes, replica->gathering);

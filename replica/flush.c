@@ -194,6 +194,83 @@ static void encode_slice(struct flush_slice *slice, const struct flush *flush, s
     slice->bulk.segment = flush->buffer;
 }
 
+/* Elements of a flush, rising: those that its buffer has. */
+struct listed {
+    uint64_t *element, count;
+};
+
+/* Free them. */
+static struct listed list_elements(const struct touched *columns, uint64_t outputs, uint64_t end) {
+    enum { FOUND = 1024 };
+    uint32_t found[FOUND];
+    size_t at = 0, here;
+    const uint64_t behind = columns->count * outputs;
+    const uint64_t most = touched_total(columns) * outputs + (end - behind);
+    struct listed all = {.element = memory_new(most, sizeof *all.element)};
+    assert(columns->some && behind <= end);
+    while ((here = touched_next(columns, &at, columns->count, found, FOUND)))
+        for (uint64_t i = 0; i < here * outputs; i++)
+            all.element[all.count++] = found[i / outputs] * outputs + i % outputs;
+    for (uint64_t i = behind; i < end; i++)
+        all.element[all.count++] = i;
+    assert(all.count == most);
+    return all;
+}
+
+/* Of those that are left, those of a shard: the ranges of shards rise. */
+static struct listed take_listed(struct listed *left, struct range range) {
+    struct listed own = {.element = left->element};
+    while (own.count < left->count && own.element[own.count] < range.first + range.count)
+        own.count++;
+    left->element += own.count;
+    left->count -= own.count;
+    assert(!own.count || own.element[0] >= range.first);
+    return own;
+}
+
+/* Offsets or bits, whichever are fewer bytes for a shard apart, and values. */
+static void encode_listed(struct flush_slice *slice, const int64_t *sums,
+                          const struct listed *listed, struct range range, bool apart) {
+    uint64_t entries = 0;
+    for (uint64_t i = 0; i < listed->count; i++)
+        entries += sums[listed->element[i]] != 0;
+    bool bits = choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
+    size_t values_at = bits ? stage_bitmap_values_at(range.count) : stage_sparse_values_at(entries);
+    size_t length = bits ? stage_bitmap_bytes(range.count, entries) : stage_sparse_bytes(entries);
+    char *made = memory_new(1, length);
+    uint32_t *offset = (uint32_t *)(void *)made;
+    uint64_t *word = (uint64_t *)(void *)made;
+    int64_t *value = (int64_t *)(void *)(made + values_at);
+    for (uint64_t i = 0; i < listed->count; i++) {
+        uint64_t at = listed->element[i] - range.first;
+        if (!sums[listed->element[i]])
+            continue;
+        if (bits)
+            word[at / 64] |= UINT64_C(1) << at % 64;
+        else
+            *offset++ = (uint32_t)at;
+        *value++ = sums[listed->element[i]];
+    }
+    slice->encoding = bits ? STAGE_BITMAP : STAGE_SPARSE;
+    slice->listed = made;
+    slice->entries = entries;
+    slice->bulk = (struct bulk){.data = made, .length = length};
+}
+
+static void encode_columns(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
+                           const bool *apart, uint64_t outputs, const struct touched *columns) {
+    struct listed all = list_elements(columns, outputs, flush->covers.count), left = all;
+    assert(flush->sums == SUMS_PARAMETERS && !flush->covers.first);
+    for (uint32_t i = 0; i < pool->shards; i++) {
+        struct listed own = take_listed(&left, ranges[i]);
+        encode_listed(&flush->slices[i], (const int64_t *)flush->buffer->start, &own, ranges[i],
+                      apart[i]);
+    }
+    assert(!left.count);
+    free(all.element);
+    give_buffer(pool, flush);
+}
+
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     assert(!flush->covers.first); /* what is scaled is not in strips */
@@ -213,7 +290,11 @@ static bool is_sparse(const struct flush *flush, uint64_t outputs) {
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs) {
+                  const bool *apart, uint64_t outputs, const struct touched *columns) {
+    if (columns) {
+        encode_columns(pool, flush, ranges, apart, outputs, columns);
+        return;
+    }
     bool sparse = is_sparse(flush, outputs), dense = false;
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/touched.h"
 #include "replica/compute.h"
 #include "wire/bulk.h"
 #include "wire/message.h"
@@ -104,9 +105,9 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
  * has nothing of what the flush covers gets a slice without elements. A shard `apart`, which does
  * not read the buffer, gets its slice in the encoding with the fewest bytes. For others a value of
  * the data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse
- * is known without a look at the sums. */
+ * is known without a look at the sums. `columns`: as of replica_gathered(); or NULL. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs);
+                  const bool *apart, uint64_t outputs, const struct touched *columns);
 
 /* Copies these elements of the flush, the biases, for every shard to get beside its slice. To be
  * called before flush_encode(). */

@@ -264,6 +264,8 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         code = check_set(shell, setup, &settings.shape);
     if (code)
         return code;
+    if (objective_has_products(&settings.shape) && settings.sizes.parameters <= UINT32_MAX)
+        settings.column_weights = setup->layout.tensor[0].columns;
     if (family_of(&settings.shape)->rounds_chunks)
         settings.exponent = shell->exponents =
             objective_exponents(&settings.shape, info->exponent, set_training_chunks(info));
@@ -301,7 +303,7 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
     case ACTION_GATHER:
         assert(shell->workers);
         if (workers_gather(shell->workers, action->first, action->sums, action->into))
-            replica_gathered(shell->replica, now_ns, out);
+            replica_gathered(shell->replica, workers_touched(shell->workers), now_ns, out);
         break;
     }
 }
@@ -324,7 +326,7 @@ static void take_work(struct shell *shell, int64_t now_ns, struct outbox *out) {
         replica_computed(shell->replica, computed, now_ns, out);
         break;
     case WORK_GATHER:
-        replica_gathered(shell->replica, now_ns, out);
+        replica_gathered(shell->replica, NULL, now_ns, out);
         break;
     case WORK_NONE:
         break;

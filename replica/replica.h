@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
+#include "base/touched.h"
 #include "replica/compute.h"
 #include "wire/message.h"
 
@@ -107,7 +108,11 @@ void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, i
                        const char *reason, struct outbox *out);
 void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
                       struct outbox *out);
-void replica_gathered(struct replica *replica, int64_t now_ns, struct outbox *out);
+
+/* `columns`: those of the data whose elements, and what lies behind all columns, the buffer has;
+ * all others are 0, and it has anything there. NULL: it has all. */
+void replica_gathered(struct replica *replica, const struct touched *columns, int64_t now_ns,
+                      struct outbox *out);
 
 /* When to call replica_timer(); INT64_MAX: no timer is needed now. */
 int64_t replica_deadline_ns(const struct replica *replica);

@@ -14,7 +14,12 @@ void sum_init(struct sum *sum, uint64_t most) {
     *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
 }
 
+void sum_look(struct sum *sum, uint64_t columns) {
+    touched_init(&sum->columns, columns);
+}
+
 void sum_release(struct sum *sum) {
+    touched_release(&sum->columns);
     memory_unmap(sum->element, sum->most * sizeof *sum->element);
 }
 
@@ -27,7 +32,29 @@ void sum_void(struct sum *sum) {
 void sum_hold(struct sum *sum) {
     if (sum->state == SUM_VOID)
         memset(sum->element, 0, sum->most * sizeof *sum->element);
+    if (sum->state != SUM_HELD) {
+        touched_none(&sum->columns);
+        sum->noted = 0;
+    }
     sum->state = SUM_HELD;
+}
+
+void sum_note(struct sum *sum, const struct rows *rows) {
+    struct touched *columns = &sum->columns;
+    sum->noted += rows->values;
+    if (rows->dense || sum->noted >= columns->count / SUM_FEW)
+        touched_all(columns);
+    if (!columns->some)
+        return;
+    for (uint32_t i = rows->start[0]; i < rows->start[rows->count]; i++)
+        touched_add(columns, rows->feature[i]);
+}
+
+void sums_columns(struct sum *const *sums, unsigned count, struct touched *columns) {
+    touched_none(columns);
+    for (unsigned i = 0; i < count; i++)
+        if (sums[i]->state == SUM_HELD)
+            touched_join(columns, &sums[i]->columns);
 }
 
 /* `state` must not change here: other threads still read it for their elements. */
@@ -56,6 +83,17 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
         uint64_t here = end - at < GATHER_BLOCK ? end - at : GATHER_BLOCK;
         gather_block(sums, count, at, here, into + (at - first));
     }
+}
+
+void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
+                         uint64_t weights, uint64_t end, int64_t *into) {
+    uint32_t found[GATHER_BLOCK];
+    size_t at = 0, here;
+    uint64_t behind = columns->count * weights;
+    while ((here = touched_next(columns, &at, columns->count, found, GATHER_BLOCK)))
+        for (size_t i = 0; i < here; i++)
+            gather_block(sums, count, found[i] * weights, weights, into + found[i] * weights);
+    sums_gather(sums, count, behind, end, into + behind);
 }
 
 void sums_gathered(struct sum *const *sums, unsigned count) {

@@ -5,6 +5,9 @@
 
 #include <stdint.h>
 
+#include "base/rows.h"
+#include "base/touched.h"
+
 enum sum_state {
     SUM_ZERO,
     SUM_HELD, /* part of the sums that are being accrued */
@@ -15,10 +18,17 @@ struct sum {
     int64_t *element; /* `most` of them; owned */
     uint64_t most;
     enum sum_state state;
+    struct touched columns; /* of a sum by parameters that looks: those of the data whose elements
+                               it may have, besides what lies behind the elements of all columns */
+    uint64_t noted;         /* values of the rows that it was told of */
 };
 
+/* Where fewer than a share of the columns are touched, elements are looked up one by one. */
+#define SUM_FEW 4
+
 void sum_init(struct sum *sum, uint64_t most);
-void sum_release(struct sum *sum); /* harmless on zeroed memory */
+void sum_look(struct sum *sum, uint64_t columns); /* from now on, at so many */
+void sum_release(struct sum *sum);                /* harmless on zeroed memory */
 
 /* What it holds is of no use. */
 void sum_void(struct sum *sum);
@@ -26,10 +36,23 @@ void sum_void(struct sum *sum);
 /* Prepares it for more of what is being accrued. */
 void sum_hold(struct sum *sum);
 
+/* Rows of data come next. Where they have too many values it stops looking. */
+void sum_note(struct sum *sum, const struct rows *rows);
+
+/* Which columns `count` sums have together. */
+void sums_columns(struct sum *const *sums, unsigned count, struct touched *columns);
+
 /* Writes elements [first, end) of what `count` sums hold together to `into`, and zeroes them.
  * Threads may do this at once for ranges of their own; sums_gathered() comes behind all of them. */
 void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
                  int64_t *into);
+
+/* The same of elements [0, end), where those of columns, `weights` each, come first: writes those
+ * of `columns`, sums_columns(), and what lies behind all columns. Others are 0, and are not
+ * written. */
+void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
+                         uint64_t weights, uint64_t end, int64_t *into);
+
 void sums_gathered(struct sum *const *sums, unsigned count);
 
 #endif

@@ -61,6 +61,8 @@ int worker_compute_chunk(struct worker *worker, const struct kernel_place *place
     int code = workers->settings.chunk(workers->settings.context, number, &rows);
     if (code)
         return code;
+    if (worker->sum.state == SUM_HELD)
+        sum_note(&worker->sum, &rows);
     return kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
 }
 
@@ -259,12 +261,28 @@ void workers_compute(struct workers *workers, const struct computation *computat
     post(workers, WORK_COMPUTE, computation->count);
 }
 
+/* Whether the sums have elements of few columns; then says of which. */
+static bool has_few_columns(struct workers *workers) {
+    if (workers->layout != SUMS_PARAMETERS || !workers->columns.words)
+        return false;
+    sums_columns(workers->spread, workers->spread_count, &workers->columns);
+    return touched_total(&workers->columns) < workers->columns.count / SUM_FEW;
+}
+
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into) {
     assert(into && first <= workers->sums && count <= workers->sums - first);
     assert(workers->on_host || count == workers->sums);
     workers->first = first;
     workers->end = first + count;
     workers->into = into;
+    if (has_few_columns(workers)) {
+        assert(!first && count == workers->sums);
+        sums_gather_columns(workers->spread, workers->spread_count, &workers->columns,
+                            workers->settings.column_weights, count, into);
+        sums_gathered(workers->spread, workers->spread_count);
+        return true;
+    }
+    touched_all(&workers->columns);
     if (workers->on_host && count < GATHER_ELEMENTS) {
         gather_range(workers, first, first + count);
         sums_gathered(workers->spread, workers->spread_count);
@@ -272,6 +290,10 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
     }
     post(workers, WORK_GATHER, (count + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
     return false;
+}
+
+const struct touched *workers_touched(const struct workers *workers) {
+    return workers->columns.some ? &workers->columns : NULL;
 }
 
 void workers_stop(struct workers *workers) {
@@ -302,6 +324,7 @@ static void workers_release(struct workers *workers) {
         sum_release(&workers->worker[i].sum);
     }
     sum_release(&workers->rows);
+    touched_release(&workers->columns);
     objective_device_free(workers->on);
     pthread_mutex_destroy(&workers->mutex);
     pthread_cond_destroy(&workers->posted);
@@ -331,12 +354,16 @@ static void give_memory(struct worker *worker) {
     struct sums_sizes own = workers->settings.sizes;
     own.rows = 0;
     sum_init(&worker->sum, evaluation_sums_most(&own));
+    if (workers->columns.words)
+        sum_look(&worker->sum, workers->columns.count);
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)
         worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);
 }
 
 static void start_threads(struct workers *workers) {
+    if (workers->settings.column_weights && workers->strips == 1)
+        touched_init(&workers->columns, workers->settings.shape.features);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
         give_memory(worker);

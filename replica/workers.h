@@ -9,6 +9,7 @@
 #ifndef DML_REPLICA_WORKERS_H
 #define DML_REPLICA_WORKERS_H
 
+#include "base/touched.h"
 #include "device/device.h"
 #include "objective/objective.h"
 #include "replica/replica.h"
@@ -23,6 +24,9 @@ struct workers_settings {
     const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
     uint64_t examples;
     uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
+    uint64_t column_weights; /* of linear models: a gradient has so many elements a column of the
+                                data, which only rows with values there add to, and then those that
+                                all rows do; 0: it is not so */
     struct sums_sizes sizes; /* of a triangle only with a preconditioner */
     uint32_t block_columns;  /* of the block, if there is one; */
     bool shared;             /* outputs share its matrix */
@@ -53,6 +57,10 @@ void workers_compute(struct workers *workers, const struct computation *computat
  * those of the strip. True: done at once, as there are few. False: the work
  * has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into);
+
+/* After gathering: NULL; or the columns whose elements were written to `into`, as were those behind
+ * all columns. All others were 0, and were not written. */
+const struct touched *workers_touched(const struct workers *workers);
 
 /* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
 void workers_stop(struct workers *workers);

@@ -17,7 +17,6 @@ libshard_a_SOURCES = \
 	shard/setup.c \
 	shard/shard.c shard/shard.h shard/state.h \
 	shard/sparse_step.c shard/sparse_step.h \
-	shard/touched.c shard/touched.h \
 	shard/writer.c shard/writer.h
 if HAVE_CUDA
 libshard_a_SOURCES += shard/kernels_cuda.cu

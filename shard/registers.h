@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "base/layout.h"
+#include "base/touched.h"
 #include "numeric/exact.h"
 #include "numeric/vector.h"
 #include "shard/rows.h"
 #include "shard/scaling.h"
-#include "shard/touched.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"

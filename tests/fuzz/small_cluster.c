@@ -200,7 +200,7 @@ static void gather(struct small_cluster *cluster, uint8_t node) {
     struct outbox out;
     small_work_gather(work);
     outbox_init(&out);
-    replica_gathered(work->replica, cluster->now_ns, &out);
+    replica_gathered(work->replica, NULL, cluster->now_ns, &out);
     after_replica(cluster, node, &out);
 }
 

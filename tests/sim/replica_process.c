@@ -179,7 +179,7 @@ static void finish_work(struct process *process) {
         size_t bytes = self->action.sums * sizeof *self->sum;
         memcpy(self->action.into, self->sum + self->action.first, bytes);
         memset(self->sum + self->action.first, 0, bytes);
-        replica_gathered(self->replica, now_ns, &self->host.out);
+        replica_gathered(self->replica, NULL, now_ns, &self->host.out);
         return;
     }
     if (!self->computed_already)

@@ -106,7 +106,7 @@ void computed(struct bench *bench, double derivative_max, bool exceeded) {
 }
 
 void gathered(struct bench *bench) {
-    replica_gathered(bench->replica, bench->now_ns, &bench->outbox);
+    replica_gathered(bench->replica, NULL, bench->now_ns, &bench->outbox);
 }
 
 double loss_of(struct blob blob) {

@@ -112,7 +112,7 @@ static void every_shard_is_told_the_sums_of_the_biases(void **state) {
     struct action gather = asked(&bench, ACTION_GATHER);
     for (unsigned i = 0; i < ALL; i++)
         gather.into[i] = i + 1;
-    replica_gathered(bench.replica, bench.now_ns, &bench.outbox);
+    replica_gathered(bench.replica, NULL, bench.now_ns, &bench.outbox);
     for (uint32_t i = 0; i < 2; i++) {
         struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
         assert_int_equal(message.stage.biases.length, 1);
@@ -120,6 +120,49 @@ static void every_shard_is_told_the_sums_of_the_biases(void **state) {
         assert_int_equal(message.bulk.length, count_at(&bench, i) * sizeof(int64_t));
     }
     bench_free(&bench);
+}
+
+/* The buffer may have anything in the elements of other columns. */
+static void of_touched_columns_shards_get_those_alone(void **state) {
+    (void)state;
+    const unsigned touched_columns[] = {2, 9, BORDER + 3};
+    for (uint32_t shards = 1; shards <= 2; shards++) {
+        struct bench bench;
+        struct touched touched = {0};
+        ready(&bench, shards);
+        compute(&bench);
+        struct computed answer = {.values = 3};
+        totals_init(&answer.totals, 1);
+        replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
+        struct action gather = asked(&bench, ACTION_GATHER);
+        memset(gather.into, 0x55, ALL * sizeof *gather.into);
+        touched_init(&touched, COLUMNS);
+        touched_none(&touched);
+        for (unsigned i = 0; i < 3; i++) {
+            touched_add(&touched, touched_columns[i]);
+            gather.into[touched_columns[i]] = i; /* of the first it came to nothing */
+        }
+        gather.into[COLUMNS] = 40;
+        replica_gathered(bench.replica, &touched, bench.now_ns, &bench.outbox);
+        touched_release(&touched);
+        for (uint32_t i = 0; i < shards; i++) {
+            struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
+            uint32_t entries = shards == 1 ? 3 : i ? 2 : 1;
+            const uint32_t *offset = message.bulk.data;
+            const int64_t *value = (const int64_t *)(const void *)((const char *)message.bulk.data +
+                                                                   stage_sparse_values_at(entries));
+            assert_int_equal(message.stage.encoding, STAGE_SPARSE);
+            assert_int_equal(message.stage.entries, entries);
+            assert_int_equal(message.stage.biases.items[0], 40);
+            assert_int_equal(first_at(i) + offset[0], i ? BORDER + 3 : 9);
+            assert_int_equal(value[0], i ? 2 : 1);
+            if (i == shards - 1) {
+                assert_int_equal(first_at(i) + offset[entries - 1], COLUMNS);
+                assert_int_equal(value[entries - 1], 40);
+            }
+        }
+        bench_free(&bench);
+    }
 }
 
 static void scaling_of_columns_that_are_not_there_is_an_error(void **state) {
@@ -137,6 +180,7 @@ SUITE(replica_scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
+        cmocka_unit_test(of_touched_columns_shards_get_those_alone),
         cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
     };
     return cmocka_run_group_tests_name("replica scaling", tests, NULL, NULL);

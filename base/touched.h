@@ -1,12 +1,12 @@
 /* Which elements of a range may be other than zero: of the sums of an evaluation, or of the
- * gradient that was made of them. Over wide sparse columns a minibatch has values in few of them,
- * so a step of Downpour costs what its minibatch touches (shard/sparse_step.h), and sums are
- * cleared where they were touched.
+ * gradient that was made of them; or the columns of the data that such sums belong to. Over wide
+ * sparse columns a minibatch has values in few of them, so a replica's flush (replica/sum.h) and a
+ * step of Downpour (shard/sparse_step.h) cost what the minibatch touches, and sums are cleared
+ * where they were touched.
  *
- * A bit an element. Zeroed memory is of a shard that does not look: all elements count as touched.
- */
-#ifndef DML_SHARD_TOUCHED_H
-#define DML_SHARD_TOUCHED_H
+ * A bit an element. Zeroed memory is of one who does not look: all elements count as touched. */
+#ifndef DML_BASE_TOUCHED_H
+#define DML_BASE_TOUCHED_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +32,9 @@ static inline void touched_add(struct touched *touched, size_t element) {
 
 /* The same as `from`, which is of as many elements. */
 void touched_copy(struct touched *touched, const struct touched *from);
+
+/* Those of `from`, which is of as many elements, too. */
+void touched_join(struct touched *touched, const struct touched *from);
 
 /* How many bits are set; all elements, if all may be. */
 size_t touched_total(const struct touched *touched);

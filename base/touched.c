@@ -1,4 +1,4 @@
-#include "shard/touched.h"
+#include "base/touched.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -48,6 +48,13 @@ size_t touched_total(const struct touched *touched) {
     for (size_t i = 0; i < words_of(touched); i++)
         total += (size_t)__builtin_popcountll(touched->words[i]);
     return total;
+}
+
+void touched_join(struct touched *touched, const struct touched *from) {
+    assert(touched->count == from->count);
+    touched->some = touched->some && from->some;
+    for (size_t i = 0; touched->some && i < words_of(from); i++)
+        touched->words[i] |= from->words[i];
 }
 
 /* The bits of the word that *at lies in, from there on and below `end`. */
