@@ -173,7 +173,8 @@ void scaling_walk_begin(struct scaling_walk *walk, const struct layout *layout,
                         const struct column_scaling *columns);
 void scaling_walk_end(struct scaling_walk *walk); /* harmless on a zeroed walk */
 
-/* Elements first… from weights and biases to scaled parameters, or back; `out` may be `in`. */
+/* Elements first… from weights and biases to scaled parameters, or back; `out` may be `in`. Columns
+ * whose mean is 0 may be left out where weights are finite: biases have nothing of them. */
 void scaling_walk_to_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,
                             const double *in, double *out);
 void scaling_walk_from_scaled(struct scaling_walk *walk, uint64_t first, uint64_t count,

@@ -131,6 +131,10 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     return family_of(shape)->compute->scratch_new(shape);
 }
 
+void objective_scratch_scaled(struct objective_scratch *scratch, struct scaled_point scaled) {
+    scratch->scaled = scaled;
+}
+
 void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
     scratch->point = point;
 }

@@ -1,4 +1,5 @@
 /* Linear models: a weight for each feature and output, and a bias for each output. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,10 +88,12 @@ static struct objective_scratch *linear_scratch_new(const struct objective_shape
 
 static void weight_margins(const struct row_batch *batch, const double *parameters,
                            struct objective_scratch *scratch, double *margins) {
+    const struct column_scaling *columns = scratch->scaled.columns;
+    assert(!batch->rows->dense || !columns);
     if (batch->rows->dense)
         dense_margins(&scratch->weights, batch, parameters, scratch, margins);
     else
-        sparse_margins(&scratch->weights, batch, parameters, margins);
+        sparse_margins(&scratch->weights, batch, parameters, columns, margins);
 }
 
 static void batch_margins(const struct objective_shape *shape, const struct row_batch *batch,
@@ -98,7 +101,8 @@ static void batch_margins(const struct objective_shape *shape, const struct row_
     size_t outputs = shape->outputs;
     double *margins = scratch->margins, *common = scratch->common;
     weight_margins(batch, parameters, scratch, common ? common : margins);
-    const double *bias = parameters + scratch->bias.first;
+    const double *bias =
+        scratch->scaled.columns ? scratch->scaled.bias : parameters + scratch->bias.first;
     for (size_t i = 0; common && i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
             margins[i * outputs + k] = common[i];

@@ -328,6 +328,18 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
  * of this number: what is prepared from them for one block serves the others. 0, as at first: each
  * call may have other parameters. */
 void objective_scratch_at(struct objective_scratch *scratch, uint64_t point);
+
+/* A point of a linear model in the scaling of a run (base/layout.h): a weight is an element times
+ * the scale of its column. */
+struct scaled_point {
+    const struct column_scaling *columns; /* [features]; NULL: points are weights and biases */
+    const double *bias;                   /* [outputs]: not those of the point */
+};
+
+/* Says that the parameters of all calls from now on are of this kind, whose rows are sparse. What
+ * comes out is the same to the bit as for the weights and biases. */
+void objective_scratch_scaled(struct objective_scratch *scratch, struct scaled_point scaled);
+
 void objective_scratch_free(struct objective_scratch *scratch);
 
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`

@@ -87,11 +87,12 @@ struct objective_scratch {
     /* The shape, but with as many outputs as a feature has weights. */
     struct objective_shape weights;
 
-    uint64_t point;            /* as of objective_scratch_at() */
-    struct layout_tensor bias; /* has no columns if there is no intercept */
-    double *margins;           /* rows of a batch × K; later their derivatives */
-    double *work;              /* rows of a batch × K */
-    double *loss;              /* one per row of a batch */
+    uint64_t point;             /* as of objective_scratch_at() */
+    struct scaled_point scaled; /* as of objective_scratch_scaled() */
+    struct layout_tensor bias;  /* has no columns if there is no intercept */
+    double *margins;            /* rows of a batch × K; later their derivatives */
+    double *work;               /* rows of a batch × K */
+    double *loss;               /* one per row of a batch */
     double *listed; /* of LABEL_LISTS, rows of a batch × K: 1 for the classes of a row */
     double *common; /* one per row: the margin before the biases, later the sum of the
                        derivatives; NULL unless the outputs share their weights */
@@ -150,10 +151,12 @@ void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
 void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 
-/* Write count×K margins, row-major, without the bias, which the caller adds. dense_begin() comes
+/* Write count×K margins, row-major, without the bias, which the caller adds. `columns`: as of
+ * struct scaled_point. dense_begin() comes
  * before the batches of a block; its parameters are NULL if no margins will be asked for. */
 void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
-                    const double *parameters, double *margins);
+                    const double *parameters, const struct column_scaling *columns,
+                    double *margins);
 void dense_begin(const struct objective_shape *shape, const double *parameters,
                  struct objective_scratch *scratch);
 void dense_margins(const struct objective_shape *shape, const struct row_batch *batch,

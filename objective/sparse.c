@@ -31,10 +31,17 @@ LANES_INLINE void ask_column(const struct rows *rows, size_t i, const void *vect
         __builtin_prefetch(column + at);
 }
 
+/* With scaled columns the weight is rounded before it is multiplied: it has the bits of one that
+ * was found for all rows. */
+LANES_INLINE double weight_of(const double *x, const struct column_scaling *columns, size_t j) {
+    return columns ? columns[j].scale * x[j] : x[j];
+}
+
 /* Four sums, because each addition to a single sum would wait for the one before it. The order of
  * the additions depends on the row alone. */
 LANES_INLINE double row_margin(enum value_type type, bool wide, size_t begin, size_t end,
-                               const struct rows *rows, const double *x) {
+                               const struct rows *rows, const double *x,
+                               const struct column_scaling *columns) {
     const uint32_t *feature = rows->feature;
     const void *value = rows->value;
     double a = 0, b = 0, c = 0, d = 0;
@@ -42,51 +49,56 @@ LANES_INLINE double row_margin(enum value_type type, bool wide, size_t begin, si
     for (; i + 4 <= end; i += 4) {
         if (wide)
             ask_ahead(rows, i, 4, x, sizeof *x);
-        a += value_at(type, value, i) * x[feature[i]];
-        b += value_at(type, value, i + 1) * x[feature[i + 1]];
-        c += value_at(type, value, i + 2) * x[feature[i + 2]];
-        d += value_at(type, value, i + 3) * x[feature[i + 3]];
+        if (wide && columns)
+            ask_ahead(rows, i, 4, columns, sizeof *columns);
+        a += value_at(type, value, i) * weight_of(x, columns, feature[i]);
+        b += value_at(type, value, i + 1) * weight_of(x, columns, feature[i + 1]);
+        c += value_at(type, value, i + 2) * weight_of(x, columns, feature[i + 2]);
+        d += value_at(type, value, i + 3) * weight_of(x, columns, feature[i + 3]);
     }
     if (i < end)
-        a += value_at(type, value, i) * x[feature[i]];
+        a += value_at(type, value, i) * weight_of(x, columns, feature[i]);
     if (i + 1 < end)
-        b += value_at(type, value, i + 1) * x[feature[i + 1]];
+        b += value_at(type, value, i + 1) * weight_of(x, columns, feature[i + 1]);
     if (i + 2 < end)
-        c += value_at(type, value, i + 2) * x[feature[i + 2]];
+        c += value_at(type, value, i + 2) * weight_of(x, columns, feature[i + 2]);
     return (a + b) + (c + d);
 }
 
 LANES_INLINE void row_margins(enum value_type type, size_t outputs, bool wide, size_t begin,
-                              size_t end, const struct rows *rows, const double *x, double *m) {
+                              size_t end, const struct rows *rows, const double *x,
+                              const struct column_scaling *columns, double *m) {
     memset(m, 0, outputs * sizeof *m);
     for (size_t i = begin; i < end; i++) {
         if (wide)
             ask_column(rows, i, x, outputs * sizeof *x);
         const double v = value_at(type, rows->value, i);
+        const double scale = columns ? columns[rows->feature[i]].scale : 1;
         const double *column = x + (size_t)rows->feature[i] * outputs;
         size_t k = 0;
         for (; k + HALF <= outputs; k += HALF) {
             half_lanes margin, parameter;
             memcpy(&margin, m + k, sizeof margin);
             memcpy(&parameter, column + k, sizeof parameter);
-            margin += v * parameter;
+            margin += v * (scale * parameter);
             memcpy(m + k, &margin, sizeof margin);
         }
         for (; k < outputs; k++)
-            m[k] += v * column[k];
+            m[k] += v * (scale * column[k]);
     }
 }
 
 LANES_INLINE void typed_margins(enum value_type type, size_t outputs, bool wide,
-                                const struct row_batch *batch, const double *x, double *margins) {
+                                const struct row_batch *batch, const double *x,
+                                const struct column_scaling *columns, double *margins) {
     const struct rows *rows = batch->rows;
     for (size_t i = 0; i < batch->count; i++) {
         size_t begin = rows->start[batch->first + i];
         size_t end = rows->start[batch->first + i + 1];
         if (outputs == 1)
-            margins[i] = row_margin(type, wide, begin, end, rows, x);
+            margins[i] = row_margin(type, wide, begin, end, rows, x, columns);
         else
-            row_margins(type, outputs, wide, begin, end, rows, x, margins + i * outputs);
+            row_margins(type, outputs, wide, begin, end, rows, x, columns, margins + i * outputs);
     }
 }
 
@@ -96,28 +108,32 @@ LANES_INLINE bool is_wide(const struct row_batch *batch, size_t outputs) {
 
 /* Lets the compiler make one copy of the loops for each case. */
 LANES_INLINE void margins_of(enum value_type type, size_t outputs, const struct row_batch *batch,
-                             const double *x, double *margins) {
-    if (is_wide(batch, outputs))
-        typed_margins(type, outputs, true, batch, x, margins);
+                             const double *x, const struct column_scaling *columns,
+                             double *margins) {
+    if (columns)
+        typed_margins(type, outputs, true, batch, x, columns, margins);
+    else if (is_wide(batch, outputs))
+        typed_margins(type, outputs, true, batch, x, NULL, margins);
     else
-        typed_margins(type, outputs, false, batch, x, margins);
+        typed_margins(type, outputs, false, batch, x, NULL, margins);
 }
 
 VECTOR_CLONES
 void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
-                    const double *parameters, double *margins) {
+                    const double *parameters, const struct column_scaling *columns,
+                    double *margins) {
     switch (batch->rows->type) {
     case VALUE_ONES:
-        margins_of(VALUE_ONES, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_ONES, shape->outputs, batch, parameters, columns, margins);
         break;
     case VALUE_BYTE:
-        margins_of(VALUE_BYTE, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_BYTE, shape->outputs, batch, parameters, columns, margins);
         break;
     case VALUE_FLOAT:
-        margins_of(VALUE_FLOAT, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_FLOAT, shape->outputs, batch, parameters, columns, margins);
         break;
     case VALUE_DOUBLE:
-        margins_of(VALUE_DOUBLE, shape->outputs, batch, parameters, margins);
+        margins_of(VALUE_DOUBLE, shape->outputs, batch, parameters, columns, margins);
         break;
     }
 }

@@ -241,6 +241,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .parts = evaluation->parts,
                              .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
                              .parameters = replica->parameters,
+                             .scaled = replica->scaled.point,
                              .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
                              .bounds = evaluation->bounds,
                              .sampling = evaluation->sampling,

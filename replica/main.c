@@ -208,6 +208,13 @@ static int start_on(void *context, struct device *device) {
     return workers_new(start->settings, start->workers);
 }
 
+static int start_on_processor(struct shell *shell, struct workers_start *start) {
+    const struct set_info *info = set_info(shell->set);
+    if (!info->dense && objective_has_products(&start->settings->shape))
+        replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1);
+    return start_on(start, NULL);
+}
+
 static int start_workers(struct shell *shell, const struct replica_setup *setup,
                          struct workers_settings *settings) {
     struct workers_start start = {settings, &shell->workers};
@@ -228,7 +235,7 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
     if (code)
         return code;
     if (!shell->device)
-        return start_on(&start, NULL);
+        return start_on_processor(shell, &start);
     device_be_patient(shell->device, DEVICE_WORK_MS); /* a thread of its own waits from now on */
     replica_computes_on(shell->replica, device_name(shell->device));
     return 0;

@@ -109,11 +109,73 @@ static void point_from_kronecker(struct kronecker_point *point, const struct lay
                 penalise(&layout->tensor[t], t == 0 ? columns : NULL, l2, vector, point->pull);
 }
 
+/* ---- a point that stays scaled ---- */
+
+/* One value in so many elements. */
+enum { FEW = 4 };
+
+static bool uses_few_weights(const struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    uint64_t outputs = replica->setup.layout.tensor[0].columns, chunks = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        uint32_t kind = parts->items[i].kind;
+        if (kind != EVALUATION_GRADIENT && kind != EVALUATION_LOSS)
+            return false;
+        chunks += parts->items[i].count;
+    }
+    return replica->scaled.chunk_values && !replica->setup.strip_columns &&
+           chunks * replica->scaled.chunk_values * outputs <
+               replica->flushes.sizes.parameters / FEW;
+}
+
+static void list_centred(struct replica *replica) {
+    struct scaled_rows *scaled = &replica->scaled;
+    scaled->count = 0;
+    for (uint32_t j = 0; j < replica->setup.layout.tensor[0].rows; j++) {
+        if (replica->columns[j].mean == 0)
+            continue;
+        MEMORY_ROOM(scaled->centred, scaled->count, scaled->capacity);
+        scaled->centred[scaled->count++] = j;
+    }
+    scaled->listed = true;
+}
+
+/* Only the biases are made, of the centred columns: of others they have nothing. */
+static void keep_scaled(struct replica *replica) {
+    const struct layout *layout = &replica->setup.layout;
+    const struct layout_tensor *weights = &layout->tensor[0], *bias = layout_input_bias(layout);
+    struct scaled_rows *scaled = &replica->scaled;
+    struct scaling_walk walk = {0};
+    if (!scaled->listed)
+        list_centred(replica);
+    scaled->point = (struct scaled_point){.columns = replica->columns};
+    if (!bias)
+        return;
+    uint64_t room = bias->columns > weights->columns ? bias->columns : weights->columns;
+    if (!scaled->bias)
+        scaled->bias = memory_new(room, sizeof *scaled->bias);
+    scaling_walk_begin(&walk, layout, replica->columns);
+    for (uint32_t i = 0; i < scaled->count; i++) {
+        uint64_t at = weights->first + scaled->centred[i] * weights->columns;
+        scaling_walk_from_scaled(&walk, at, weights->columns, replica->parameters + at,
+                                 scaled->bias);
+    }
+    scaling_walk_from_scaled(&walk, bias->first, bias->columns, replica->parameters + bias->first,
+                             scaled->bias);
+    scaling_walk_end(&walk);
+    scaled->point.bias = scaled->bias;
+}
+
 /* Rows are computed with weights and biases. To be called when the whole point is here. What is no
  * point of parameters has no scale. */
 static void point_from_scaled(struct replica *replica) {
+    replica->scaled.point = (struct scaled_point){0};
     if (!replica->setup.scaled || parts_take_rows(&replica->evaluation.parts))
         return;
+    if (uses_few_weights(replica)) {
+        keep_scaled(replica);
+        return;
+    }
     struct scaling_walk walk = {0};
     const struct layout *layout = &replica->setup.layout;
     uint64_t n = layout_parameters(layout);

@@ -64,6 +64,10 @@ void replica_computes_on(struct replica *replica, const char *device) {
     snprintf(replica->device, sizeof replica->device, "%s", device);
 }
 
+void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values) {
+    replica->scaled.chunk_values = chunk_values;
+}
+
 /* ---- making and freeing ---- */
 
 struct replica *replica_new(const struct replica_identity *identity) {

@@ -64,7 +64,10 @@ static void release_texts(struct replica *replica) {
 
 static void forget_columns(struct replica *replica) {
     free(replica->columns);
+    free(replica->scaled.centred);
+    free(replica->scaled.bias);
     replica->columns = NULL;
+    replica->scaled = (struct scaled_rows){0};
 }
 
 void replica_release_setup(struct replica *replica) {
@@ -303,6 +306,7 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
     if (!open)
         open_anew(replica, message, &layout);
     replica->columns_set = 0;
+    replica->scaled.listed = false;
     replica->kronecker.set = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         replica->shards[i].placed = false;

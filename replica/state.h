@@ -62,6 +62,17 @@ struct kronecker_point {
     struct objective_change change; /* at the point that was fetched last */
 };
 
+/* A scaled point that is not turned into weights, since few of them are used: see
+ * replica_rows_are_sparse(). Zeroed memory: it is. */
+struct scaled_rows {
+    uint64_t chunk_values;     /* of the set; 0: points are always turned into weights */
+    bool listed;               /* `centred` is of the columns at hand */
+    uint32_t *centred;         /* columns whose mean is not 0; owned */
+    uint32_t count, capacity;  /* of them */
+    double *bias;              /* owned */
+    struct scaled_point point; /* that was fetched last; zeroed: it was turned into weights */
+};
+
 struct replica {
     struct replica_identity identity;
     struct replica_counters counters;
@@ -92,6 +103,7 @@ struct replica {
     struct column_scaling *columns; /* the scaling of the point that is fetched; NULL: none */
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
+    struct scaled_rows scaled;
 
     /* the trial point, or of tiles a strip of it, or a vector of rows */
     double *own_parameters; /* the parts of several shards put together, and the weights that a

@@ -129,6 +129,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
                                         .sums = computation->sums ? sums : NULL,
                                         .scratch = worker->scratch[shape]};
     set_sum_state(worker);
+    objective_scratch_scaled(worker->scratch[shape], computation->scaled);
     /* The strips of a point have one number. */
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
 }

@@ -148,7 +148,7 @@ void linear_margins(const struct linear_problem *problem, double *margins) {
             if (rows->dense)
                 dense_margins(&scratch->weights, &batch, problem->point, scratch, margins);
             else
-                sparse_margins(&scratch->weights, &batch, problem->point, margins);
+                sparse_margins(&scratch->weights, &batch, problem->point, NULL, margins);
             margins += (size_t)batch.count * scratch->weights.outputs;
         }
     }

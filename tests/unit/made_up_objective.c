@@ -35,6 +35,10 @@ void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
     (void)scratch, (void)point;
 }
 
+void objective_scratch_scaled(struct objective_scratch *scratch, struct scaled_point scaled) {
+    (void)scratch, (void)scaled;
+}
+
 void objective_scratch_free(struct objective_scratch *scratch) {
     free(scratch);
 }

@@ -203,6 +203,47 @@ static void another_point_is_noticed_in_the_same_memory(void **state) {
     }
 }
 
+/* A scaled point, and what it stands for in the canned parameters. */
+static void scale_point(struct canned *canned, struct column_scaling *columns, double *scaled) {
+    uint64_t weights = objective_layout(&canned->shape).tensor[0].columns;
+    for (uint64_t p = 0; p < objective_parameters(&canned->shape); p++) {
+        uint64_t j = p / weights;
+        bool weight = j < canned->shape.features;
+        scaled[p] = weight ? canned->parameters[p] : NAN;
+        if (!weight)
+            continue;
+        columns[j].scale = 0.1 * (double)(j + 1);
+        canned->parameters[p] = columns[j].scale * scaled[p];
+    }
+}
+
+static void a_scaled_point_gives_the_bits_of_its_weights(void **state) {
+    (void)state;
+    static _Alignas(64) int64_t expected[CANNED_PARAMETERS], sum[CANNED_PARAMETERS];
+    static double scaled[CANNED_PARAMETERS];
+    static struct column_scaling columns[CANNED_PARAMETERS];
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+            struct canned *canned =
+                canned_new(shapes[s], false, (enum value_type)type, NULL, s + 1);
+            struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+            struct layout layout = objective_layout(&canned->shape);
+            double bias[CANNED_PARAMETERS];
+            scale_point(canned, columns, scaled);
+            gradient_at(canned, scratch, expected);
+            if (canned->shape.intercept)
+                memcpy(bias, canned->parameters + layout.tensor[1].first,
+                       canned->shape.outputs * sizeof *bias);
+            memcpy(canned->parameters, scaled,
+                   objective_parameters(&canned->shape) * sizeof *scaled);
+            objective_scratch_scaled(scratch, (struct scaled_point){columns, bias});
+            gradient_at(canned, scratch, sum);
+            assert_memory_equal(sum, expected, sizeof sum);
+            objective_scratch_free(scratch);
+            free(canned);
+        }
+}
+
 static void blocks_add_up_to_the_same_bits_in_any_order(void **state) {
     (void)state;
     static _Alignas(64) int64_t first[CANNED_PARAMETERS], second[CANNED_PARAMETERS];
@@ -337,6 +378,7 @@ SUITE(objective) {
         cmocka_unit_test(rows_of_weight_0_count_for_nothing),
         cmocka_unit_test(sums_of_heavy_tails_fit),
         cmocka_unit_test(another_point_is_noticed_in_the_same_memory),
+        cmocka_unit_test(a_scaled_point_gives_the_bits_of_its_weights),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
         cmocka_unit_test(without_a_sum_the_weight_of_correct_rows_is_found),

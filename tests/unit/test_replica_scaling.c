@@ -32,7 +32,8 @@ static void send_columns(struct bench *bench, uint64_t first, uint64_t count) {
                           .bulk = {.data = columns + first, .length = count * sizeof *columns}});
 }
 
-static void ready(struct bench *bench, uint32_t shards) {
+/* `chunk_values`: of sparse rows, or 0. */
+static void ready_with(struct bench *bench, uint32_t shards, uint64_t chunk_values) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
     bench_new(bench, shards);
     for (unsigned j = 0; j < COLUMNS; j++) {
@@ -54,6 +55,7 @@ static void ready(struct bench *bench, uint32_t shards) {
                                             .flush_ms = FLUSH_MS,
                                             .coordinates = 1}});
     assert_true(asked(bench, ACTION_OPEN_SET).setup.scaled);
+    replica_rows_are_sparse(bench->replica, chunk_values);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     for (uint32_t i = 0; i < shards; i++) {
         give(bench, COORDINATOR,
@@ -69,6 +71,10 @@ static void ready(struct bench *bench, uint32_t shards) {
     send_columns(bench, 100, COLUMNS - 100);
     sent(bench, COORDINATOR, MESSAGE_READY);
     nothing_more(bench);
+}
+
+static void ready(struct bench *bench, uint32_t shards) {
+    ready_with(bench, shards, 0);
 }
 
 static struct computation compute(struct bench *bench) {
@@ -97,6 +103,28 @@ static void rows_are_computed_with_weights_and_biases(void **state) {
             assert_true(work.parameters[j] == weight);
         }
         assert_true(work.parameters[COLUMNS] == bias); /* of small whole numbers: exact */
+        bench_free(&bench);
+    }
+}
+
+static void for_few_values_the_point_stays_scaled(void **state) {
+    (void)state;
+    for (uint32_t shards = 1; shards <= 2; shards++) {
+        struct bench bench;
+        ready_with(&bench, shards, 1);
+        struct computation work = compute(&bench);
+        double bias = 100;
+        for (unsigned j = 0; j < COLUMNS; j++) {
+            bias -= (j % 3 - 1.0) * (1.0 + j % 4) * (j % 5);
+            assert_true(work.parameters[j] == j % 5);
+            assert_true(work.scaled.columns[j].scale == 1.0 + j % 4);
+        }
+        assert_true(work.scaled.bias[0] == bias);
+        bench_free(&bench);
+        ready_with(&bench, shards, ALL); /* and not for many */
+        work = compute(&bench);
+        assert_null(work.scaled.columns);
+        assert_true(work.parameters[COLUMNS] == bias);
         bench_free(&bench);
     }
 }
@@ -179,6 +207,7 @@ static void scaling_of_columns_that_are_not_there_is_an_error(void **state) {
 SUITE(replica_scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
+        cmocka_unit_test(for_few_values_the_point_stays_scaled),
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
         cmocka_unit_test(of_touched_columns_shards_get_those_alone),
         cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
