@@ -217,10 +217,16 @@ void plan_return(struct plan *plan, const struct chunk_ranges *ranges) {
     assert(plan->counted_chunks + plan->waiting <= plan->wanted_chunks);
 }
 
+/* Whether the range lies in the strip that `first` lies in. */
+static bool lies_in_strip(const struct plan *plan, struct chunk_range range, uint32_t first) {
+    uint32_t strip = first / plan->strip, last = range.first + range.count - 1;
+    return range.first / plan->strip == strip && last / plan->strip == strip;
+}
+
 bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges) {
     for (uint32_t i = 0; i < ranges->length; i++) {
         struct chunk_range range = ranges->items[i];
-        if (!range_is_valid(plan, range))
+        if (!range_is_valid(plan, range) || !lies_in_strip(plan, range, ranges->items[0].first))
             return false;
         for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
             if (is_counted(plan, chunk) && !mutant(COUNT_TWICE))

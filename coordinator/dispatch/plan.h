@@ -49,8 +49,8 @@ bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct chu
  * twice, and so on for ever. */
 void plan_return(struct plan *plan, const struct chunk_ranges *ranges);
 
-/* True if the evaluation asks for all chunks of the ranges, the ranges do not overlap, and none of
- * their chunks is counted. */
+/* True if the evaluation asks for all chunks of the ranges, the ranges do not overlap, lie in one
+ * strip, of whose sums alone a flush is, and none of their chunks is counted. */
 bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges);
 
 /* Counts the chunks of the ranges, which plan_may_count() must have allowed. The replica that they

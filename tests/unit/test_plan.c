@@ -94,6 +94,23 @@ static void what_is_handed_out_of_tiles_lies_in_a_strip(void **state) {
     }
 }
 
+/* A flush has the sums of one strip. */
+static void tiles_of_two_strips_may_not_count_together(void **state) {
+    (void)state;
+    enum { STRIP = 7, STRIPS = 3 };
+    const struct chunk_range across[] = {{STRIP - 1, 2}}, two[] = {{STRIP - 1, 1}, {STRIP, 1}};
+    const struct chunk_range one[] = {{STRIP, 2}, {2 * STRIP - 1, 1}};
+    const struct chunk_ranges bad[] = {list(across, 1), list(two, 2)}, good = list(one, 2);
+    struct evaluation_parts all = all_of(STRIP * STRIPS);
+    struct plan plan;
+    plan_init(&plan, STRIP * STRIPS, STRIP, 2);
+    plan_begin(&plan, &all);
+    assert_false(plan_may_count(&plan, &bad[0]));
+    assert_false(plan_may_count(&plan, &bad[1]));
+    assert_true(plan_may_count(&plan, &good));
+    plan_release(&plan);
+}
+
 static void only_uncounted_chunks_come_back(void **state) {
     (void)state;
     struct plan plan;
@@ -248,6 +265,7 @@ SUITE(plan) {
         cmocka_unit_test(who_is_done_takes_from_the_end_of_the_range_furthest_behind),
         cmocka_unit_test(every_chunk_is_handed_out_once),
         cmocka_unit_test(what_is_handed_out_of_tiles_lies_in_a_strip),
+        cmocka_unit_test(tiles_of_two_strips_may_not_count_together),
         cmocka_unit_test(only_uncounted_chunks_come_back),
         cmocka_unit_test(a_chunk_that_comes_back_twice_is_handed_out_once),
         cmocka_unit_test(what_was_counted_while_it_waited_is_not_handed_out),
