@@ -122,6 +122,15 @@ bool parts_take_rows(const struct evaluation_parts *parts) {
     return parts->items[0].kind == EVALUATION_TRANSPOSE;
 }
 
+bool parts_take_no_point(const struct evaluation_parts *parts) {
+    for (uint32_t i = 0; i < parts->count; i++) {
+        uint32_t kind = parts->items[i].kind;
+        if (kind != EVALUATION_LABELS && kind != EVALUATION_WEIGHTS && kind != EVALUATION_SIZES)
+            return false;
+    }
+    return true;
+}
+
 bool parts_mix_points(const struct evaluation_parts *parts) {
     for (uint32_t i = 1; i < parts->count; i++)
         if ((parts->items[i].kind == EVALUATION_TRANSPOSE) != parts_take_rows(parts))

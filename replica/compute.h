@@ -76,6 +76,9 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
 /* Whether the point of the evaluation is a vector of rows, the derivatives, in place of one of
  * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). */
 bool parts_take_rows(const struct evaluation_parts *parts);
+
+/* Whether it needs no point at all, as what it computes is of rows alone. */
+bool parts_take_no_point(const struct evaluation_parts *parts);
 bool parts_mix_points(const struct evaluation_parts *parts);
 
 /* Whether the processor computes the kind even beside a device. */

@@ -217,7 +217,8 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
-    assert(evaluation->fetched == replica->shard_count && replica->parameters);
+    assert(evaluation->fetched == replica->shard_count);
+    assert(replica->parameters || !evaluation->point.count);
     replica->computing = evaluation->portions[0];
     evaluation->strip = strip_of(replica, &replica->computing);
     assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count);

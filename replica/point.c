@@ -9,6 +9,9 @@
 
 struct range replica_point_of_strip(const struct replica *replica, uint32_t strip) {
     const struct replica_setup *setup = &replica->setup;
+    /* It asks all the same: the answers say that the shards have begun the evaluation. */
+    if (parts_take_no_point(&replica->evaluation.parts))
+        return (struct range){0, 0};
     if (parts_take_rows(&replica->evaluation.parts))
         return (struct range){0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)};
     struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
@@ -169,8 +172,9 @@ static void keep_scaled(struct replica *replica) {
 /* Rows are computed with weights and biases. To be called when the whole point is here. What is no
  * point of parameters has no scale. */
 static void point_from_scaled(struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
     replica->scaled.point = (struct scaled_point){0};
-    if (!replica->setup.scaled || parts_take_rows(&replica->evaluation.parts))
+    if (!replica->setup.scaled || parts_take_rows(parts) || parts_take_no_point(parts))
         return;
     if (uses_few_weights(replica)) {
         keep_scaled(replica);

@@ -157,7 +157,8 @@ void replica_abandon(struct replica *replica);
 /* Whether this is the evaluation under way. If not, what came counts as stale. */
 bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number);
 
-/* The elements that a portion of this strip is computed with: of the point, or a vector of rows. */
+/* The elements that a portion of this strip is computed with: of the point, or a vector of rows.
+ * None for kinds that need no point. */
 struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
 
 /* Asks every shard for these, also one that has nothing of them: its answer tells that it has begun

@@ -153,10 +153,11 @@ static int compute_in_order(struct workers *workers) {
     return code;
 }
 
-/* A vector of rows is no point for it. */
+/* A vector of rows is no point for it, and kinds of rows alone have none. */
 static int set_device_point(struct workers *workers) {
     const struct computation *computation = &workers->computation;
-    if (parts_take_rows(&computation->parts) || workers->point == computation->point)
+    if (parts_take_rows(&computation->parts) || parts_take_no_point(&computation->parts) ||
+        workers->point == computation->point)
         return 0;
     workers->point = computation->point;
     return objective_device_point(workers->on, computation->parameters);

@@ -72,8 +72,10 @@ static uint64_t sums(const struct world *world) {
     return evaluation_sums_total(evaluation_sums(&parts), &sizes);
 }
 
-/* Of the point, or of the vector of rows in its place. */
+/* Of the point, or of the vector of rows in its place; labels and weights need neither. */
 static uint64_t point_numbers(const struct world *world) {
+    if (world->kind == EVALUATION_LABELS || world->kind == EVALUATION_WEIGHTS)
+        return 0;
     return world->kind == EVALUATION_TRANSPOSE ? set_info(world->set)->rows : parameters(world);
 }
 
@@ -203,6 +205,7 @@ static void play_shard(struct world *world, uint32_t from, const struct message 
         answer(out, from, (struct message){.type = MESSAGE_GREETED, .greeted = {0, 100}});
         break;
     case MESSAGE_FETCH:
+        assert_int_equal(message->fetch.count, point.count);
         answer(
             out, from,
             (struct message){.type = MESSAGE_PARAMETERS,

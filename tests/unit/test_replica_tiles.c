@@ -117,6 +117,25 @@ static void each_strip_is_fetched_once_for_the_portions_that_follow(void **state
     }
 }
 
+/* It asks for none of the point, and computes when all shards have begun. */
+static void what_is_of_rows_alone_waits_for_the_shards_and_fetches_nothing(void **state) {
+    (void)state;
+    for (uint32_t shards = 1; shards <= 2; shards++) {
+        struct bench bench;
+        ready(&bench, shards);
+        const struct evaluation_part part = {EVALUATION_SIZES, 0, CHUNKS};
+        give(&bench, COORDINATOR,
+             (struct message){.type = MESSAGE_EVALUATE,
+                              .evaluate = {ATTEMPT, 1, {1, {0}}, {&part, 1}, 0, 1, 0, {0}}});
+        portion(&bench, 1, 3, 0);
+        for (uint32_t i = 0; i < shards; i++)
+            answer_fetch(&bench, i, (struct range){0, 0});
+        assert_int_equal(started(&bench, 3).parts.items[0].kind, EVALUATION_SIZES);
+        sent(&bench, COORDINATOR, MESSAGE_WANT);
+        bench_free(&bench);
+    }
+}
+
 static void a_flush_ends_with_its_strip(void **state) {
     (void)state;
     struct bench bench;
@@ -225,6 +244,7 @@ static void what_tiles_have_not_is_refused(void **state) {
 SUITE(replica_tiles) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_strip_is_fetched_once_for_the_portions_that_follow),
+        cmocka_unit_test(what_is_of_rows_alone_waits_for_the_shards_and_fetches_nothing),
         cmocka_unit_test(a_flush_ends_with_its_strip),
         cmocka_unit_test(a_link_that_comes_back_is_asked_for_the_strip_at_hand),
         cmocka_unit_test(a_portion_of_two_strips_or_of_none_is_refused),
