@@ -239,7 +239,7 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
 static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
                       const struct set_options *options) {
     uint32_t wide = options->strip_columns;
-    if (!wide || plan->dense || columns->count <= wide || columns->count <= options->whole_columns)
+    if (!set_is_cut(options, plan->dense, columns->count))
         return 0;
     assert(!plan->shuffled && !plan->held_chunks);
     plan->strip_columns = wide;

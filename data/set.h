@@ -117,13 +117,19 @@ struct set_options {
     bool shuffled;
     uint64_t shuffle_seed;
     uint32_t block_rows, chunks_least;
-    /* A sparse set of more columns than both is in tiles, in strips of strip_columns, unless that
-     * is 0. Not if it is shuffled, or keeps held-out rows, or its labels are lists. */
+    /* Whether the set is in tiles, in strips of strip_columns: set_is_cut(). Not if it is shuffled,
+     * or keeps held-out rows, or its labels are lists. */
     uint32_t strip_columns, whole_columns;
     uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
                               which changes no byte; 0: as suits the machine */
     unsigned threads;
 };
+
+/* A sparse set of more columns than both is in tiles, unless strip_columns is 0. */
+static inline bool set_is_cut(const struct set_options *options, bool dense, uint32_t columns) {
+    return options->strip_columns && !dense && columns > options->strip_columns &&
+           columns > options->whole_columns;
+}
 
 /* The word in place of class weights that are inverse to how much each class weighs: W/(K·W_c),
  * with W the weight of all training rows, W_c that of class c, and K the number of classes. */

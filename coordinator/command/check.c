@@ -102,20 +102,21 @@ struct outlook {
     const char *whole; /* why it is not in tiles, though it is wide; or NULL */
 };
 
-/* Completes the job by the data as it was packed last, and answers the memory that a run on it
- * needs: none if nothing was packed yet. */
+/* Completes the job by the data as it was packed last, and answers what a run on it needs: nothing
+ * if nothing was packed yet. */
 static struct outlook look_at_newest(struct job *job) {
     struct set *set = sets_newest(job->state);
     struct outlook outlook = {.strips = 0};
-    if (set)
-        job_complete_l2(job, set_info(set)->weight_total);
-    if (set && need_of_data(job, set_info(set), &outlook.need))
+    if (!set)
+        return outlook;
+    struct set_info info = *set_info(set);
+    info.strip_columns = tiling_columns(job, &info); /* the set may be of other settings */
+    job_complete_l2(job, info.weight_total);
+    if (need_of_data(job, &info, &outlook.need))
         error_clear(); /* a run says so */
-    if (set) {
-        outlook.strips = set_strips(set_info(set));
-        outlook.strip_columns = set_info(set)->strip_columns;
-        outlook.whole = tiling_refused(job, set_info(set));
-    }
+    outlook.strips = set_strips(&info);
+    outlook.strip_columns = info.strip_columns;
+    outlook.whole = tiling_refused(job, &info);
     set_close(set);
     return outlook;
 }

@@ -20,7 +20,7 @@ static const char *objective_cannot(const struct job *job) {
 /* Nor may what is trained differ from what the rows and a direction make alone. */
 static const char *training_cannot(const struct job *job) {
     if (job->l1.value > 0 || job->l1.count > 1)
-        return "there is l1";
+        return "with l1 steps are over working sets, which take whole rows";
     if (job_has_minibatches(job))
         return "minibatches take whole rows";
     if (job->early_stopping)
@@ -28,8 +28,8 @@ static const char *training_cannot(const struct job *job) {
     if (job->standardise)
         return "standardise shifts columns";
     if (job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_OFF)
-        return "there is a preconditioner";
-    return job->directions == 0 ? "steps have no common directions" : NULL;
+        return "`precondition` asks for a preconditioner, which tiles do not have";
+    return job->directions == 0 ? "`directions` is 0, and tiles need some" : NULL;
 }
 
 const char *tiling_cannot(const struct job *job) {
@@ -50,9 +50,17 @@ void tiling_of(const struct job *job, struct set_options *options) {
     options->whole_columns = whole_columns(job);
 }
 
+uint32_t tiling_columns(const struct job *job, const struct set_info *data) {
+    struct set_options options = {0};
+    tiling_of(job, &options);
+    return set_is_cut(&options, data->dense, data->features) ? options.strip_columns : 0;
+}
+
 const char *tiling_refused(const struct job *job, const struct set_info *data) {
     if (data->strip_columns || !job->strip_columns || data->features <= whole_columns(job))
         return NULL;
     const char *why = tiling_cannot(job);
-    return why ? why : "its rows are dense";
+    if (why)
+        return why;
+    return data->dense ? "its rows are dense" : "it keeps rows of the holdout";
 }

@@ -9,8 +9,12 @@
  * effect: "; NULL: it can. */
 const char *tiling_cannot(const struct job *job);
 
-/* How wide strips are, and from how many columns on there are any. */
+/* How wide strips are, and from how many columns on there are any: fills these two options. */
 void tiling_of(const struct job *job, struct set_options *options);
+
+/* How many columns the strips have in which the job stores such data, of which a set may be at hand
+ * that other settings made; 0: its rows are whole. */
+uint32_t tiling_columns(const struct job *job, const struct set_info *data);
 
 /* Why data that is so wide is not in tiles all the same; NULL: it is, or it is not so wide. */
 const char *tiling_refused(const struct job *job, const struct set_info *data);

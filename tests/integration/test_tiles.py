@@ -174,9 +174,9 @@ def a_night_on_the_same_rows_goes_on_from_the_last(folder):
 @test
 def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
-    for setting, why in (('l1=1e-3', 'there is l1'), ('directions=0', 'no common directions'),
+    for setting, why in (('l1=1e-3', 'with l1'), ('directions=0', '`directions` is 0'),
                          ('standardise=true', 'shifts columns'),
-                         ('precondition=diagonal', 'preconditioner'),
+                         ('precondition=diagonal', 'asks for a preconditioner'),
                          ('start=downpour', 'minibatches'), ('objective=network', 'linear')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished

@@ -70,6 +70,32 @@ static void what_needs_whole_rows_is_not_in_tiles_and_has_a_reason(void **state)
     assert_refused(&job, "several labels");
 }
 
+/* The set at hand may be of other settings. */
+static void strips_are_those_of_the_job_and_not_of_the_set_at_hand(void **state) {
+    (void)state;
+    struct job job = plain;
+    struct set_info data = {.features = 1000};
+    assert_int_equal(tiling_columns(&job, &data), 0);
+    job.strip_columns = 300;
+    assert_int_equal(tiling_columns(&job, &data), 300);
+    data.strip_columns = 200;
+    assert_int_equal(tiling_columns(&job, &data), 300);
+    job.strip_columns = 1000;
+    assert_int_equal(tiling_columns(&job, &data), 0);
+    job.strip_columns = 300;
+    job.l1.value = 1;
+    assert_int_equal(tiling_columns(&job, &data), 0);
+}
+
+static void dense_rows_and_kept_holdouts_are_reasons_of_the_data(void **state) {
+    (void)state;
+    const struct set_info dense = {.features = 5000000, .dense = true};
+    const struct set_info held = {.features = 5000000, .holdout_chunks = 1};
+    assert_int_equal(tiling_columns(&plain, &dense), 0);
+    assert_non_null(strstr(tiling_refused(&plain, &dense), "dense"));
+    assert_non_null(strstr(tiling_refused(&plain, &held), "holdout"));
+}
+
 /* A table so small that neither would have directions, and a block would have room for all. */
 static void data_in_tiles_has_directions_and_no_preconditioner(void **state) {
     (void)state;
@@ -131,6 +157,8 @@ SUITE(tiling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
         cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
+        cmocka_unit_test(strips_are_those_of_the_job_and_not_of_the_set_at_hand),
+        cmocka_unit_test(dense_rows_and_kept_holdouts_are_reasons_of_the_data),
         cmocka_unit_test(data_in_tiles_has_directions_and_no_preconditioner),
         cmocka_unit_test(a_replica_needs_memory_for_a_strip_alone),
         cmocka_unit_test(a_coordinator_needs_memory_for_the_squares_of_all_columns),
