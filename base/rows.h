@@ -92,6 +92,11 @@ struct row_sampling {
     uint64_t dice; /* makes another sample */
 };
 
+/* How many strips of `width` > 0 columns, of which the last may have fewer, so many columns are. */
+static inline uint32_t strips_of(uint32_t columns, uint32_t width) {
+    return columns / width + (columns % width != 0);
+}
+
 /* Weights of a linear model, by rising numbers: of which column each is, and of which output. */
 struct weight_list {
     uint32_t count;

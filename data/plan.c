@@ -243,7 +243,7 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
         return 0;
     assert(!plan->shuffled && !plan->held_chunks);
     plan->strip_columns = wide;
-    plan->strips = columns->count / wide + (columns->count % wide != 0);
+    plan->strips = strips_of(columns->count, wide);
     uint64_t tiles = (uint64_t)plan->strips * plan->chunks;
     if (tiles > TILES_MAX)
         return error_set(ERROR_DATA,

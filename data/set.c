@@ -67,11 +67,9 @@ static int map_lists(struct set *set) {
 /* How many tiles it has; false if it cannot have them. */
 static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
     uint32_t wide = facts->strip_columns;
-    *tiles =
-        wide ? (facts->features / wide + (facts->features % wide != 0)) * (uint64_t)facts->chunks
-             : 0;
-    return !wide || (*tiles <= TILES_MAX && !facts->dense && !facts->holdout_chunks &&
-                     !facts->block_rows && facts->labels != LABEL_LISTS);
+    *tiles = wide ? strips_of(facts->features, wide) * (uint64_t)facts->chunks : 0;
+    return !wide || (facts->features > wide && *tiles <= TILES_MAX && !facts->dense &&
+                     !facts->holdout_chunks && !facts->block_rows && facts->labels != LABEL_LISTS);
 }
 
 static int map_arrays(struct set *set) {

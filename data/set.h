@@ -84,8 +84,7 @@ static inline uint32_t set_training_chunks(const struct set_info *info) {
 /* Chunks of a set in tiles are cut along columns, too: tile number s·C + c is what the rows of
  * chunk c have in the columns of strip s, with C chunks. */
 static inline uint32_t set_strips(const struct set_info *info) {
-    uint32_t wide = info->strip_columns;
-    return wide ? info->features / wide + (info->features % wide != 0) : 0;
+    return info->strip_columns ? strips_of(info->features, info->strip_columns) : 0;
 }
 
 static inline uint32_t set_tiles(const struct set_info *info) {

@@ -392,7 +392,7 @@ static void set_shapes(struct workers *workers) {
     const struct workers_settings *settings = &workers->settings;
     uint32_t width = settings->strip_columns, features = settings->shape.features;
     assert(!width || (!settings->device && settings->sizes.strip));
-    workers->strips = width ? features / width + (features % width > 0) : 1;
+    workers->strips = width ? strips_of(features, width) : 1;
     workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
     workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
 }

@@ -219,13 +219,6 @@ static uint32_t directions_of(const struct job *job, const struct set_info *data
     return count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
 }
 
-uint64_t sizing_strip(const struct set_info *data, const struct objective_shape *shape) {
-    struct layout layout = objective_layout(shape);
-    uint64_t all = layout_parameters(&layout);
-    uint64_t strip = (uint64_t)data->strip_columns * layout.tensor[0].columns;
-    return strip && strip < all ? strip : all;
-}
-
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing) {
@@ -234,7 +227,8 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && costly && !job->history &&
         sizing->history > HISTORY_BESIDE_DIRECTIONS)
         sizing->history = HISTORY_BESIDE_DIRECTIONS;
-    sizing->held = (double)sizing_strip(data, shape);
+    struct layout layout = objective_layout(shape);
+    sizing->held = (double)layout_strip_most(&layout, data->strip_columns);
     /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
      * F curves little is too much where it curves most. */
     if (sizing->directions && form == PRECONDITION_FULL)

@@ -23,22 +23,15 @@ static_assert(JOURNAL_UNTIL_NS < JOURNAL_FROM_NS, "the journal is not left at on
 
 /* ---- life ---- */
 
-/* The parameters of a flush: a strip of a tiled set is all that a replica has at a time. */
-static uint64_t flush_parameters(const struct coordinator *c) {
-    const struct set_info *data = c->settings.data;
-    uint64_t strip = (uint64_t)data->strip_columns * c->settings.layout.tensor[0].columns;
-    return strip && strip < c->parameters ? strip : c->parameters;
-}
-
 static struct dispatch_settings dispatch_settings_of(const struct coordinator *c) {
     const struct set_info *data = c->settings.data;
     uint32_t chunks = driver_chunks(c->driver, data);
-    return (struct dispatch_settings){.chunks = chunks,
-                                      .strip =
-                                          data->strip_columns ? set_training_chunks(data) : chunks,
-                                      .parameters = flush_parameters(c),
-                                      .portion_chunks = c->settings.portion_chunks,
-                                      .backup_copies = c->settings.backup_copies};
+    return (struct dispatch_settings){
+        .chunks = chunks,
+        .strip = data->strip_columns ? set_training_chunks(data) : chunks,
+        .parameters = layout_strip_most(&c->settings.layout, data->strip_columns),
+        .portion_chunks = c->settings.portion_chunks,
+        .backup_copies = c->settings.backup_copies};
 }
 
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
