@@ -223,30 +223,29 @@ static struct layout_span biases_of(const struct quadratic *q, const struct layo
                         : (struct layout_span){weights + output, biases ? 1 : 0};
 }
 
-/* By scaled parameters: that by z is s·(that by w − m·that by its biases). First the rows become
- * so, then the columns. */
+/* By scaled parameters, along one side of the matrix: that by z is s·(that by w − m·that by its
+ * biases). From one parameter to the next it is `step` elements along this side, and `across` along
+ * the other. */
+static void scale_side(struct quadratic *q, const struct layout *layout, size_t step,
+                       size_t across) {
+    size_t weights = weights_of(q);
+    for (size_t i = 0; i < weights; i++) {
+        struct layout_span own = biases_of(q, layout, i);
+        for (size_t at = 0; at < q->n * across; at += across) {
+            double bias = 0;
+            for (size_t b = own.first; b < own.first + own.count; b++)
+                bias += q->h[b * step + at];
+            double *h = &q->h[i * step + at];
+            *h = q->listed[i].scale * (*h - q->listed[i].mean * bias);
+        }
+        heartbeat();
+    }
+}
+
+/* The rows, and then the columns. */
 static void scale(struct quadratic *q, const struct layout *layout) {
-    size_t n = q->n, weights = weights_of(q);
-    for (size_t r = 0; r < weights; r++) {
-        struct layout_span own = biases_of(q, layout, r);
-        for (size_t c = 0; c < n; c++) {
-            double bias = 0;
-            for (size_t b = own.first; b < own.first + own.count; b++)
-                bias += q->h[b * n + c];
-            q->h[r * n + c] = q->listed[r].scale * (q->h[r * n + c] - q->listed[r].mean * bias);
-        }
-        heartbeat();
-    }
-    for (size_t c = 0; c < weights; c++) {
-        struct layout_span own = biases_of(q, layout, c);
-        for (size_t r = 0; r < n; r++) {
-            double bias = 0;
-            for (size_t b = own.first; b < own.first + own.count; b++)
-                bias += q->h[r * n + b];
-            q->h[r * n + c] = q->listed[c].scale * (q->h[r * n + c] - q->listed[c].mean * bias);
-        }
-        heartbeat();
-    }
+    scale_side(q, layout, q->n, 1);
+    scale_side(q, layout, 1, q->n);
 }
 
 /* l2, and the damping. */
