@@ -42,10 +42,10 @@ uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struc
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,
               uint32_t cpus, struct sizing *sizing);
 
-/* Sets the directions, from the job and the shape of the data alone, and what follows from them: the
- * length of vectors of rows, how long the history is and how it is stored; and how many parameters
- * a replica holds. `form` is that of the preconditioner as far as the shape tells: a heavy block may be left
- * out later. */
+/* Sets the directions, from the job and the shape of the data alone, and what follows from them:
+ * the length of vectors of rows, how long the history is and how it is stored; and how many
+ * parameters a replica holds. `form` is that of the preconditioner as far as the shape tells: a
+ * heavy block may be left out later. */
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing);
