@@ -103,11 +103,12 @@ static void take_first_numbers(const struct row_vectors *rows, double *into, con
         memcpy(&into[i], &sums[i * rows->outputs], sizeof *into);
 }
 
+/* What others send may be any number. */
 static void take_sizes(const struct row_vectors *rows, const int64_t *sums) {
     for (size_t i = 0; i < rows->count; i++) {
         double size;
         memcpy(&size, &sums[i * rows->outputs], sizeof size);
-        rows->sizes[i] = (int16_t)size;
+        rows->sizes[i] = (int16_t)fmin(fmax(size, 0), FIXED_SIZE_MAX);
     }
 }
 

@@ -215,9 +215,10 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
 static const char *fault_of_rows(const struct message_shard_setup *body) {
     if (!body->directions)
         return unless(!body->rows && !body->outputs, "vectors of rows that nobody asks for");
+    if (!body->outputs || body->outputs > CLASSES_MAX)
+        return "rows without outputs, or too many";
     return FIRST_OF(
         unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
-        unless(body->outputs && body->outputs <= CLASSES_MAX, "rows without outputs, or too many"),
         unless(body->rows && body->rows <= ELEMENTS_MAX / body->outputs, "no rows, or too many"),
         unless(*body->objective, "an objective without a name"),
         unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
@@ -232,7 +233,8 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
                     fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
-                    fault_of_flag(body->measured),
+                    fault_of_flag(body->measured), fault_of_flag(body->tiles),
+                    unless(!body->tiles || body->directions, "tiles without vectors of rows"),
                     fault_of_precondition(body->precondition, body->block_columns,
                                           body->coordinates, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),

@@ -155,7 +155,7 @@ void workers_release(struct training *run, int grace_ms);
  * on, whenever the loop turns. ERROR_UNAVAILABLE. */
 int status_begin(struct training *training);
 
-/* Tells a page that watches how the run ended: waits until it has asked once more, 1.5 s at most.
+/* Tells a page that watches how the run ended: waits until it has asked once more, 4 s at most.
  * If none has asked of late it does not wait. The result is complete, and nothing is left to do. */
 void status_last(struct training *training);
 

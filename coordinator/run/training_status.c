@@ -75,9 +75,10 @@ static void on_cancel(void *context) {
 
 /* ---- the status server ---- */
 
-/* A page asks for the status every second. */
-#define WATCHED_NS (5 * NS_PER_S / 2)
-#define LAST_MS 1500
+/* A page asks for the status every second, and later where its browser waits for a processor. One
+ * that was closed just before the end costs so much. */
+#define WATCHED_NS (4 * NS_PER_S)
+#define LAST_MS 4000
 
 static void on_request(void *context, const struct request *request, struct http_answer *answer) {
     struct training *run = context;

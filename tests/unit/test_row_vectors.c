@@ -244,6 +244,12 @@ static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
     memcpy(bits, size_numbers, sizeof bits);
     rows_take(&rows, ROWS_SIZES, 0, 0, bits);
     assert_memory_equal(taken, sizes, sizeof sizes);
+    const double odd[6] = {NAN, 9, INFINITY, 9, -1e300, 9};
+    const int16_t held[3] = {0, FIXED_SIZE_MAX, 0};
+    memcpy(bits, odd, sizeof bits);
+    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
+    assert_memory_equal(taken, held, sizeof held);
+    memcpy(taken, sizes, sizeof sizes);
     for (int tile = 0; tile < 2; tile++)
         for (int k = 0; k < 6; k++)
             sums[k] += (int64_t)ldexp(parts[tile][k], -fixed_tile_exponent(sizes[k / 2], 3));
