@@ -46,36 +46,36 @@ int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const stru
     return 0;
 }
 
-static int labels(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                  int64_t *sums, struct chunk_result *found) {
+/* What each row has of its own, whatever the point. */
+static int add_of_rows(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                       int64_t *sums,
+                       void (*add)(const struct objective_shape *shape, const struct rows *rows,
+                                   int64_t *sum)) {
     uint64_t at = 0;
-    (void)found;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
     if (!code && sums)
-        objective_add_labels(place->shape, rows, sums + at);
+        add(place->shape, rows, sums + at);
     return code;
+}
+
+static int labels(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                  int64_t *sums, struct chunk_result *found) {
+    (void)found;
+    return add_of_rows(place, number, rows, sums, objective_add_labels);
 }
 
 static int weights(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
-    uint64_t at = 0;
     (void)found;
-    int code = kernel_find_rows(place->sizes, number, rows, &at);
-    if (!code && sums)
-        objective_add_weights(place->shape, rows, sums + at);
-    return code;
+    return add_of_rows(place, number, rows, sums, objective_add_weights);
 }
 
 static int sizes(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                  int64_t *sums, struct chunk_result *found) {
-    uint64_t at = 0;
     (void)found;
-    int code = kernel_find_rows(place->sizes, number, rows, &at);
-    if (!code && !rows->size)
-        code = error_set(ERROR_INTERNAL, "asked for the sizes of rows that are not in tiles");
-    if (!code && sums)
-        objective_add_sizes(place->shape, rows, sums + at);
-    return code;
+    if (!rows->size)
+        return error_set(ERROR_INTERNAL, "asked for the sizes of rows that are not in tiles");
+    return add_of_rows(place, number, rows, sums, objective_add_sizes);
 }
 
 static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
