@@ -61,3 +61,14 @@ def goes_on_from_a_model(folder, job):
     warm = train(job, '--start', cold['model'], '--state', folder / 'warm')
     assert warm['start'] and warm['steps'] < cold['steps'] / 4, (cold, warm)
     assert abs(warm['loss'] - cold['loss']) <= 1e-9 * cold['loss'], (cold, warm)
+
+
+def goes_on_from_its_limit(folder, job_of):
+    """A run whose step limit is raised ends where one ends that had the higher limit at once."""
+    whole = train(job_of(folder, max_steps=14), '--state', folder / 'whole')
+    job = job_of(folder, max_steps=7)
+    state = folder / 'parts'
+    train(job, '--state', state)
+    longer = train(job, '--state', state, '--set', 'max_steps=14')
+    assert longer['steps'] == whole['steps'] == 14, (longer, whole)
+    assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)

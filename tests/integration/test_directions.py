@@ -6,8 +6,8 @@ import functools
 import random
 import sys
 
-from divided import (goes_on_from_a_model, has_one_path, has_the_bits_of_a_device, one_model,
-                     survives, survives_its_coordinators)
+from divided import (goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
+                     has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 
 ROWS = 1500
@@ -137,13 +137,7 @@ def a_device_that_is_emulated_gives_the_bits_of_the_cpu(folder):
 
 @test
 def a_limit_that_is_raised_is_gone_on_from(folder):
-    whole = train(job_of(folder, max_steps=14), '--state', folder / 'whole')
-    job = job_of(folder, max_steps=7)
-    state = folder / 'parts'
-    train(job, '--state', state)
-    longer = train(job, '--state', state, '--set', 'max_steps=14')
-    assert longer['steps'] == whole['steps'] == 14, (longer, whole)
-    assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)
+    goes_on_from_its_limit(folder, job_of)
 
 
 @test

@@ -7,8 +7,8 @@ import json
 import random
 import sys
 
-from divided import (goes_on_from_a_model, has_one_path, has_the_bits_of_a_device, one_model,
-                     survives, survives_its_coordinators)
+from divided import (goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
+                     has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 
 ROWS, COLUMNS = 1500, 9000
@@ -133,13 +133,7 @@ def default_tolerances_wait_until_it_has_converged(folder):
 
 @test
 def a_limit_that_is_raised_is_gone_on_from(folder):
-    whole = train(job_of(folder, max_steps=14), '--state', folder / 'whole')
-    job = job_of(folder, max_steps=7)
-    state = folder / 'parts'
-    train(job, '--state', state)
-    longer = train(job, '--state', state, '--set', 'max_steps=14')
-    assert longer['steps'] == whole['steps'] == 14, (longer, whole)
-    assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)
+    goes_on_from_its_limit(folder, job_of)
 
 
 @test
