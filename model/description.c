@@ -204,12 +204,17 @@ static void hash_json(const json_t *all, char text[SHA256_TEXT]) {
     json_decref(rest);
 }
 
+void checksum_add_own(json_t *all) {
+    char text[SHA256_TEXT];
+    hash_json(all, text);
+    json_object_set_new(all, CHECKSUM_JSON, json_string(text));
+}
+
 void checksum_add(json_t *all, const void *tensors, size_t length) {
     char text[SHA256_TEXT];
     hash_of(tensors, length, text);
     json_object_set_new(all, CHECKSUM_TENSORS, json_string(text));
-    hash_json(all, text);
-    json_object_set_new(all, CHECKSUM_JSON, json_string(text));
+    checksum_add_own(all);
 }
 
 /* Files that were written before there were checksums, or edited by hand, have no such member. */
@@ -218,17 +223,23 @@ static bool differs(const json_t *all, const char *member, const char *found) {
     return stored && (!json_is_string(stored) || strcmp(json_string_value(stored), found));
 }
 
-int checksum_check(const json_t *all, const char *json_path, const void *tensors, size_t length,
-                   const char *tensors_path) {
+int checksum_check_own(const json_t *all, const char *path) {
     char text[SHA256_TEXT];
     hash_json(all, text);
     if (differs(all, CHECKSUM_JSON, text))
         return error_set(ERROR_DATA,
                          "%s is damaged, or was edited: it does not have the hash that it gives as "
                          "`" CHECKSUM_JSON "`; if it was edited, take that member out",
-                         json_path);
-    if (!json_object_get(all, CHECKSUM_TENSORS))
-        return 0;
+                         path);
+    return 0;
+}
+
+int checksum_check(const json_t *all, const char *json_path, const void *tensors, size_t length,
+                   const char *tensors_path) {
+    char text[SHA256_TEXT];
+    int code = checksum_check_own(all, json_path);
+    if (code || !json_object_get(all, CHECKSUM_TENSORS))
+        return code;
     hash_of(tensors, length, text);
     if (differs(all, CHECKSUM_TENSORS, text))
         return error_set(

@@ -13,6 +13,7 @@ libmodel_a_SOURCES = \
 	model/reader.c \
 	model/scoring.c model/score.h \
 	model/start.c \
+	model/summary_file.c model/summary.h \
 	model/tensors.c model/tensors.h \
 	model/terms.c model/terms.h \
 	model/writer.c

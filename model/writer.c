@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "model/description.h"
 #include "model/family.h"
+#include "model/summary.h"
 #include "model/tensors.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of
@@ -27,7 +28,7 @@ struct model_writer {
     const struct model_layout *layout;
     char *folder;    /* the final place */
     char *temporary; /* the folder written to */
-    char *tensors_path, *json_path, *curvature_path;
+    char *tensors_path, *json_path, *curvature_path, *summary_path;
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
@@ -78,6 +79,7 @@ static void writer_free(struct model_writer *writer) {
     free(writer->tensors_path);
     free(writer->json_path);
     free(writer->curvature_path);
+    free(writer->summary_path);
     free(writer);
 }
 
@@ -85,6 +87,7 @@ static void remove_temporary(const struct model_writer *writer) {
     unlink(writer->tensors_path);
     unlink(writer->json_path);
     unlink(writer->curvature_path);
+    unlink(writer->summary_path);
     rmdir(writer->temporary);
 }
 
@@ -213,6 +216,7 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->tensors_path = path_join(writer->temporary, "model.safetensors");
     writer->json_path = path_join(writer->temporary, "model.json");
     writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
+    writer->summary_path = path_join(writer->temporary, MODEL_SUMMARY);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
     writer->vector = model_tensors(layout);
     writer->parameters = layout_parameters(&writer->vector);
@@ -236,6 +240,19 @@ static double *place_of(const struct model_writer *writer, const struct layout_p
         return bias_of(writer) + place->column;
     const struct layout_tensor *tensor = &writer->tensors.vector.tensor[number];
     return weight_of(writer) + tensor->first + place->row * tensor->columns + place->column;
+}
+
+uint64_t model_writer_parameters(const struct model_writer *writer) {
+    return writer->tensors.rows * writer->features + writer->tensors.biases;
+}
+
+uint64_t model_writer_number(const struct model_writer *writer, uint64_t element) {
+    assert(!has_vector(writer) && element < writer->parameters);
+    struct layout_place place = layout_locate(&writer->vector, element);
+    const double *at = place_of(writer, &place);
+    bool is_bias = place.tensor != writer->vector.tensor;
+    return is_bias ? writer->tensors.rows * writer->features + (uint64_t)(at - bias_of(writer))
+                   : (uint64_t)(at - weight_of(writer));
 }
 
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
@@ -307,17 +324,11 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
     return 0;
 }
 
-static int write_json(const struct model_writer *writer, const json_t *details) {
-    char sha256[SHA256_TEXT];
-    int code = model_writer_hash((struct model_writer *)writer, sha256);
-    if (code)
-        return code;
-    json_t *all = description_json(writer->layout, writer->features, sha256, details);
-    checksum_add(all, writer->file, writer->tensors.bytes);
+/* Writes a file of the model, and fsyncs it and its folder. */
+static int write_object(const char *path, const json_t *all) {
     char *text = json_dumps(all, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    json_decref(all);
     struct new_file file;
-    code = new_file_open(&file, writer->json_path);
+    int code = new_file_open(&file, path);
     if (!code) {
         code = new_file_write(&file, text, strlen(text));
         if (!code)
@@ -325,9 +336,34 @@ static int write_json(const struct model_writer *writer, const json_t *details) 
         if (code)
             new_file_discard(&file);
         else
-            code = new_file_publish(&file); /* fsyncs the file and its folder */
+            code = new_file_publish(&file);
     }
     free(text);
+    return code;
+}
+
+static int write_json(struct model_writer *writer, const json_t *details) {
+    char sha256[SHA256_TEXT];
+    int code = model_writer_hash(writer, sha256);
+    if (code)
+        return code;
+    json_t *all = description_json(writer->layout, writer->features, sha256, details);
+    checksum_add(all, writer->file, writer->tensors.bytes);
+    code = write_object(writer->json_path, all);
+    json_decref(all);
+    return code;
+}
+
+int model_writer_summary(struct model_writer *writer, const json_t *summary) {
+    char sha256[SHA256_TEXT];
+    int code = model_writer_hash(writer, sha256);
+    if (code)
+        return code;
+    json_t *all = json_copy((json_t *)summary);
+    json_object_set_new(all, "model_sha256", json_string(sha256));
+    checksum_add_own(all);
+    code = write_object(writer->summary_path, all);
+    json_decref(all);
     return code;
 }
 
@@ -362,19 +398,16 @@ int model_writer_finish(struct model_writer *writer, const json_t *details) {
 }
 
 int model_writer_set_aside(struct model_writer *writer, const char *folder) {
-    char *curvature = path_join(folder, MODEL_CURVATURE);
-    char *tensors = path_join(folder, "model.safetensors"), *json = path_join(folder, "model.json");
+    static const char *const names[] = {"model.safetensors", "model.json", MODEL_CURVATURE,
+                                        MODEL_SUMMARY};
     int code = guard_check();
-    if (!code) {
-        unlink(curvature);
-        unlink(tensors);
-        unlink(json);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !code; i++) {
+        char *path = path_join(folder, names[i]);
+        unlink(path);
+        free(path);
     }
     if (!code && rename(writer->temporary, folder))
         code = error_set_errno(ERROR_CREATE, "cannot put %s in place", folder);
-    free(curvature);
-    free(tensors);
-    free(json);
     writer_free(writer);
     return code;
 }
