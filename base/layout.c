@@ -293,7 +293,7 @@ enum { SHIFT_LANES = 8 };
 
 bool column_scaling_is_valid(const struct column_scaling *column) {
     return isfinite(column->mean) && isfinite(column->scale) && column->scale > 0 &&
-           isfinite(column->penalty) && column->penalty > 0 && isfinite(column->square) &&
+           isfinite(column->penalty) && column->penalty >= 0 && isfinite(column->square) &&
            column->square >= 0;
 }
 

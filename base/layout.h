@@ -147,7 +147,7 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
 struct column_scaling {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
-    double penalty; /* finite, above 0 */
+    double penalty; /* finite, not below 0; 0: no l2 acts on it */
     double square;  /* Σ w·(s_j·(x_j − m_j))²/Σ w over the rows; finite, not below 0. Only to
                        estimate how far the optimum is */
 };

@@ -21,6 +21,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/machine/step.c \
 	coordinator/machine/view.c \
 	coordinator/job/job_check.c coordinator/job/key.h \
+	coordinator/job/column_rules.c coordinator/job/column_rules.h \
 	coordinator/job/family.c coordinator/job/family.h \
 	coordinator/job/gate.c coordinator/job/gate.h \
 	coordinator/job/host_list.c coordinator/job/host_list.h \

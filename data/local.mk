@@ -27,7 +27,7 @@ libdata_a_SOURCES = \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/pipeline.c data/source.h data/source_files.c \
 	data/split.c \
-	data/table.c data/table.h \
+	data/table.c data/table.h data/table_column.c \
 	data/tiles.c \
 	data/weights.c
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)

@@ -143,6 +143,9 @@ uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin);
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length);
 uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash);
 
+/* The column that a feature of this id and name was made of; COLUMN_NOWHERE if there is none. */
+uint32_t table_column_of(const struct table *table, uint64_t id, const char *name);
+
 /* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
  * name. Free the result. */
 char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,

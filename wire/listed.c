@@ -47,7 +47,7 @@ void value_put(struct bytes *list, uint64_t number, double value) {
 
 bool listed_is_valid(const struct listed *listed) {
     return isfinite(listed->x) && isfinite(listed->gradient) && isfinite(listed->mean) &&
-           listed->scale > 0 && isfinite(listed->scale) && listed->penalty > 0 &&
+           listed->scale > 0 && isfinite(listed->scale) && listed->penalty >= 0 &&
            isfinite(listed->penalty) && listed->square >= 0 && isfinite(listed->square) &&
            listed->exponent > -EXPONENT_MAX && listed->exponent < EXPONENT_MAX;
 }

@@ -38,8 +38,8 @@ void value_put(struct bytes *list, uint64_t number, double value);
 bool listed_rise(const void *list, size_t count);
 bool values_rise(const void *list, size_t count);
 
-/* Whether it is a parameter that may be listed: numbers that are finite, scale and penalty above 0,
- * an exponent that is one. */
+/* Whether it is a parameter that may be listed: numbers that are finite, a scale above 0, a
+ * penalty that is not below it, an exponent that is one. */
 bool listed_is_valid(const struct listed *listed);
 
 #endif

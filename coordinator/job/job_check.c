@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
@@ -196,7 +197,7 @@ static int check_data(const struct job *job) {
 /* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
     check_data,   check_applies, check_family, check_downpour,  check_ordered, check_weights,
-    check_beside, check_holdout, check_path,   host_list_check, check_gate,
+    check_beside, check_holdout, check_path,   host_list_check, check_gate,    column_rules_check,
 };
 
 int job_check(const struct job *job) {

@@ -7,6 +7,7 @@
 
 #include "device/find.h"
 #include "base/limits.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
 #include "data/set.h"
@@ -237,6 +238,8 @@ const struct key keys[] = {
              "auto: 1/(sum of the rows' weights), with l1 0"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
+    {"penalty", KEY_LIST, AT(penalty), .fits = penalty_rule_fits, .allowed = PENALTY_RULE_ALLOWED,
+     .help = "factors by which l2 and l1 of the weights of a column are multiplied; 0: free"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
     {"standardise", KEY_FLAG, AT(standardise), .initial = "false",

@@ -45,15 +45,16 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
     return data->features && !data->strip_columns &&
            (job_family(job)->family->unit_values || job->standardise || may_be_sized(job, data) ||
-            may_be_diagonal(job, data, form));
+            may_be_diagonal(job, data, form) || job_has_column_rules(job));
 }
 
 /* What is known of a column, and how the job wants it scaled. */
 struct column {
     double mean, variance, density;
     bool standardised, bytes, diagonal, sized, centred; /* as in struct scaling */
-    bool rooted;  /* the root of the density divides the variance */
-    double ridge; /* l2/h */
+    bool rooted;          /* the root of the density divides the variance */
+    double ridge;         /* l2/h */
+    const double *factor; /* of l2, of all columns; or NULL */
 };
 
 /* A column that so many rows have is centred for minibatches, too. Of a rarer one the weight must
@@ -103,6 +104,8 @@ static int find_columns(const struct set_info *data, const struct column *wanted
                         const struct moments *moments, struct column_scaling *columns) {
     for (uint32_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
+        if (column.factor)
+            column.ridge *= column.factor[j];
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
         column.density = (double)moments->nonzero[j] / (double)moments->rows;
@@ -170,9 +173,22 @@ static bool are_as_they_are(const struct column_scaling *columns, uint32_t count
     return true;
 }
 
+/* Where nothing else scales them, columns are as they are. */
+static void penalise(const struct set_info *data, const double *factor, struct scaling *scaling) {
+    if (!scaling->columns) {
+        *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
+                                    .plain = true};
+        for (uint32_t j = 0; j < data->features; j++)
+            scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
+    }
+    for (uint32_t j = 0; j < data->features; j++)
+        scaling->columns[j].penalty *= factor[j];
+}
+
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
-                   const struct moments *moments, struct scaling *scaling) {
+                   const struct moments *moments, const struct column_rules *rules,
+                   struct scaling *scaling) {
     bool automatic = job->precondition == PRECONDITION_AUTO;
     bool unit_values = job_family(job)->family->unit_values;
     const struct column wanted = {
@@ -183,13 +199,15 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .rooted = form != PRECONDITION_HEAVY,
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
+        .factor = rules ? rules->factor : NULL,
     };
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
                                 .standardised = wanted.standardised,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
-    bool needed = unit_values || job->standardise || wanted.sized || !automatic;
+    bool needed =
+        unit_values || job->standardise || wanted.sized || (wanted.diagonal && !automatic);
     bool gains = job->l1.value > 0 && !job->standardise;
     if (wanted.diagonal && automatic && form != PRECONDITION_HEAVY &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
@@ -202,6 +220,8 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     if (code || (!needed && !scaling->diagonal) ||
         (scaling->sized && are_as_they_are(scaling->columns, data->features)))
         scaling_release(scaling);
+    if (!code && wanted.factor)
+        penalise(data, wanted.factor, scaling);
     if (!code)
         warn_of_scales(job, data, moments);
     return code;

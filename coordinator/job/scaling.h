@@ -4,6 +4,7 @@
 #define DML_COORDINATOR_JOB_SCALING_H
 
 #include "base/layout.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
 #include "data/set.h"
@@ -15,6 +16,7 @@ struct scaling {
     bool diagonal;                  /* the scales are those of the diagonal preconditioner */
     bool bytes;                     /* of a network on bytes: 255 becomes 1, unless standardised */
     bool sized;                     /* a column has the unit of its values, for minibatches */
+    bool plain;                     /* columns are as they are, but for their penalties */
 };
 
 /* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if
@@ -45,10 +47,14 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
  * and Langford, UAI 2013). A column that most rows have is centred, and its unit is the deviation.
  * l2 and l1 act on the weights as they are.
  *
+ * Penalties are multiplied by the factors of `rules`, if there are any; then there always is a
+ * scaling, if need be one of columns as they are.
+ *
  * ERROR_DATA if a column cannot be scaled as the job asks for. */
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
-                   const struct moments *moments, struct scaling *scaling);
+                   const struct moments *moments, const struct column_rules *rules,
+                   struct scaling *scaling);
 void scaling_release(struct scaling *scaling);
 
 /* Whether all columns have the same unit, as the pixels of an image: the values are bytes, or look

@@ -1,5 +1,6 @@
 #include "coordinator/job/tiling.h"
 
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 
 /* A replica holds the point and its sums of a strip: 16 bytes for each column and output, and 8 for
@@ -21,6 +22,8 @@ static const char *objective_cannot(const struct job *job) {
 static const char *training_cannot(const struct job *job) {
     if (job->l1.value > 0 || job->l1.count > 1)
         return "with l1 steps are over working sets, which take whole rows";
+    if (job_has_column_rules(job))
+        return "factors of columns are of rows that are taken whole";
     if (job_has_minibatches(job))
         return "minibatches take whole rows";
     if (job->early_stopping)

@@ -128,14 +128,19 @@ static int measure_columns(struct training *run) {
     if (run->scaling.columns) {
         assert(run->moments.mean); /* it was chosen by them */
         gap_measure(info, &run->moments, run->scaling.columns);
-        return 0;
     }
+    if (run->scaling.columns && !run->scaling.plain)
+        return 0;
     run->squares = memory_new(info->features, sizeof *run->squares);
     int code = moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
     if (!code && run->job->l1.value <= 0)
         run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
     if (!code)
         gap_unscaled(info, run->squares);
+    if (run->scaling.plain) { /* columns have theirs */
+        free(run->squares);
+        run->squares = NULL;
+    }
     return code;
 }
 
@@ -143,19 +148,20 @@ static int measure_columns(struct training *run) {
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
-    int code = 0;
-    if (scaling_needs_moments(run->job, info, run->preconditioner.form)) {
+    int code = column_rules_find(run->job, info, &run->rules);
+    if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);
         if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
             code = choose_block(run);
         if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form))
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
-                                  &run->moments, &run->scaling);
+                                  &run->moments, &run->rules, &run->scaling);
     }
     if (!code)
         code = measure_columns(run);
     /* Centred columns share nothing with the biases, and have their scale. */
-    run->bias_scale = run->scaling.columns ? 1 : sizing_bias_scale(info);
+    bool centred = run->scaling.columns && !run->scaling.plain;
+    run->bias_scale = centred ? 1 : sizing_bias_scale(info);
     if (!code)
         take_sample(run);
     return code ? code : work_on_checks(run);
@@ -499,6 +505,7 @@ void training_release(struct training *run, int code) {
     start_close(&run->start);
     kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);
+    column_rules_release(&run->rules);
     free(run->squares);
     moments_release(&run->moments);
     free(run->exponents);

@@ -57,7 +57,8 @@ struct training {
     uint32_t *plugin_order;
     const char **plugin_names;
     struct preconditioner_settings preconditioner;
-    struct moments moments; /* of the columns, once they were needed */
+    struct moments moments;    /* of the columns, once they were needed */
+    struct column_rules rules; /* what the job says of single columns */
     struct scaling scaling;
     struct sizing sizing;
     struct memory_need need;

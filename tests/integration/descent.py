@@ -1,5 +1,5 @@
-"""Minimises F = mean loss + l2/2 |w|² + l1 Σ|w| by coordinate descent, in plain Python: an oracle that
-shares nothing with the programs. Each coordinate goes to the minimum of a quadratic that lies above
+"""Minimises F = mean loss + l2/2 Σ f·w² + l1 Σ f·|w| over low ≤ w ≤ high by coordinate descent, in plain
+Python, with f, low and high of each column: an oracle that shares nothing with the programs. Each coordinate goes to the minimum of a quadratic that lies above
 F, so F never rises; the end is where no coordinate can gain anything."""
 
 import math
@@ -34,13 +34,15 @@ def shrunk(value, by):
 
 
 def minimiser(rows, labels, objective, l1, l2, intercept, outputs=1, accuracy=1e-10,
-              sweeps_max=20000):
+              sweeps_max=20000, factors=None, bounds=None):
     """(w, g): [column][output] with the intercept's last, 0 if there is none; and the gradient of the
     mean loss there. Labels are −1 and 1, numbers, or classes from 0."""
     derivatives, bound = LOSSES[objective]
     n, columns = len(rows), len(rows[0])
     lists = [[row[j] for row in rows] for j in range(columns)] + [[1.0] * n]
     curvature = [bound * math.fsum(x * x for x in column) / n for column in lists]
+    factors = [*(factors or [1] * columns), 0]
+    bounds = [*(bounds or [(-math.inf, math.inf)] * columns), (-math.inf, math.inf)]
     w = [[0.0] * outputs for _ in lists]
     margins = [[0.0] * outputs for _ in rows]
 
@@ -51,12 +53,13 @@ def minimiser(rows, labels, objective, l1, l2, intercept, outputs=1, accuracy=1e
     for _ in range(sweeps_max):
         moved = 0.0
         for j in range(columns + intercept):
-            free = j == columns
+            low, high = bounds[j]
             for k in range(outputs):
                 if not curvature[j]:
                     continue
                 down = curvature[j] * w[j][k] - gradient(j, k)
-                goal = shrunk(down, 0 if free else l1) / (curvature[j] + (0 if free else l2))
+                goal = shrunk(down, factors[j] * l1) / (curvature[j] + factors[j] * l2)
+                goal = min(max(goal, low), high)
                 step = goal - w[j][k]
                 if step:
                     w[j][k] = goal

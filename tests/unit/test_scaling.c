@@ -35,7 +35,8 @@ static const struct moments moments = {means, variances, nonzero, ROWS};
 
 static struct scaling chosen(const struct job *job, const struct objective_shape *shape) {
     struct scaling scaling;
-    assert_int_equal(scaling_choose(job, &data, shape, PRECONDITION_NONE, &moments, &scaling), 0);
+    assert_int_equal(scaling_choose(job, &data, shape, PRECONDITION_NONE, &moments, NULL, &scaling),
+                     0);
     return scaling;
 }
 
@@ -70,9 +71,9 @@ static void bytes_are_0_to_1_for_networks_alone(void **state) {
                 job.trains = network ? TRAINS_NETWORK : OBJECTIVE_LOGISTIC;
                 job.standardise = standardised;
                 images.type = bytes ? VALUE_BYTE : VALUE_FLOAT;
-                assert_int_equal(
-                    scaling_choose(&job, &images, &logistic, PRECONDITION_NONE, &moments, &scaling),
-                    0);
+                assert_int_equal(scaling_choose(&job, &images, &logistic, PRECONDITION_NONE,
+                                                &moments, NULL, &scaling),
+                                 0);
                 double rest = network && bytes ? 1 / 255.0 : 1;
                 assert_near(scaling.columns[0].scale, standardised ? 0.2 : rest);
                 assert_near(scaling.columns[2].scale, rest); /* it is constant */
@@ -153,8 +154,8 @@ static void columns_of_minibatches_have_units_of_their_own(void **state) {
     assert_true(scaling_needs_moments(&job, &floats, PRECONDITION_NONE));
     for (int intercept = 0; intercept < 2; intercept++) {
         shape.intercept = intercept;
-        assert_int_equal(scaling_choose(&job, &floats, &shape, PRECONDITION_NONE, &found, &scaling),
-                         0);
+        assert_int_equal(
+            scaling_choose(&job, &floats, &shape, PRECONDITION_NONE, &found, NULL, &scaling), 0);
         const double unit[COLUMNS] = {intercept ? 5 : sqrt(2000.0 * 2000 + 25), 0.05, 7};
         for (unsigned j = 0; j < COLUMNS; j++) {
             assert_true(scaling.columns[j].mean == (intercept && j == 0 ? 2000 : 0));
@@ -180,7 +181,8 @@ static void columns_of_codes_and_those_beyond_all_scales_stay_as_they_are(void *
     thin.type = VALUE_FLOAT;
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(
-            scaling_choose(&job, &thin, &logistic, PRECONDITION_NONE, either[i], &scaling), 0);
+            scaling_choose(&job, &thin, &logistic, PRECONDITION_NONE, either[i], NULL, &scaling),
+            0);
         assert_null(scaling.columns);
     }
 }
@@ -208,13 +210,14 @@ static void a_column_beyond_all_scales_is_named(void **state) {
     double odd[COLUMNS] = {1, INFINITY, 1};
     const struct moments found = {means, odd, nonzero, ROWS};
     struct scaling scaling;
-    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &found, &scaling),
-                     ERROR_DATA);
+    assert_int_equal(
+        scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &found, NULL, &scaling),
+        ERROR_DATA);
     assert_non_null(strstr(error_text(), "feature 9 "));
     assert_null(scaling.columns);
     error_clear();
     assert_int_equal(
-        scaling_choose(&automatic, &data, &logistic, PRECONDITION_NONE, &found, &scaling), 0);
+        scaling_choose(&automatic, &data, &logistic, PRECONDITION_NONE, &found, NULL, &scaling), 0);
     assert_null(scaling.columns);
 }
 
@@ -232,23 +235,23 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     assert_false(scaling_needs_moments(&job, &data, PRECONDITION_FULL));
     assert_false(scaling_needs_moments(&job, &thin, PRECONDITION_NONE));
     assert_true(scaling_needs_moments(&standardised, &thin, PRECONDITION_FULL));
-    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &steep, &scaling),
-                     0);
+    assert_int_equal(
+        scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &steep, NULL, &scaling), 0);
     assert_true(scaling.diagonal && scaling.columns);
     scaling_release(&scaling);
-    assert_int_equal(scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &level, &scaling),
-                     0);
+    assert_int_equal(
+        scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &level, NULL, &scaling), 0);
     assert_true(!scaling.diagonal && !scaling.columns);
     const struct job sparse = {.precondition = PRECONDITION_AUTO, .l1 = {.value = 0.1}};
-    assert_int_equal(scaling_choose(&sparse, &data, &logistic, PRECONDITION_NONE, &level, &scaling),
-                     0);
+    assert_int_equal(
+        scaling_choose(&sparse, &data, &logistic, PRECONDITION_NONE, &level, NULL, &scaling), 0);
     assert_true(scaling.diagonal && scaling.columns);
     scaling_release(&scaling);
     const struct moments *const either[] = {&level, &steep};
     for (size_t i = 0; i < 2; i++) { /* standardised columns are not apart */
-        assert_int_equal(
-            scaling_choose(&standardised, &data, &logistic, PRECONDITION_NONE, either[i], &scaling),
-            0);
+        assert_int_equal(scaling_choose(&standardised, &data, &logistic, PRECONDITION_NONE,
+                                        either[i], NULL, &scaling),
+                         0);
         assert_true(!scaling.diagonal && scaling.columns);
         assert_true(scaling.columns[0].penalty == 1);
         scaling_release(&scaling);
@@ -268,11 +271,11 @@ static void a_diagonal_is_chosen_among_words_where_a_number_is_large(void **stat
     words.exponent = large;
     assert_true(scaling_needs_moments(&job, &words, PRECONDITION_NONE));
     struct scaling scaling;
-    assert_int_equal(scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &level, &scaling),
-                     0);
+    assert_int_equal(
+        scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &level, NULL, &scaling), 0);
     assert_false(scaling.diagonal);
-    assert_int_equal(scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &steep, &scaling),
-                     0);
+    assert_int_equal(
+        scaling_choose(&job, &words, &logistic, PRECONDITION_NONE, &steep, NULL, &scaling), 0);
     assert_true(scaling.diagonal);
     scaling_release(&scaling);
 }

@@ -356,7 +356,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
     REFUSES(COORDINATES, coordinates.count = 2, "another number");
     static const struct column_scaling odd[] = {{NAN, 1, 1, 0}, {0, 0, 1, 0},  {0, -1, 1, 0},
-                                                {0, 1, 1, -1},  {0, 1, 0, 0},  {0, INFINITY, 1, 0},
+                                                {0, 1, 1, -1},  {0, 1, -1, 0}, {0, INFINITY, 1, 0},
                                                 {0, 1, NAN, 0}, {0, 1, 1, NAN}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");

@@ -1,0 +1,64 @@
+/* Which column of a table a feature was made of: found by its name, and proved by its id. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/table.h"
+
+/* Whether a text in this role has the id. */
+static bool has_id(const struct table *table, uint32_t column, uint64_t id, enum feature_role role,
+                   const char *text) {
+    return table_feature(table->ids, column, role, text, strlen(text)) == id;
+}
+
+/* A value that looks like a role's word is in quotes in the name. */
+static bool is_quoted_value(const struct table *table, uint32_t column, uint64_t id,
+                            const char *text) {
+    size_t length = strlen(text);
+    if (length < 2 || *text != '"')
+        return false;
+    char *inner = memory_format("%.*s", (int)length - 2, text + 1);
+    bool same = has_id(table, column, id, ROLE_VALUE, inner);
+    free(inner);
+    return same;
+}
+
+/* Whether the feature is one of the column, whose name stood before `text`. */
+static bool is_of_column(const struct table *table, uint32_t column, uint64_t id,
+                         const char *text) {
+    if (has_id(table, column, id, ROLE_VALUE, text) ||
+        has_id(table, column, id, ROLE_MISSING, "") || has_id(table, column, id, ROLE_RARE, "") ||
+        is_quoted_value(table, column, id, text))
+        return true;
+    for (uint32_t bin = 0; bin <= table->column[column].edges; bin++)
+        if (table->column[column].edges && table_bin_feature(table->ids, column, bin) == id)
+            return true;
+    return false;
+}
+
+/* The text behind the column's name and = or #, or NULL. */
+static const char *behind_name(const struct table *table, uint32_t column, const char *name) {
+    char number[16];
+    snprintf(number, sizeof number, "%u", column + 1);
+    const char *head = table->column[column].name ? table->column[column].name : number;
+    size_t length = strlen(head);
+    bool same = strncmp(name, head, length) == 0 && (name[length] == '=' || name[length] == '#');
+    return same ? name + length + 1 : NULL;
+}
+
+/* Names of columns may have = in them, so the first that fits is taken only where no id proves one:
+ * of hashed texts, and of texts that were escaped. */
+uint32_t table_column_of(const struct table *table, uint64_t id, const char *name) {
+    uint32_t found = COLUMN_NOWHERE;
+    if (!(id & FEATURE_HASHED))
+        return id && id <= table->columns ? (uint32_t)id - 1 : COLUMN_NOWHERE;
+    for (uint32_t i = 0; i < table->columns; i++) {
+        const char *text = behind_name(table, i, name);
+        if (text && is_of_column(table, i, id, text))
+            return i;
+        if (text && found == COLUMN_NOWHERE)
+            found = i;
+    }
+    return found;
+}
