@@ -206,8 +206,8 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
     int code = find_columns(data, &wanted, moments, scaling->columns);
-    bool needed =
-        unit_values || job->standardise || wanted.sized || (wanted.diagonal && !automatic);
+    bool needed = unit_values || job->standardise || wanted.sized ||
+                  (!automatic && (wanted.diagonal || !wanted.factor));
     bool gains = job->l1.value > 0 && !job->standardise;
     if (wanted.diagonal && automatic && form != PRECONDITION_HEAVY &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
