@@ -39,6 +39,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/live.c coordinator/status/live.h \
 	coordinator/status/control.c coordinator/status/control.h \
 	coordinator/status/figures.c coordinator/status/figures.h coordinator/status/figures.def \
+	coordinator/status/sweep_plan.c coordinator/status/sweep_plan.h \
+	coordinator/status/sweep_table.c coordinator/status/sweep_table.h \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/page.c coordinator/status/page.h \
@@ -68,7 +70,6 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/training_status.c coordinator/run/training.h \
 	coordinator/run/training.c \
 	coordinator/run/workers.c \
-	coordinator/sweep/plan.c coordinator/sweep/plan.h \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
 	coordinator/publish/gate.c coordinator/publish/gate.h \
 	coordinator/publish/needs.c coordinator/publish/prune.h \

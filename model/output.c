@@ -262,6 +262,33 @@ const struct score_figure score_figure_table[] = {
 
 const size_t score_figure_count = sizeof score_figure_table / sizeof score_figure_table[0];
 
+const struct score_figure *score_figure_find(const char *name) {
+    for (size_t i = 0; i < score_figure_count; i++)
+        if (strcmp(score_figure_table[i].name, name) == 0)
+            return &score_figure_table[i];
+    return NULL;
+}
+
+const char *score_figure_question(const char *name) {
+    struct nearest nearest = {.text = name};
+    for (size_t i = 0; i < score_figure_count; i++)
+        nearest_offer(&nearest, score_figure_table[i].name);
+    return nearest_question(&nearest, "");
+}
+
+char *score_figure_names(const struct objective *objective, bool directed) {
+    char *list = memory_copy_string("");
+    for (size_t i = 0; i < score_figure_count; i++) {
+        const struct score_figure *figure = &score_figure_table[i];
+        if (!score_figure_suits(figure, objective) || (directed && figure->better == SCORE_NEITHER))
+            continue;
+        char *longer = memory_format("%s%s%s", list, *list ? ", " : "", figure->name);
+        free(list);
+        list = longer;
+    }
+    return list;
+}
+
 double score_figure_value(const struct score_figures *figures, const struct score_figure *figure) {
     return *(const double *)((const char *)figures + figure->offset);
 }

@@ -73,6 +73,16 @@ struct score_figure {
 extern const struct score_figure score_figure_table[];
 extern const size_t score_figure_count;
 
+/* The figure of that name, or NULL. */
+const struct score_figure *score_figure_find(const char *name);
+
+/* "; did you mean `auc`?", or "", of a name that no figure has. Valid until the next call. */
+const char *score_figure_question(const char *name);
+
+/* The names of all figures that an objective has, "loss, rmse"; with `directed` only of those that
+ * are better lower, or better higher. Free it. */
+char *score_figure_names(const struct objective *objective, bool directed);
+
 double score_figure_value(const struct score_figures *figures, const struct score_figure *figure);
 bool score_figure_suits(const struct score_figure *figure, const struct objective *objective);
 

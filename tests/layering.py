@@ -64,7 +64,7 @@ ROOMS = {
     'status': 'what is shown: the table of figures, JSON of runs live and past, metrics, the control '
               'socket, the status server and its page',
     'run': 'one run from data to model: sets, workers, the event loop, records, the model in its folder',
-    'sweep': 'several runs of one job, of which one is chosen: paths and folds',
+    'sweep': 'several runs of one job, of which one is chosen: paths, grids and folds; what they came to is in status',
     'publish': 'which model is live: the gate, the decision and its steps, which versions are kept',
     'command': 'the commands, and what several of them need',
 }

@@ -27,12 +27,15 @@ static void print_count(const char *before, char *const *paths, const char *kind
     printf("%s%u %s file%s", before, count, kind, count == 1 ? "" : "s");
 }
 
-static void print_runs(struct job *job) {
+static void print_runs(const struct job *job) {
     struct sweep_shape shape = sweep_shape_of(job);
     if (!job_has_sweep(job))
         return;
-    printf("# %u runs: %u value%s of %s", sweep_members(&shape), shape.values,
-           shape.values == 1 ? "" : "s", job_sweep_key(job));
+    const char *key = job->l1.count > 1 ? "l1" : "l2";
+    uint32_t count = shape.values / (job->l1.count > 1 ? shape.inner : 1);
+    printf("# %u runs: %u value%s of %s", sweep_members(&shape), count, count == 1 ? "" : "s", key);
+    if (count < shape.values)
+        printf(", each with %u of l2", shape.inner);
     if (shape.folds)
         printf(", each on all rows and without each of %u folds", shape.folds);
     putchar('\n');

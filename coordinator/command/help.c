@@ -155,6 +155,9 @@ static void offer_values(const char *last, const char *prefix, const struct key 
         offer_parts(last, prefix, "true|false");
     for (const char *const *choice = key->choices; choice && *choice; choice++)
         offer(last, prefix, *choice, "");
+    for (size_t i = 0; key->offers_figures && i < score_figure_count; i++)
+        if (key->fits(score_figure_table[i].name))
+            offer(last, prefix, score_figure_table[i].name, "");
 }
 
 /* Offers KEY= or the values of a key. `prefix` is the part of the last word before the key. */

@@ -20,19 +20,11 @@
 
 /* The figure of --sort, or NULL without it. */
 static int figure_of(const struct options *options, const struct score_figure **figure) {
-    struct nearest nearest = {.text = options->sort};
-    *figure = NULL;
-    if (!options->sort)
-        return 0;
-    for (size_t i = 0; i < score_figure_count; i++) {
-        if (strcmp(score_figure_table[i].name, options->sort) == 0)
-            *figure = &score_figure_table[i];
-        nearest_offer(&nearest, score_figure_table[i].name);
-    }
-    if (*figure)
+    *figure = options->sort ? score_figure_find(options->sort) : NULL;
+    if (*figure || !options->sort)
         return 0;
     return error_set(ERROR_USAGE, "there is no figure `%s`; dml-coordinator(1) lists them%s",
-                     options->sort, nearest_question(&nearest, ""));
+                     options->sort, score_figure_question(options->sort));
 }
 
 /* The runs in another order. */

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "coordinator/publish/publish.h"
 #include "coordinator/status/history.h"
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_plan.h"
 #include "optimizer/row.h"
 
 static bool has_model(const struct store_run *run) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_plan.h"
 #include "store/store.h"
 
 /* The newest run of a job, or the newest sweep: then `run` is its winner, or, as long as there is

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/resources.h"
 #include "base/text.h"
 #include "coordinator/status/figures.h"
@@ -114,9 +115,32 @@ static const struct {
                {"average_precision", "avg. prec."}};
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
-static void print_classes(const json_t *classes, FILE *out) {
+/* A class, and where it stands among all. */
+struct class_row {
+    const json_t *class;
+    long long examples;
+    size_t place;
+};
+
+static int compare_support(const void *a, const void *b) {
+    const struct class_row *x = a, *y = b;
+    return x->examples != y->examples ? (x->examples < y->examples) - (x->examples > y->examples)
+                                      : (x->place > y->place) - (x->place < y->place);
+}
+
+/* From the class that most examples have to that of the fewest; free it. */
+static struct class_row *by_support(const json_t *classes) {
     size_t k;
     json_t *class;
+    struct class_row *rows = memory_new(json_array_size(classes), sizeof *rows);
+    json_array_foreach(classes, k, class) rows[k] =
+        (struct class_row){class, member_count(class, "examples"), k};
+    qsort(rows, json_array_size(classes), sizeof *rows, compare_support);
+    return rows;
+}
+
+static void print_classes(const json_t *classes, FILE *out) {
+    struct class_row *rows = by_support(classes);
     const json_t *first = json_array_get(classes, 0);
     putc('\n', out);
     print_name("class", out);
@@ -125,7 +149,8 @@ static void print_classes(const json_t *classes, FILE *out) {
         if (json_object_get(first, columns[i].member))
             fprintf(out, " %*s", CELL_COLUMNS, columns[i].heading);
     putc('\n', out);
-    json_array_foreach(classes, k, class) {
+    for (size_t k = 0; k < json_array_size(classes); k++) {
+        const json_t *class = rows[k].class;
         print_name(member_text(class, "class"), out);
         print_count(json_object_get(class, "examples"), out);
         for (size_t i = 0; i < COLUMNS; i++)
@@ -133,6 +158,7 @@ static void print_classes(const json_t *classes, FILE *out) {
                 print_cell(json_object_get(class, columns[i].member), out);
         putc('\n', out);
     }
+    free(rows);
 }
 
 static void print_matrix(const json_t *matrix, const json_t *classes, FILE *out) {

@@ -110,6 +110,13 @@ static void print_epochs(const json_t *downpour, FILE *out) {
     free(line);
 }
 
+/* Which run of a sweep it is. */
+static void print_place(const json_t *sweep, FILE *out) {
+    if (json_is_object(sweep))
+        fprintf(out, "run %lld of %lld of sweep %lld\n", member_count(sweep, "member") + 1,
+                member_count(sweep, "runs"), member_count(sweep, "number"));
+}
+
 /* Whether it computes on anything but the CPU: the line has no room to say so of each. */
 static bool has_device(const json_t *process) {
     const char *device = json_string_value(json_object_get(process, "device"));
@@ -198,6 +205,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     if (json_is_integer(json_object_get(status, "nonzero")))
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
+    print_place(json_object_get(status, "sweep"), out);
     print_epochs(json_object_get(status, "downpour"), out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
@@ -302,15 +310,15 @@ static void print_changes(json_t *changed, bool colors) {
 
 /* Some figures; `jobs --json` has them all. */
 static void print_run_figures(const json_t *run, const char *over, bool colors) {
-    static const char *const shown[] = {"loss", "accuracy", "macro_f1", "auc", "rmse", "r2"};
     const json_t *figures = json_object_get(run, over);
     char *words = memory_format("%s:", over);
     bool any = false;
-    for (size_t i = 0; i < sizeof shown / sizeof shown[0]; i++) {
-        double value = member_number(figures, shown[i]);
+    const char *name;
+    for (unsigned i = 0; (name = figures_in_line(i)); i++) {
+        double value = member_number(figures, name);
         if (isnan(value))
             continue;
-        char *all = memory_format("%s%s %s %.5g", words, any ? "," : "", shown[i], value);
+        char *all = memory_format("%s%s %s %.5g", words, any ? "," : "", name, value);
         free(words);
         words = all;
         any = true;
@@ -347,9 +355,30 @@ static void print_size(const json_t *bytes, bool colors) {
     free(words);
 }
 
+/* The table of a sweep. */
+static void print_sweep_table(const json_t *sweep, bool colors) {
+    char heading[96];
+    const json_t *chosen = json_object_get(sweep, "chosen");
+    long long folds = member_count(sweep, "folds");
+    snprintf(heading, sizeof heading, "sweep %lld", member_count(sweep, "number"));
+    putchar('\n');
+    terminal_put(stdout, colors, STYLE_HEADING, heading);
+    if (json_is_object(chosen))
+        printf(": %lld runs", member_count(sweep, "runs"));
+    else
+        printf(": %lld of %lld runs done", member_count(sweep, "done"),
+               member_count(sweep, "runs"));
+    if (folds)
+        printf(", %lld folds", folds);
+    putchar('\n');
+    chosen_show(chosen, "chosen: ");
+    path_show(json_object_get(sweep, "path"),
+              member_text(json_is_object(chosen) ? chosen : sweep, "choose_by"));
+}
+
 void report_print_runs(const json_t *runs, bool colors) {
     size_t i;
-    json_t *run;
+    json_t *run, *sweep;
     const json_t *bytes = json_object_get(runs, "bytes");
     char heading[96];
     snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
@@ -366,6 +395,7 @@ void report_print_runs(const json_t *runs, bool colors) {
         print_size(json_object_get(run, "bytes"), colors);
     }
     print_marks(json_object_get(runs, "runs"));
+    json_array_foreach(json_object_get(runs, "sweeps"), i, sweep) print_sweep_table(sweep, colors);
     if (bytes)
         printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
                member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,

@@ -142,19 +142,6 @@ bool gate_suits(const struct gate_condition *condition, enum objective_kind obje
     return score_figure_suits(condition->figure, objective_of(objective));
 }
 
-char *gate_figures(enum objective_kind objective) {
-    char *list = memory_copy_string("");
-    for (size_t i = 0; i < score_figure_count; i++) {
-        const struct score_figure *figure = &score_figure_table[i];
-        if (!score_figure_suits(figure, objective_of(objective)))
-            continue;
-        char *longer = memory_format("%s%s%s", list, *list ? ", " : "", figure->name);
-        free(list);
-        list = longer;
-    }
-    return list;
-}
-
 /* ---- checking ---- */
 
 static double limit_of(const struct gate_outcome *outcome) {

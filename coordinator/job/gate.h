@@ -43,7 +43,6 @@ const char *gate_question(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective);
-char *gate_figures(enum objective_kind objective); /* all of its figures: "loss, rmse"; free it */
 
 /* The outcome of one condition. `unpublished`: it holds because there is no live model yet. */
 struct gate_outcome {

@@ -134,9 +134,11 @@ struct job {
     char **hosts; /* NULL-terminated; empty or "local": workers are started here */
     char *launch; /* the command that starts a worker on a host; or NULL */
     bool backup_copies;
-    char **holdout;          /* a share of the rows as one text, or patterns; may be empty */
-    uint32_t folds;          /* of the cross-validation; 0: none */
-    uint64_t seed;           /* of the assignment of rows to folds */
+    char **holdout; /* a share of the rows as one text, or patterns; may be empty */
+    uint32_t folds; /* of the cross-validation; 0: none */
+    uint64_t seed;  /* of the assignment of rows to folds */
+    enum job_choose { JOB_CHOOSE_BEST, JOB_CHOOSE_ONE_SE } choose; /* among several values */
+    char *choose_by;         /* the name of a figure with a direction (model/score.h) */
     uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
     bool warm_start;
     enum vanished vanished;
@@ -204,9 +206,23 @@ char *const *job_holdout_paths(const struct job *job);
 /* Whether the job trains several models to choose one of them: for a list of values, or folds. */
 bool job_has_sweep(const struct job *job);
 
-/* The values of the path, and the key that has them: that with a list of values, else "l2". */
-struct numbers *job_sweep_values(struct job *job);
-const char *job_sweep_key(const struct job *job);
+/* The values that l1 and l2 have together: each of l1 with each of l2, from strong to weak by l1,
+ * then by l2. One if neither has a list. */
+#define GRID_MAX 1000
+uint32_t job_grid_size(const struct job *job);
+uint32_t job_grid_inner(const struct job *job); /* how many of them have the same l1 */
+
+/* Puts the value in place of the lists, from which it is numbered; an automatic l2 stays, as it
+ * follows from the rows. The lists are copied before, and put back after. */
+struct job_grid_lists {
+    struct numbers l1, l2;
+    double value[2];
+};
+void job_grid_enter(struct job *job, uint32_t value, struct job_grid_lists *lists);
+void job_grid_leave(struct job *job, const struct job_grid_lists *lists);
+
+/* "l1 = 0.1, l2 = auto": of the keys that have a list, or of l2. Free it. */
+char *job_grid_words(const struct job *job, uint32_t value);
 
 /* Sets the value of an l2 that is automatic, from the sum of the weights of the rows that are
  * trained on: 1/Σ weights. What is minimised is then Σ weight·loss + ½|w|², but for a factor. */

@@ -120,19 +120,47 @@ static int check_beside(const struct job *job) {
     return 0;
 }
 
-/* Only one key may have a list, and rows are needed to choose among the models of its values. */
-static int check_path(const struct job *job) {
-    if (job->l1.count > 1 && job->l2.count > 1)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `l1`: has a list of values, and so has `l2`; allowed: a list for "
-                         "one of them, and one value for the other",
-                         job->file);
-    if ((job->l1.count < 2 && job->l2.count < 2) || job->folds || job->holdout[0])
+/* The list of values of a grid that would take for ever is refused before it begins. */
+static int check_grid(const struct job *job) {
+    uint32_t values = job_grid_size(job);
+    if (values <= GRID_MAX)
         return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `l1`: %u values with %u of `l2` are %u models; allowed: at most %u",
+                     job->file, job->l1.count, job->l2.count, values, GRID_MAX);
+}
+
+/* Rows are needed to choose among the models of several values. */
+static int check_path(const struct job *job) {
+    if (job_grid_size(job) < 2 || job->folds || job->holdout[0])
+        return check_grid(job);
     return error_set(ERROR_CONFIG,
                      "%s: key `%s`: a list of values needs rows to choose among their models; also "
                      "set `holdout`, for example holdout = 0.1, or `folds`, for example folds = 5",
-                     job->file, job_sweep_key(job));
+                     job->file, job->l1.count > 1 ? "l1" : "l2");
+}
+
+/* The figure that a model of the objective is said not to have; `directed` as of
+ * score_figure_names(). */
+static int refuse_figure(const struct job *job, const char *key, const char *text, bool directed) {
+    char *allowed = score_figure_names(objective_of(job->objective), directed);
+    error_set(ERROR_CONFIG,
+              "%s: key `%s`: \"%s\": the objective does not have this figure; figures of %s: %s",
+              job->file, key, text, objective_name(job->objective), allowed);
+    free(allowed);
+    return ERROR_CONFIG;
+}
+
+/* A standard error is one over folds. */
+static int check_choice(const struct job *job) {
+    if (job->choose == JOB_CHOOSE_ONE_SE && !job->folds)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `choose`: one_se needs folds, over which a figure has a standard "
+                         "error; also set `folds`, for example folds = 5, or set choose = best",
+                         job->file);
+    if (!score_figure_suits(score_figure_find(job->choose_by), objective_of(job->objective)))
+        return refuse_figure(job, "choose_by", job->choose_by, true);
+    return 0;
 }
 
 /* A gate needs a holdout, and its figures must be figures of the objective. */
@@ -144,15 +172,8 @@ static int check_gate(const struct job *job) {
                          "share of the rows, for example 0.1, or to files of their own",
                          job->file);
     for (char **text = job->gate; *text; text++)
-        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective)) {
-            char *allowed = gate_figures(job->objective);
-            error_set(ERROR_CONFIG,
-                      "%s: key `gate`: \"%s\": the objective does not have this figure; figures of "
-                      "%s: %s",
-                      job->file, *text, objective_name(job->objective), allowed);
-            free(allowed);
-            return ERROR_CONFIG;
-        }
+        if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective))
+            return refuse_figure(job, "gate", *text, false);
     return 0;
 }
 
@@ -196,8 +217,9 @@ static int check_data(const struct job *job) {
 
 /* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
-    check_data,   check_applies, check_family, check_downpour,  check_ordered, check_weights,
-    check_beside, check_holdout, check_path,   host_list_check, check_gate,    column_rules_check,
+    check_data,      check_applies, check_family,       check_downpour, check_ordered,
+    check_weights,   check_beside,  check_holdout,      check_path,     check_choice,
+    host_list_check, check_gate,    column_rules_check,
 };
 
 int job_check(const struct job *job) {
@@ -244,6 +266,8 @@ void job_warn_of_unused(const struct job *job) {
     if (whole && job->strip_columns && job->strip_columns != STRIP_COLUMNS_AUTO)
         log_warning("%s: key `strip_columns`: has no effect: %s", job->file, whole);
     warn_unless(job, "seed", job->folds, "without `folds`");
+    warn_unless(job, "choose", job_grid_size(job) > 1, "without a list of values");
+    warn_unless(job, "choose_by", job_has_sweep(job), "without a list of values or `folds`");
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
     warn_unless(job, "csv.category_least", !job->source.hash_bits, "with `csv.hash`");

@@ -42,12 +42,50 @@ bool job_has_sweep(const struct job *job) {
     return job->l2.count > 1 || job->l1.count > 1 || job->folds;
 }
 
-struct numbers *job_sweep_values(struct job *job) {
-    return job->l1.count > 1 ? &job->l1 : &job->l2;
+uint32_t job_grid_inner(const struct job *job) {
+    return job->l2.count ? job->l2.count : 1;
 }
 
-const char *job_sweep_key(const struct job *job) {
-    return job->l1.count > 1 ? "l1" : "l2";
+uint32_t job_grid_size(const struct job *job) {
+    return job_grid_inner(job) * (job->l1.count ? job->l1.count : 1);
+}
+
+/* The value of a key, of its list from strong to weak. */
+static double in_list(const struct numbers *numbers, uint32_t at) {
+    assert(at < numbers->count || at == 0);
+    return numbers->count > 1 ? numbers->all[at] : numbers->value;
+}
+
+static void enter_value(struct numbers *numbers, uint32_t at, double *value) {
+    *value = in_list(numbers, at);
+    if (!numbers->automatic)
+        *numbers = (struct numbers){.value = *value, .all = value, .count = 1};
+}
+
+void job_grid_enter(struct job *job, uint32_t value, struct job_grid_lists *lists) {
+    uint32_t inner = job_grid_inner(job);
+    assert(value < job_grid_size(job));
+    lists->l1 = job->l1;
+    lists->l2 = job->l2;
+    enter_value(&job->l1, value / inner, &lists->value[0]);
+    enter_value(&job->l2, value % inner, &lists->value[1]);
+}
+
+void job_grid_leave(struct job *job, const struct job_grid_lists *lists) {
+    job->l1 = lists->l1;
+    job->l2 = lists->l2;
+}
+
+char *job_grid_words(const struct job *job, uint32_t value) {
+    uint32_t inner = job_grid_inner(job);
+    double l1 = in_list(&job->l1, value / inner), l2 = in_list(&job->l2, value % inner);
+    if (job->l2.automatic && job->l1.count < 2)
+        return memory_copy_string("l2 = auto");
+    if (job->l1.count < 2)
+        return memory_format("l2 = %g", l2);
+    if (job->l2.count < 2)
+        return memory_format("l1 = %g", l1);
+    return memory_format("l1 = %g, l2 = %g", l1, l2);
 }
 
 void job_complete_l2(struct job *job, double weight_total) {

@@ -44,6 +44,7 @@ struct key {
     const char *const *choices;     /* of a text: those that can be listed; or NULL */
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
+    bool offers_figures;            /* of a text: a figure (model/score.h), for completion */
     const char *(*question)(
         const char *text);       /* "; did you mean `x`?", or "", of a text that does
                                     not fit; NULL: the words of the type are offered */

@@ -44,6 +44,16 @@ static bool is_holdout(const char *text) {
     return key_number(text, &share) ? share > 0 && share < 1 : !is_percentage(text);
 }
 
+/* A figure that says which of two models is the better one. */
+static bool is_directed(const char *text) {
+    const struct score_figure *figure = score_figure_find(text);
+    return figure && figure->better != SCORE_NEITHER;
+}
+
+static const char *figure_question(const char *text) {
+    return score_figure_find(text) ? "" : score_figure_question(text);
+}
+
 static bool is_class_weight(const char *text) {
     size_t length;
     double weight;
@@ -95,6 +105,7 @@ static const char *const preconditions[] = {"auto", "none", "block", "diagonal",
 static const char *const optimizers[] = {"lbfgs", "downpour", NULL};
 static const char *const starts[] = {"zero", "downpour", NULL};
 static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
+static const char *const choose[] = {"best", "one_se", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
@@ -107,6 +118,7 @@ _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_B
                "as `preconditions`");
 _Static_assert(JOB_LBFGS == 0 && JOB_DOWNPOUR == 1, "as `optimizers`");
 _Static_assert(JOB_START_ZERO == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
+_Static_assert(JOB_CHOOSE_BEST == 0 && JOB_CHOOSE_ONE_SE == 1, "as `choose`");
 _Static_assert(TRAINS_PLUGIN == TRAINS_NETWORK + 1, "as `objectives`");
 _Static_assert(sizeof objectives / sizeof *objectives == TRAINS_PLUGIN + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
@@ -325,9 +337,17 @@ const struct key keys[] = {
      .allowed = "a share of the rows between 0 and 1, like 0.1, or " PATHS,
      .help = "rows that judge the model and are not trained on: a share, or files"},
     {"folds", KEY_COUNT32, AT(folds), RANGE(2, FOLDS_MAX), WORD("off", 0), .initial = "off",
-     .help = "cross-validates each value of l2 on so many parts of the rows"},
+     .help = "cross-validates each value of l1 and l2 on so many parts of the rows"},
     {"seed", KEY_COUNT64, AT(seed), RANGE(0, COUNT_MAX), .initial = "1",
      .help = "which rows are in which fold"},
+    {"choose", KEY_CHOICE, AT(choose), .choices = choose, CHANGES, .initial = "best",
+     .help = "which of several values: that of the best figure, or the strongest within its "
+             "standard error"},
+    {"choose_by", KEY_TEXT, AT(choose_by), CHANGES, .initial = "loss", .fits = is_directed,
+     .allowed = "a figure of the objective that is better the lower or the higher it is, such as "
+                "loss, accuracy, auc or rmse",
+     .question = figure_question, .offers_figures = true,
+     .help = "the figure on the holdout, or its mean over folds, that decides"},
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
      .initial = "off", .initial_network = "20",
      .help = "stop after this many steps without a better loss on the holdout"},

@@ -38,6 +38,8 @@ static struct live live_of(struct training *run, const char *awaited) {
         .durable_ms = run->recorder.durable_ms,
         .waiting = awaited,
         .http = run->http ? http_url(run->http) : NULL,
+        .sweep = run->sweep,
+        .member = run->member.number,
         .result = run->result,
     };
 }

@@ -14,6 +14,7 @@
 #include "coordinator/job/job.h"
 #include "optimizer/row.h"
 #include "coordinator/status/eta.h"
+#include "coordinator/status/sweep_table.h"
 #include "model/model.h"
 
 /* ---- lists and objects within others ---- */

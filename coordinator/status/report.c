@@ -9,6 +9,7 @@
 #include "optimizer/row.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/sweep_table.h"
 
 static int report_take_wall_ms(void *context, const struct store_step *step) {
     *(int64_t *)context = step->wall_ms;
@@ -92,6 +93,36 @@ static int report_take_host(void *context, const struct store_host *host) {
     return 0;
 }
 
+/* ---- the sweeps ---- */
+
+struct sweep_search {
+    struct store *store;
+    int64_t sweep; /* 0: all */
+    json_t *list;
+};
+
+static int report_take_sweep(void *context, const struct store_sweep *sweep) {
+    const struct sweep_search *search = context;
+    json_t *json;
+    if (search->sweep && search->sweep != sweep->sweep)
+        return 0;
+    int code = sweep_read_json(search->store, sweep, &json);
+    if (!code)
+        json_array_append_new(search->list, json);
+    return code;
+}
+
+/* What is known of the sweep that the run is of. */
+static int add_sweep(struct store *store, const struct store_run *run, json_t *status) {
+    struct sweep_search search = {.store = store, .sweep = run->sweep, .list = json_array()};
+    int code = run->sweep ? store_sweeps(store, report_take_sweep, &search) : 0;
+    const json_t *sweep = json_array_get(search.list, 0);
+    json_object_set_new(status, "sweep", sweep_of_run(sweep, run->member));
+    json_object_set_new(status, "chosen", sweep_chosen(sweep));
+    json_decref(search.list);
+    return code;
+}
+
 int report_status(struct store *store, json_t **status) {
     struct store_run run;
     bool found;
@@ -119,6 +150,8 @@ int report_status(struct store *store, json_t **status) {
     json_object_set_new(*status, "settings", settings ? settings : json_null());
     if (!code && !result)
         code = add_epochs(store, &run, *status);
+    if (!code)
+        code = add_sweep(store, &run, *status);
     json_decref(result);
     return code;
 }
@@ -234,9 +267,12 @@ int report_runs(struct store *store, json_t **runs) {
     int code = history_read(store, &list.history);
     if (!code)
         code = store_runs(store, report_take_run, &list);
+    struct sweep_search sweeps = {.store = store, .list = json_array()};
+    if (!code)
+        code = store_sweeps(store, report_take_sweep, &sweeps);
     history_release(&list.history);
     changes_release(&list.changes);
-    *runs = json_pack("{s:o}", "runs", list.list);
+    *runs = json_pack("{s:o, s:o}", "runs", list.list, "sweeps", sweeps.list);
     if (code) {
         json_decref(*runs);
         *runs = NULL;

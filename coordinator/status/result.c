@@ -79,16 +79,31 @@ static void print_text(const char *heading, const char *text) {
     putchar('\n');
 }
 
+const char *figures_in_line(unsigned number) {
+    static const char *const names[] = {"loss",     "accuracy",  "auc",      "macro_f1",
+                                        "micro_f1", "precision", "recall",   "average_precision",
+                                        "rmse",     "r2",        "deviance", "coverage"};
+    return number < sizeof names / sizeof names[0] ? names[number] : NULL;
+}
+
+#define LINE_COLUMNS 80
+
 /* Figures on the test data or the holdout, if there are any. */
 static void print_figures(const json_t *result, const char *over) {
     const json_t *all = json_object_get(result, over);
+    const char *name;
     if (!all)
         return;
-    printf("%-12s %lld examples", over, member_count(all, "examples"));
-    static const char *const figures[] = {"loss", "accuracy", "macro_f1", "auc", "rmse", "r2"};
-    for (unsigned i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        if (json_is_number(json_object_get(all, figures[i])))
-            printf(", %s %.6g", figures[i], member_number(all, figures[i]));
+    int column = printf("%-12s %lld examples", over, member_count(all, "examples"));
+    for (unsigned i = 0; (name = figures_in_line(i)); i++) {
+        char words[64];
+        if (!json_is_number(json_object_get(all, name)))
+            continue;
+        int length = snprintf(words, sizeof words, "%s %.6g", name, member_number(all, name));
+        bool fits = column + length + 3 <= LINE_COLUMNS; /* with the commas around it */
+        column = (fits ? column + 2 : 13) + length;
+        printf("%s%s", fits ? ", " : ",\n             ", words);
+    }
     if (member_count(all, "unseen_labels"))
         printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));
     putchar('\n');
@@ -198,59 +213,89 @@ static void print_redone(const json_t *result) {
         printf("%-12s %lld copies of portions\n", "backups", member_count(result, "backup_copies"));
 }
 
-static void print_cell(const json_t *row, const char *member, const char *format)
-    __attribute__((format(printf, 3, 0)));
+static void print_cell(const json_t *row, const char *member, int width, const char *format)
+    __attribute__((format(printf, 4, 0)));
 
-static void print_cell(const json_t *row, const char *member, const char *format) {
+static void print_cell(const json_t *row, const char *member, int width, const char *format) {
     const json_t *value = json_object_get(row, member);
     char text[32] = "-";
     if (json_is_number(value))
         snprintf(text, sizeof text, format, json_number_value(value));
-    printf(" %11s", text);
+    printf(" %*s", width, text);
 }
 
-static void print_path_head(bool penalties, bool folds) {
-    printf("\n%11s", "l2");
-    if (penalties)
-        printf(" %11s %11s", "l1", "nonzero");
-    printf(" %11s", "loss");
-    if (folds)
-        printf(" %11s %11s", "fold mean", "deviation");
-    else
-        printf(" %11s", "holdout");
-    printf(" %5s %6s  %s\n", "run", "evals", "ended");
+/* What the columns of a path show, so narrow that a line has 80. */
+struct path_columns {
+    bool penalties; /* l1 and how many weights it leaves */
+    bool folds;     /* means over folds, with their standard errors */
+    const char *by; /* the figure that decides */
+    int width;      /* of its column */
+};
+
+static void print_path_head(const struct path_columns *columns) {
+    bool loss = !strcmp(columns->by, "loss");
+    const char *heading = loss ? columns->folds ? "fold mean" : "holdout" : columns->by;
+    printf("\n%9s", "l2");
+    if (columns->penalties)
+        printf(" %9s %8s", "l1", "nonzero");
+    printf(" %9s %*s", "loss", columns->width, heading);
+    if (columns->folds)
+        printf(" %9s", "std error");
+    printf(" %5s %5s\n", "run", "evals");
 }
 
-static void print_path_row(const json_t *row, bool penalties, bool folds) {
-    const json_t *over = json_object_get(row, "folds");
-    printf("%11.4g", member_number(row, "l2"));
-    if (penalties) {
-        print_cell(row, "l1", "%.4g");
-        print_cell(row, "nonzero", "%.0f");
+/* Behind the figures: what is special about the value. */
+static void print_path_marks(const json_t *row) {
+    bool chosen = json_is_true(json_object_get(row, "chosen"));
+    bool failed = json_is_false(json_object_get(row, "converged"));
+    if (chosen || failed)
+        printf("  %s%s%s", chosen ? "chosen" : "", chosen && failed ? ", " : "",
+               failed ? member_text(row, "reason") : "");
+    putchar('\n');
+}
+
+static void print_path_row(const json_t *row, const struct path_columns *columns) {
+    const json_t *score = json_object_get(row, "score");
+    printf("%9.4g", member_number(row, "l2"));
+    if (columns->penalties) {
+        print_cell(row, "l1", 9, "%.4g");
+        print_cell(row, "nonzero", 8, "%.0f");
     }
-    print_cell(row, "loss", "%.6g");
-    if (folds) {
-        print_cell(over, "mean", "%.6g");
-        print_cell(over, "deviation", "%.2g");
-    } else {
-        print_cell(row, "holdout_loss", "%.6g");
-    }
-    printf(" %5lld %6lld  %s%s\n", member_count(row, "run"), member_count(row, "evaluations"),
-           member_text(row, "reason"),
-           json_is_true(json_object_get(row, "chosen")) ? ", chosen" : "");
+    print_cell(row, "loss", 9, "%.6g");
+    print_cell(score, "mean", columns->width, "%.6g");
+    if (columns->folds)
+        print_cell(score, "standard_error", 9, "%.2g");
+    printf(" %5lld %5lld", member_count(row, "run"), member_count(row, "evaluations"));
+    print_path_marks(row);
 }
 
-/* The table of a path of values, a line a value; nothing if there is none. */
-static void print_path(const json_t *result) {
-    const json_t *path = json_object_get(result, "path"), *first = json_array_get(path, 0);
-    bool penalties = false, folds = json_object_get(first, "folds");
+void path_show(const json_t *path, const char *by) {
+    const json_t *first = json_array_get(path, 0);
+    int width = (int)strlen(by);
+    struct path_columns columns = {
+        .folds = json_object_get(first, "folds"), .by = by, .width = width > 9 ? width : 9};
     size_t i;
     json_t *row;
     if (!first)
         return;
-    json_array_foreach(path, i, row) penalties |= member_number(row, "l1") > 0;
-    print_path_head(penalties, folds);
-    json_array_foreach(path, i, row) print_path_row(row, penalties, folds);
+    json_array_foreach(path, i, row) columns.penalties |= member_number(row, "l1") > 0;
+    print_path_head(&columns);
+    json_array_foreach(path, i, row) print_path_row(row, &columns);
+}
+
+void chosen_show(const json_t *chosen, const char *before) {
+    if (!json_is_object(chosen))
+        return;
+    printf("%srun %lld, ", before, member_count(chosen, "run"));
+    if (member_number(chosen, "l1") > 0)
+        printf("l1 = %g, ", member_number(chosen, "l1"));
+    printf("l2 = %g, %s %.6g", member_number(chosen, "l2"), member_text(chosen, "choose_by"),
+           member_number(chosen, "mean"));
+    if (json_is_number(json_object_get(chosen, "standard_error")))
+        printf(" with a standard error of %.2g", member_number(chosen, "standard_error"));
+    if (member_count(chosen, "best_run") != member_count(chosen, "run"))
+        printf("; the best is run %lld", member_count(chosen, "best_run"));
+    putchar('\n');
 }
 
 /* How the run ended, and how far it came. */
@@ -300,7 +345,9 @@ static void print_table(const json_t *result) {
         printf("%-12s %s\n", "sha256", member_text(result, "model_sha256"));
     }
     print_retraining(result);
-    print_path(result);
+    const json_t *chosen = json_object_get(result, "chosen");
+    chosen_show(chosen, "chosen       ");
+    path_show(json_object_get(result, "path"), chosen ? member_text(chosen, "choose_by") : "loss");
 }
 
 void result_show(const json_t *result, bool json, bool cron) {

@@ -24,6 +24,18 @@ void result_add_model(json_t *result, const char *folder, const char *sha256);
 /* Prints the result on standard output: as JSON, or as a table. With `cron` it prints no table. */
 void result_show(const json_t *result, bool json, bool cron);
 
+/* Prints the table of a path of values, a line a value; nothing if there is none. `by` is the
+ * figure that decides. */
+void path_show(const json_t *path, const char *by);
+
+/* Prints which value of a sweep was chosen, and by what, in a line; nothing if `chosen` is no
+ * object. */
+void chosen_show(const json_t *chosen, const char *before);
+
+/* The figures that are shown where there is one line for all, in their order; NULL after the last.
+ */
+const char *figures_in_line(unsigned number);
+
 /* One line, without its end, of the member `downpour` of a status or a result. Free it. */
 char *epochs_line(const json_t *downpour);
 

@@ -15,7 +15,7 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/status/history.h"
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_table.h"
 
 char *sweep_judged_by(const struct dataset *data) {
     char *list = memory_copy_string("");
@@ -105,12 +105,14 @@ struct sweep {
     struct dataset left; /* that data */
 };
 
-struct sweep_shape sweep_shape_of(struct job *job) {
-    uint32_t count = job_sweep_values(job)->count;
+struct sweep_shape sweep_shape_of(const struct job *job) {
     return (struct sweep_shape){
-        .values = count ? count : 1,
+        .values = job_grid_size(job),
+        .inner = job_grid_inner(job),
         .folds = job->folds,
         .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR,
+        .rule = {.by = score_figure_find(job->choose_by),
+                 .one_se = job->choose == JOB_CHOOSE_ONE_SE},
     };
 }
 
@@ -147,6 +149,14 @@ static int read_members(struct sweep *sweep) {
     int code = sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape, &limits,
                                &sweep->runs);
     json_decref(settings);
+    return code;
+}
+
+/* Reads the members of the sweep that is under way, and what a status shows of it. */
+static int note_members(struct sweep *sweep) {
+    int code = read_members(sweep);
+    json_decref(sweep->training->sweep);
+    sweep->training->sweep = code ? NULL : sweep_json(sweep->number, &sweep->shape, &sweep->runs);
     return code;
 }
 
@@ -204,7 +214,15 @@ static int go_on(struct sweep *sweep, const struct sweep_record *record,
                  struct sweep_outcome *outcome) {
     sweep->number = record->sweep;
     int code = read_members(sweep);
-    if (code || sweep_is_open(record, &sweep->shape, &sweep->runs))
+    if (!code && sweep_is_open(record, &sweep->shape, &sweep->runs)) {
+        uint32_t member;
+        if (record->ended_ms &&
+            sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_CHOOSE)
+            log_info("sweep %lld has ended; another of its models may be chosen now",
+                     (long long)record->sweep);
+        return 0;
+    }
+    if (code)
         return code;
     sweep->number = 0;
     return record->winner ? take_winner(sweep, record, outcome) : 0;
@@ -247,22 +265,14 @@ static int begin(struct sweep *sweep) {
 
 /* ---- a member ---- */
 
-static double value_of(const struct sweep *sweep, uint32_t value) {
-    const struct numbers *path = job_sweep_values(sweep->training->job);
-    assert(path->count < 2 || value < path->count);
-    return path->count > 1 ? path->all[value] : path->value;
-}
-
 static void announce(const struct sweep *sweep, uint32_t member) {
     struct sweep_place place = sweep_place(&sweep->shape, member);
-    char fold[48] = "", value[32];
-    snprintf(value, sizeof value, "%g", value_of(sweep, place.value));
-    if (job_sweep_values(sweep->training->job)->automatic)
-        snprintf(value, sizeof value, "auto");
+    char fold[48] = "", *value = job_grid_words(sweep->training->job, place.value);
     if (place.fold)
         snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
-    log_info("sweep %lld, run %u of %u: %s = %s%s", (long long)sweep->number, member + 1,
-             sweep->runs.count, job_sweep_key(sweep->training->job), value, fold);
+    log_info("sweep %lld, run %u of %u: %s%s", (long long)sweep->number, member + 1,
+             sweep->runs.count, value, fold);
+    free(value);
 }
 
 /* The folder of the model that the member starts from; NULL: from none. Only full fits start from
@@ -342,14 +352,12 @@ static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data)
 static int train_member(struct sweep *sweep, uint32_t member) {
     struct training *training = sweep->training;
     struct sweep_place place = sweep_place(&sweep->shape, member);
-    struct numbers *path = job_sweep_values(training->job), whole = *path;
     char *start = start_folder(sweep, member);
     announce(sweep, member);
-    double value = value_of(sweep, place.value);
     struct dataset data;
+    struct job_grid_lists lists;
     int code = choose_data(sweep, place.fold, &data);
-    if (!path->automatic) /* else it follows from the rows of the member */
-        *path = (struct numbers){.value = value, .all = &value, .count = 1};
+    job_grid_enter(training->job, place.value, &lists);
     prepare(sweep, member, start);
     progress_open(!training->options->quiet);
     if (!code)
@@ -358,7 +366,7 @@ static int train_member(struct sweep *sweep, uint32_t member) {
         code = training_conclude(training);
     training_release(training, code);
     training->member = (struct training_member){0};
-    *path = whole;
+    job_grid_leave(training->job, &lists);
     free(start);
     return code;
 }
@@ -402,7 +410,12 @@ static int remove_models_of_folds(struct sweep *sweep) {
 
 /* The end is committed with the whole result, so that it need not be made again. */
 static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
-    uint32_t winner = sweep_winner(&sweep->shape, sweep->runs.members);
+    const struct score_figure *by;
+    uint32_t winner = sweep_decide(&sweep->shape, &sweep->runs, &by).value;
+    if (by != sweep->shape.rule.by)
+        log_warning("sweep %lld: no value has the figure %s on %s, so %s decides",
+                    (long long)sweep->number, sweep->shape.rule.by->name,
+                    sweep->shape.folds ? "all folds" : "the holdout", by->name);
     outcome->winner = sweep->runs.members[winner].run;
     outcome->result = sweep_result(sweep->number, &sweep->shape, &sweep->runs);
     char *text = json_dumps(outcome->result, JSON_COMPACT);
@@ -418,13 +431,13 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
 
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
-    int code = read_members(sweep);
+    int code = note_members(sweep);
     if (!code)
         code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
         code = train_member(sweep, member);
         if (!code)
-            code = read_members(sweep);
+            code = note_members(sweep);
         if (!code)
             code = remove_models_of_folds(sweep);
     }
@@ -455,6 +468,8 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     if (code)
         training_release(training, code); /* workers may wait for a member that does not come */
     dataset_release(&sweep.left);
+    json_decref(training->sweep);
+    training->sweep = NULL;
     sweep_runs_release(&sweep.runs);
     free(sweep.start_sha);
     free(sweep.judged);

@@ -4,9 +4,9 @@
 #define DML_COORDINATOR_SWEEP_SWEEP_H
 
 #include "coordinator/run/training.h"
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_plan.h"
 
-struct sweep_shape sweep_shape_of(struct job *job);
+struct sweep_shape sweep_shape_of(const struct job *job);
 
 struct sweep_outcome {
     int64_t winner; /* the run whose model is the best; the caller makes it live */

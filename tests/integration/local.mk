@@ -6,6 +6,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_retrain.py \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \
+	tests/integration/test_choosing.py \
 	tests/integration/test_shuffled.py \
 	tests/integration/test_epochs.py \
 	tests/integration/test_loop.py \

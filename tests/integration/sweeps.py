@@ -27,7 +27,8 @@ def rows_of(state, query):
 
 def table_of(result):
     """What two sweeps of the same must agree in, to the bit."""
-    keys = 'l2', 'loss', 'holdout_loss', 'steps', 'evaluations', 'model_sha256', 'folds', 'chosen'
+    keys = ('l2', 'l1', 'loss', 'holdout_loss', 'steps', 'evaluations', 'model_sha256', 'folds',
+            'score', 'chosen')
     return [[row.get(key) for key in keys] for row in result['path']]
 
 

@@ -66,8 +66,8 @@ def the_winner_is_the_full_fit_and_nothing_is_left_of_the_folds(folder):
     result = train(job)
     state = folder / 'job.state'
     assert result['examples'] == 300 and result['run'] <= 3, result
-    assert result['sweep'] == {'number': 1, 'runs': 12, 'folds': 3,
-                               'evaluations': result['sweep']['evaluations']}
+    assert result['sweep'] == {'number': 1, 'runs': 12, 'done': 12, 'folds': 3, 'choose': 'best',
+                               'choose_by': 'loss', 'evaluations': result['sweep']['evaluations']}
     assert os.readlink(state / 'models/current') == str(result['run'])
     assert {path.name for path in (state / 'models').iterdir()} == {'1', '2', '3', 'current'}
     assert len(list((state / 'packs').glob('*.set'))) == 1

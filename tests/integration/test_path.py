@@ -64,8 +64,9 @@ def a_table_shows_the_values_and_check_says_how_many_runs_there_will_be(folder):
     assert '# 4 runs: 4 values of l2' in dml('check', job).stdout
     lines = dml('run', job, '--quiet').stdout.splitlines()
     head = next(i for i, line in enumerate(lines) if line.split()[:3] == ['l2', 'loss', 'holdout'])
-    assert [float(line.split()[0]) for line in lines[head + 1:]] == VALUES, lines
-    assert sum('chosen' in line for line in lines) == 1, lines
+    rows = lines[head + 1:]
+    assert [float(line.split()[0]) for line in rows] == VALUES, lines
+    assert sum('chosen' in line for line in rows) == 1, lines
 
 
 @test

@@ -304,6 +304,8 @@ static const char *const status_members[] = {
     "waiting",
     "hosts",
     "downpour",
+    "sweep",
+    "chosen",
 };
 
 static void the_status_has_every_member(void **state) {

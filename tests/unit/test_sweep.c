@@ -2,11 +2,15 @@
 
 #include "optimizer/row.h"
 #include "base/text.h"
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_table.h"
 #include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
-static const struct sweep_shape plain = {.values = 4}, folded = {.values = 3, .folds = 2};
+static const struct score_figure cost = {.name = "loss", .better = SCORE_LOWER},
+                                 gain = {.name = "auc", .better = SCORE_HIGHER};
+static const struct sweep_shape plain = {.values = 4, .inner = 4, .rule = {.by = &cost}},
+                                folded = {
+                                    .values = 3, .inner = 3, .folds = 2, .rule = {.by = &cost}};
 
 /* ---- the plan ---- */
 
@@ -32,7 +36,7 @@ static void folds_follow_the_full_fits_and_start_from_that_of_their_value(void *
 
 static void members_that_are_apart_start_from_no_other(void **state) {
     (void)state;
-    const struct sweep_shape apart = {.values = 2, .folds = 2, .apart = true};
+    const struct sweep_shape apart = {.values = 2, .inner = 2, .folds = 2, .apart = true};
     for (uint32_t i = 0; i < sweep_members(&apart); i++)
         assert_int_equal(sweep_start_of(&apart, i), SWEEP_NO_MEMBER);
 }
@@ -44,33 +48,65 @@ static void a_member_that_failed_ends_the_sweep(void **state) {
     assert_int_equal(sweep_next(&plain, members, &member), SWEEP_GIVE_UP);
 }
 
-static void the_least_loss_wins_and_among_equals_the_strongest(void **state) {
+/* Three values of l1, each with two of l2. */
+static void a_grid_goes_by_l1_and_each_l1_starts_from_the_one_before(void **state) {
     (void)state;
-    struct sweep_member members[4] = {{.loss = 3}, {.loss = 1}, {.loss = 1}, {.loss = 2}};
-    assert_int_equal(sweep_winner(&plain, members), 1);
-    members[1].loss = NAN;
-    assert_int_equal(sweep_winner(&plain, members), 2);
-    members[3].loss = -1;
-    assert_int_equal(sweep_winner(&plain, members), 3);
+    const struct sweep_shape grid = {.values = 6, .inner = 2, .folds = 2};
+    const uint32_t starts[] = {SWEEP_NO_MEMBER, 0, 0, 2, 2, 4};
+    for (uint32_t i = 0; i < sweep_members(&grid); i++)
+        assert_int_equal(sweep_start_of(&grid, i), i < 6 ? starts[i] : i % 6);
 }
 
-static void with_folds_the_least_mean_over_them_wins(void **state) {
+/* ---- the choice ---- */
+
+static struct sweep_choice chosen(const struct score_figure *by, bool one_se, const double *means,
+                                  double error) {
+    struct sweep_score scores[4];
+    struct sweep_choice choice;
+    for (int i = 0; i < 4; i++)
+        scores[i] = (struct sweep_score){.mean = means[i], .error = error};
+    struct sweep_rule rule = {.by = by, .one_se = one_se};
+    assert_true(sweep_choose(&rule, 4, scores, &choice));
+    return choice;
+}
+
+static void the_best_wins_and_among_equals_the_strongest(void **state) {
     (void)state;
-    struct sweep_member members[9] = {{.loss = 0}, {.loss = 5}, {.loss = 5},
-                                      {.loss = 1}, {.loss = 2}, {.loss = 2},
-                                      {.loss = 9}, {.loss = 2}, {.loss = 2}};
-    assert_int_equal(sweep_winner(&folded, members), 1);
-    members[8].loss = 1;
-    assert_int_equal(sweep_winner(&folded, members), 2);
+    assert_int_equal(chosen(&cost, false, (double[]){3, 1, 1, 2}, NAN).value, 1);
+    assert_int_equal(chosen(&cost, false, (double[]){3, NAN, 1, 2}, NAN).value, 2);
+    assert_int_equal(chosen(&cost, false, (double[]){3, NAN, 1, -1}, 5).value, 3);
+    assert_int_equal(chosen(&gain, false, (double[]){3, 4, 4, INFINITY}, 5).value, 1);
+}
+
+static void one_standard_error_takes_the_strongest_that_is_so_near(void **state) {
+    (void)state;
+    struct sweep_choice choice = chosen(&cost, true, (double[]){4, 2.5, 2.25, 2}, 0.5);
+    assert_int_equal(choice.value, 1); /* just as far is near enough */
+    assert_int_equal(choice.best, 3);
+    assert_int_equal(chosen(&cost, true, (double[]){4, 2.625, 2.25, 2}, 0.5).value, 2);
+    assert_int_equal(chosen(&cost, true, (double[]){4, 2, 2.25, 2}, 0).value, 1);
+    assert_int_equal(chosen(&cost, true, (double[]){4, 2, 1.75, 2}, NAN).value, 2);
+    assert_int_equal(chosen(&gain, true, (double[]){0.5, 0.75, 0.875, 0.75}, 0.125).value, 1);
+    assert_int_equal(chosen(&gain, true, (double[]){NAN, 0.75, 0.875, 0.75}, 0.5).value, 1);
+}
+
+static void without_a_finite_mean_nothing_is_chosen(void **state) {
+    (void)state;
+    struct sweep_choice choice;
+    const struct sweep_score scores[2] = {{.mean = NAN}, {.mean = INFINITY}};
+    assert_false(sweep_choose(&plain.rule, 2, scores, &choice));
+    assert_int_equal(choice.value, 0);
 }
 
 static void deviations_are_those_of_a_sample(void **state) {
     (void)state;
     const double numbers[] = {1, 2, 3, 6};
-    struct sweep_spread spread = sweep_spread(numbers, 4);
-    assert_true(spread.mean == 3);
-    assert_true(fabs(spread.deviation - sqrt(14.0 / 3)) < 1e-15);
-    assert_true(sweep_spread(numbers, 1).deviation == 0);
+    struct sweep_score score = sweep_score(numbers, 4);
+    assert_true(score.mean == 3);
+    assert_true(fabs(score.deviation - sqrt(14.0 / 3)) < 1e-15);
+    assert_true(fabs(score.error - sqrt(14.0 / 12)) < 1e-15);
+    score = sweep_score(numbers, 1);
+    assert_true(score.deviation == 0 && isnan(score.error));
 }
 
 /* ---- what the store says ---- */
@@ -239,8 +275,10 @@ SUITE(sweep) {
         cmocka_unit_test(folds_follow_the_full_fits_and_start_from_that_of_their_value),
         cmocka_unit_test(members_that_are_apart_start_from_no_other),
         cmocka_unit_test(a_member_that_failed_ends_the_sweep),
-        cmocka_unit_test(the_least_loss_wins_and_among_equals_the_strongest),
-        cmocka_unit_test(with_folds_the_least_mean_over_them_wins),
+        cmocka_unit_test(a_grid_goes_by_l1_and_each_l1_starts_from_the_one_before),
+        cmocka_unit_test(the_best_wins_and_among_equals_the_strongest),
+        cmocka_unit_test(one_standard_error_takes_the_strongest_that_is_so_near),
+        cmocka_unit_test(without_a_finite_mean_nothing_is_chosen),
         cmocka_unit_test(deviations_are_those_of_a_sample),
         KEPT(what_is_next_follows_from_the_store_alone),
         KEPT(the_table_has_a_row_for_each_value_and_the_result_is_the_winners),

@@ -1,4 +1,4 @@
-#include "coordinator/sweep/plan.h"
+#include "coordinator/status/sweep_plan.h"
 
 #include <assert.h>
 #include <math.h>
@@ -10,12 +10,32 @@
 #include "base/text.h"
 #include "optimizer/row.h"
 
+const char *sweep_choose_text(bool one_se) {
+    return one_se ? "one_se" : "best";
+}
+
+static uint32_t stored_values(const json_t *settings, const char *key) {
+    size_t count = json_array_size(json_object_get(settings, key));
+    return count ? (uint32_t)count : 1;
+}
+
+struct sweep_shape sweep_shape_stored(const json_t *settings) {
+    uint32_t inner = stored_values(settings, "l2");
+    const struct score_figure *by = score_figure_find(member_text(settings, "choose_by"));
+    return (struct sweep_shape){
+        .values = inner * stored_values(settings, "l1"),
+        .inner = inner,
+        .folds = (uint32_t)member_count(settings, "folds"),
+        .rule = {.by = by ? by : score_figure_find("loss"),
+                 .one_se = !strcmp(member_text(settings, "choose"), sweep_choose_text(true))}};
+}
+
 uint32_t sweep_members(const struct sweep_shape *shape) {
     return shape->values * (1 + shape->folds);
 }
 
 struct sweep_place sweep_place(const struct sweep_shape *shape, uint32_t member) {
-    assert(member < sweep_members(shape));
+    assert(member < sweep_members(shape) && shape->values % shape->inner == 0);
     return (struct sweep_place){.value = member % shape->values, .fold = member / shape->values};
 }
 
@@ -30,7 +50,9 @@ uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member) {
         return SWEEP_NO_MEMBER;
     if (place.fold)
         return sweep_member_at(shape, place.value, 0);
-    return place.value ? member - 1 : SWEEP_NO_MEMBER;
+    if (place.value % shape->inner)
+        return member - 1;
+    return place.value ? member - shape->inner : SWEEP_NO_MEMBER;
 }
 
 enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_member *members,
@@ -43,49 +65,6 @@ enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_m
             return SWEEP_GIVE_UP;
     }
     return SWEEP_CHOOSE;
-}
-
-struct sweep_spread sweep_spread(const double *numbers, uint32_t count) {
-    double sum = 0, squares = 0;
-    assert(count > 0);
-    for (uint32_t i = 0; i < count; i++)
-        sum += numbers[i];
-    double mean = sum / count;
-    for (uint32_t i = 0; i < count; i++)
-        squares += (numbers[i] - mean) * (numbers[i] - mean);
-    return (struct sweep_spread){mean, count > 1 ? sqrt(squares / (count - 1)) : 0};
-}
-
-/* The losses of a value's members over the folds, [folds]. */
-static void sweep_fold_losses(const struct sweep_shape *shape, const struct sweep_member *members,
-                              uint32_t value, double *losses) {
-    for (uint32_t fold = 1; fold <= shape->folds; fold++)
-        losses[fold - 1] = members[sweep_member_at(shape, value, fold)].loss;
-}
-
-static double loss_of(const struct sweep_shape *shape, const struct sweep_member *members,
-                      uint32_t value) {
-    if (!shape->folds)
-        return members[value].loss;
-    double *losses = memory_new(shape->folds, sizeof *losses);
-    sweep_fold_losses(shape, members, value, losses);
-    double mean = sweep_spread(losses, shape->folds).mean;
-    free(losses);
-    return mean;
-}
-
-uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member *members) {
-    double least = INFINITY;
-    uint32_t winner = 0;
-    assert(shape->values > 0);
-    for (uint32_t value = 0; value < shape->values; value++) {
-        double loss = loss_of(shape, members, value);
-        if (loss < least) {
-            least = loss;
-            winner = value;
-        }
-    }
-    return winner;
 }
 
 /* ---- the sweep ---- */
@@ -188,10 +167,8 @@ static int take_run(void *context, const struct store_run *run) {
     json_decref(runs->results[at]);
     json_t *settings = json_loads(run->settings, 0, NULL);
     runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
-    const json_t *judged = json_object_get(runs->results[at], "holdout");
-    runs->members[at] = (struct sweep_member){.state = state_of(reading, run, settings),
-                                              .run = run->run,
-                                              .loss = member_number(judged, "loss")};
+    runs->members[at] =
+        (struct sweep_member){.state = state_of(reading, run, settings), .run = run->run};
     json_decref(settings);
     return 0;
 }
@@ -218,8 +195,6 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                                 .members = memory_new(count, sizeof *runs->members),
                                 .results = memory_new(count, sizeof(json_t *)),
                                 .removed = memory_new(count, sizeof(bool))};
-    for (uint32_t i = 0; i < count; i++)
-        runs->members[i].loss = NAN;
     struct member_read reading = {
         .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
     int code = sweep ? store_runs(store, take_run, &reading) : 0;
@@ -237,6 +212,19 @@ void sweep_runs_release(struct sweep_runs *runs) {
     *runs = (struct sweep_runs){0};
 }
 
+/* Whether the sweep, which has ended, chose by this rule. */
+static bool has_chosen_by(const struct sweep_record *record, const struct sweep_rule *rule) {
+    json_t *result = json_loads(record->result, 0, NULL);
+    const json_t *sweep = json_object_get(result, "sweep");
+    const char *by = json_string_value(json_object_get(sweep, "choose_by"));
+    const char *choose = json_string_value(json_object_get(sweep, "choose"));
+    bool same =
+        !strcmp(by ? by : "loss", rule->by->name) &&
+        !strcmp(choose ? choose : sweep_choose_text(false), sweep_choose_text(rule->one_se));
+    json_decref(result);
+    return same;
+}
+
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs) {
     uint32_t member;
@@ -245,91 +233,6 @@ bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *
     for (uint32_t i = 0; i < runs->count; i++)
         if (runs->members[i].state == MEMBER_FAILED)
             return false;
-    return !record->ended_ms || sweep_next(shape, runs->members, &member) == SWEEP_TRAIN;
-}
-
-/* What a row of the table has from the result of its full fit. */
-static const char *const from_result[] = {"l2",      "l1",          "run",    "loss",
-                                          "steps",   "evaluations", "reason", "converged",
-                                          "nonzero", "holdout",     "test",   "model_sha256"};
-
-static void copy_member(json_t *row, const json_t *from, const char *name) {
-    json_t *value = json_object_get(from, name);
-    if (value)
-        json_object_set(row, name, value);
-}
-
-static json_t *spread_json(const double *numbers, uint32_t count) {
-    struct sweep_spread spread = sweep_spread(numbers, count);
-    return json_pack("{s:o, s:o}", "mean", number_json(spread.mean), "deviation",
-                     number_json(spread.deviation));
-}
-
-/* A figure over all folds, if each fold has it. */
-static void add_figure(json_t *figures, const struct sweep_shape *shape,
-                       const struct sweep_runs *runs, uint32_t value, const char *name) {
-    double *numbers = memory_new(shape->folds, sizeof *numbers);
-    bool all = true;
-    for (uint32_t i = 0; i < shape->folds; i++) {
-        const json_t *result = runs->results[sweep_member_at(shape, value, i + 1)];
-        const json_t *number = json_object_get(json_object_get(result, "holdout"), name);
-        numbers[i] = json_number_value(number);
-        all &= json_is_real(number);
-    }
-    if (all)
-        json_object_set_new(figures, name, spread_json(numbers, shape->folds));
-    free(numbers);
-}
-
-/* What the folds say of a value: its loss, and each other figure that is no count. */
-static json_t *folds_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
-                          uint32_t value) {
-    double *losses = memory_new(shape->folds, sizeof *losses);
-    sweep_fold_losses(shape, runs->members, value, losses);
-    json_t *folds = spread_json(losses, shape->folds);
-    json_t *list = json_array(), *figures = json_object();
-    for (uint32_t i = 0; i < shape->folds; i++)
-        json_array_append_new(list, number_json(losses[i]));
-    const char *name;
-    json_t *unused;
-    json_t *first = json_object_get(runs->results[sweep_member_at(shape, value, 1)], "holdout");
-    json_object_foreach(first, name, unused) if (strcmp(name, "loss") != 0)
-        add_figure(figures, shape, runs, value, name);
-    json_object_set_new(folds, "losses", list);
-    json_object_set_new(folds, "figures", figures);
-    free(losses);
-    return folds;
-}
-
-static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
-                        uint32_t value, bool chosen) {
-    json_t *row = json_object();
-    for (size_t i = 0; i < sizeof from_result / sizeof from_result[0]; i++)
-        copy_member(row, runs->results[value], from_result[i]);
-    const json_t *loss = json_object_get(json_object_get(row, "holdout"), "loss");
-    if (loss)
-        json_object_set(row, "holdout_loss", (json_t *)(uintptr_t)loss);
-    if (shape->folds)
-        json_object_set_new(row, "folds", folds_json(shape, runs, value));
-    json_object_set_new(row, "chosen", json_boolean(chosen));
-    return row;
-}
-
-json_t *sweep_result(int64_t sweep, const struct sweep_shape *shape,
-                     const struct sweep_runs *runs) {
-    uint32_t winner = sweep_winner(shape, runs->members);
-    assert(runs->count == sweep_members(shape) && runs->members[winner].state == MEMBER_DONE);
-    json_t *path = json_array();
-    json_int_t evaluations = 0;
-    for (uint32_t i = 0; i < runs->count; i++)
-        evaluations += member_count(runs->results[i], "evaluations");
-    for (uint32_t value = 0; value < shape->values; value++)
-        json_array_append_new(path, row_json(shape, runs, value, value == winner));
-    json_t *result = json_deep_copy(runs->results[winner]);
-    json_object_set_new(result, "sweep",
-                        json_pack("{s:I, s:i, s:i, s:I}", "number", (json_int_t)sweep, "runs",
-                                  (int)runs->count, "folds", (int)shape->folds, "evaluations",
-                                  evaluations));
-    json_object_set_new(result, "path", path);
-    return result;
+    return !record->ended_ms || !has_chosen_by(record, &shape->rule) ||
+           sweep_next(shape, runs->members, &member) == SWEEP_TRAIN;
 }

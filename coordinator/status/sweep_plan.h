@@ -1,7 +1,9 @@
 /* The plan of a sweep: several runs of one job, its members, of which one is chosen.
  *
- * Members are numbered. First come the full fits, which are trained on all rows: one for each value
- * of the path, from strong to weak, each started from the one before. Then, fold after fold, a
+ * A value is a penalty, or a pair of an l1 and an l2. Values go from strong to weak: of pairs by
+ * their l1, and those of one l1 by their l2. Members are numbered. First come the full fits, which
+ * are trained on all rows: one for each value, started from the one before, or, the first of an l1,
+ * from the first of the l1 before. Then, fold after fold, a
  * member for each value that is trained on all rows but those of the fold and judged on these; it
  * starts from the full fit of the same value. Networks are trained apart: one that started where
  * the rows of its fold were trained on would remember them, and early stopping would leave it
@@ -16,13 +18,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/score.h"
 #include "store/store.h"
 
+/* How one value is chosen, from the figure `by` of each fold, or of the holdout without folds. */
+struct sweep_rule {
+    const struct score_figure *by; /* a figure that is better lower, or better higher */
+    bool one_se; /* the strongest value that is within a standard error of the best; needs folds */
+};
+
+/* "one_se" or "best", as the job file has it. */
+const char *sweep_choose_text(bool one_se);
+
 struct sweep_shape {
-    uint32_t values; /* of the path, from 1 */
+    uint32_t values; /* from 1 */
+    uint32_t inner;  /* how many of them follow each other with the same l1; divides `values` */
     uint32_t folds;  /* 0: none, the full fits are judged on the holdout */
     bool apart; /* where a member ends depends on its start, so no member starts from another */
+    struct sweep_rule rule;
 };
+
+/* Of a sweep with these settings, as the store has them; but for `apart`, which is false. */
+struct sweep_shape sweep_shape_stored(const json_t *settings);
 
 uint32_t sweep_members(const struct sweep_shape *shape);
 
@@ -49,7 +66,6 @@ enum member_state {
 struct sweep_member {
     enum member_state state;
     int64_t run; /* 0: it has not begun */
-    double loss; /* of its model on the rows that judge it; NaN: not known */
 };
 
 enum sweep_task { SWEEP_TRAIN, SWEEP_CHOOSE, SWEEP_GIVE_UP };
@@ -57,16 +73,6 @@ enum sweep_task { SWEEP_TRAIN, SWEEP_CHOOSE, SWEEP_GIVE_UP };
 /* The next task, and the member to train if it is that. */
 enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_member *members,
                            uint32_t *member);
-
-struct sweep_spread {
-    double mean;
-    double deviation; /* the standard deviation, from a sum over count − 1; 0 for one number */
-};
-struct sweep_spread sweep_spread(const double *numbers, uint32_t count);
-
-/* The value whose model is chosen: that of the least loss, of the least mean over the folds if
- * there are any; among equals the strongest. A loss that is not a number is never the least. */
-uint32_t sweep_winner(const struct sweep_shape *shape, const struct sweep_member *members);
 
 /* ---- what the store knows of a sweep: how it was begun, and what became of its members ---- */
 
@@ -87,7 +93,7 @@ void sweep_record_release(struct sweep_record *record);
 struct sweep_runs {
     uint32_t count;
     struct sweep_member *members;
-    json_t **results; /* NULL: not done */
+    json_t **results; /* NULL: not done. "holdout" has the figures on the rows that judge it */
     bool *removed;    /* the member's model was removed */
 };
 
@@ -103,15 +109,9 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                     const struct sweep_limits *limits, struct sweep_runs *runs);
 void sweep_runs_release(struct sweep_runs *runs);
 
-/* Whether the sweep can go on: it has begun a member, none has failed, and it has not ended or a
- * member is open again. */
+/* Whether the sweep can go on: it has begun a member, none has failed, and it has not ended, or a
+ * member is open again, or it has chosen by another rule than the job has now. */
 bool sweep_is_open(const struct sweep_record *record, const struct sweep_shape *shape,
                    const struct sweep_runs *runs);
-
-/* ---- the table of a sweep: for each value of the path what its model is worth ---- */
-
-/* The result of the whole sweep, all of whose members are done: that of the winner, with "sweep"
- * and "path" added. A new reference. */
-json_t *sweep_result(int64_t sweep, const struct sweep_shape *shape, const struct sweep_runs *runs);
 
 #endif
