@@ -314,11 +314,9 @@ static void print_run_figures(const json_t *run, const char *over, bool colors) 
     char *words = memory_format("%s:", over);
     bool any = false;
     const char *name;
-    for (unsigned i = 0; (name = figures_in_line(i)); i++) {
-        double value = member_number(figures, name);
-        if (isnan(value))
-            continue;
-        char *all = memory_format("%s%s %s %.5g", words, any ? "," : "", name, value);
+    for (unsigned at = 0; (name = figures_in_line(figures, &at));) {
+        char *all = memory_format("%s%s %s %.5g", words, any ? "," : "", name,
+                                  member_number(figures, name));
         free(words);
         words = all;
         any = true;

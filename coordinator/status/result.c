@@ -79,33 +79,52 @@ static void print_text(const char *heading, const char *text) {
     putchar('\n');
 }
 
-const char *figures_in_line(unsigned number) {
-    static const char *const names[] = {"loss",     "accuracy",  "auc",      "macro_f1",
-                                        "micro_f1", "precision", "recall",   "average_precision",
-                                        "rmse",     "r2",        "deviance", "coverage"};
-    return number < sizeof names / sizeof names[0] ? names[number] : NULL;
+const char *figures_in_line(const json_t *figures, unsigned *at) {
+    static const char *const names[] = {
+        "loss",     "accuracy", "auc",  "f1", "precision", "recall",  "average_precision",
+        "macro_f1", "micro_f1", "rmse", "r2", "deviance",  "coverage"};
+    bool two_classes = json_object_get(figures, "f1");
+    while (*at < sizeof names / sizeof names[0]) {
+        const char *name = names[(*at)++];
+        if (json_is_number(json_object_get(figures, name)) &&
+            !(two_classes && !strcmp(name, "macro_f1")))
+            return name;
+    }
+    return NULL;
 }
 
 #define LINE_COLUMNS 80
+#define HEADING_COLUMNS 13
+
+/* Puts words behind a comma, in the next line if they do not fit in this one. Answers the column
+ * after them. */
+static int put_words(const char *words, int column) {
+    int length = (int)strlen(words);
+    bool fits = column + length + 3 <= LINE_COLUMNS; /* with the commas around them */
+    if (fits)
+        printf(", %s", words);
+    else
+        printf(",\n%*s%s", HEADING_COLUMNS, "", words);
+    return (fits ? column + 2 : HEADING_COLUMNS) + length;
+}
 
 /* Figures on the test data or the holdout, if there are any. */
 static void print_figures(const json_t *result, const char *over) {
     const json_t *all = json_object_get(result, over);
     const char *name;
+    char words[64];
     if (!all)
         return;
     int column = printf("%-12s %lld examples", over, member_count(all, "examples"));
-    for (unsigned i = 0; (name = figures_in_line(i)); i++) {
-        char words[64];
-        if (!json_is_number(json_object_get(all, name)))
-            continue;
-        int length = snprintf(words, sizeof words, "%s %.6g", name, member_number(all, name));
-        bool fits = column + length + 3 <= LINE_COLUMNS; /* with the commas around it */
-        column = (fits ? column + 2 : 13) + length;
-        printf("%s%s", fits ? ", " : ",\n             ", words);
+    for (unsigned at = 0; (name = figures_in_line(all, &at));) {
+        snprintf(words, sizeof words, "%s %.6g", name, member_number(all, name));
+        column = put_words(words, column);
     }
-    if (member_count(all, "unseen_labels"))
-        printf(", %lld with labels that training never saw", member_count(all, "unseen_labels"));
+    if (member_count(all, "unseen_labels")) {
+        snprintf(words, sizeof words, "%lld with labels that training never saw",
+                 member_count(all, "unseen_labels"));
+        put_words(words, column);
+    }
     putchar('\n');
 }
 

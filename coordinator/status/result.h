@@ -32,9 +32,9 @@ void path_show(const json_t *path, const char *by);
  * object. */
 void chosen_show(const json_t *chosen, const char *before);
 
-/* The figures that are shown where there is one line for all, in their order; NULL after the last.
- */
-const char *figures_in_line(unsigned number);
+/* The next of the figures that are shown where there is little room, the most wanted first, from
+ * *at, which is 0 at first; NULL after the last. `figures` are those of score_figures_json(). */
+const char *figures_in_line(const json_t *figures, unsigned *at);
 
 /* One line, without its end, of the member `downpour` of a status or a result. Free it. */
 char *epochs_line(const json_t *downpour);

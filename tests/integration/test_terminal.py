@@ -14,7 +14,7 @@ from harness import (AGAIN, COORDINATOR, Process, dml, endless_job, main, small_
 from terminal import ESCAPE, OnTerminal
 
 LOG_LINE = r'\d{4}-\d\d-\d\dT\S+Z [\w ]+ (info|warning): .*'
-TABLE_LINE = r'[a-z0-9]+ +\S.*'
+TABLE_LINE = r'(?:[a-z0-9]+ +| {13})\S.*'  # a line that is continued begins under its figures
 
 
 @contextlib.contextmanager
