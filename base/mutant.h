@@ -59,6 +59,7 @@
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
     X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")                  \
+    X(NEEDS_NOT_LOOKED_AT, "a replica computes chunks with a part of the point for others")        \
     X(MARGINS_NOT_RESTORED, "a shard that goes back restores no margins of its rows")              \
     X(PRODUCTS_NOT_RESTORED, "directions are restored without their products with the rows")       \
     X(DIRECTION_OVERWRITTEN, "a direction is kept in a slot that is still being written")          \

@@ -23,7 +23,7 @@ sys.path.insert(0, str(SOURCE / 'tests/integration'))
 from harness import SHARED, train, write_job  # noqa: E402
 
 INSIDE = 'DML_OWN_NETWORK'
-STEPS = 2, 6
+STEPS = 4, 24
 SHARDS = 2
 MADE_IDS, MADE_ROWS, MADE_VALUES = 10_000_000, 40_000, 150
 

@@ -58,7 +58,8 @@ class Scorer:
     def __init__(self, path, objective, l2, cache):
         x, labels = newton.read(path, None)
         self.features, self.cache = x.shape[1], pathlib.Path(cache)
-        self.problems = {regularised: newton.Problem(x, labels, objective, l2, regularised)
+        loss = newton.Loss(objective, labels)
+        self.problems = {regularised: newton.Problem(x, loss, l2, l2 if regularised else 0.0)
                          for regularised in (False, True)}
         self.key = f'{pathlib.Path(path).name} {objective} {l2:g}'
 

@@ -214,6 +214,13 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 
+/* Whether the columns of the chunks in hand are noted. */
+static bool learns(const struct replica *replica) {
+    const struct chunk_range *chunks = &replica->computing.chunks;
+    return replica->needs.chunk_count &&
+           !needs_knows(&replica->needs, chunks->first, chunks->count);
+}
+
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
@@ -240,8 +247,9 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .count = replica->computing.chunks.count,
                              .strip = evaluation->strip,
                              .parts = evaluation->parts,
-                             .point = (uint64_t)evaluation->attempt << 32 | evaluation->number,
+                             .point = replica->points,
                              .parameters = replica->parameters,
+                             .columns = learns(replica) ? replica->needs.columns : NULL,
                              .scaled = replica->scaled.point,
                              .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
                              .bounds = evaluation->bounds,
@@ -266,6 +274,9 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         return;
     }
     if (wanted) {
+        if (learns(replica) && !computed->stopped)
+            needs_learn(&replica->needs, replica->computing.chunks.first,
+                        replica->computing.chunks.count);
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
@@ -283,7 +294,7 @@ int64_t replica_deadline_ns(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     bool waiting = evaluation->accrual.count && replica->activity == ACTIVITY_NONE &&
                    replica->ready && !replica->error && !evaluation->starved &&
-                   !mutant(STRIPS_IN_ONE_FLUSH); /* which accrues while it waits for a point */
+                   evaluation->fetched == replica->shard_count;
     int64_t flush_ns = waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
     int64_t retry_ns = replica_retry_ns(replica);
     return flush_ns < retry_ns ? flush_ns : retry_ns;
@@ -426,13 +437,22 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
 
 /* ---- what comes next ---- */
 
+/* Whether the part of the point that is here, if it is a part, will do for the next portion. */
+static bool has_all_that_is_needed(const struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct chunk_range *chunks = &evaluation->portions[0].chunks;
+    return !evaluation->partial || needs_knows(&replica->needs, chunks->first, chunks->count) ||
+           mutant(NEEDS_NOT_LOOKED_AT);
+}
+
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     if (!evaluation->running || !replica->ready || replica->error ||
         replica->activity != ACTIVITY_NONE)
         return;
     if (!evaluation->asked && !replica->setup.strip_columns)
-        replica_ask_for_point(replica, replica_point_of_strip(replica, 0), out);
+        replica_ask_for_point(replica, replica_point_of_strip(replica, 0),
+                              replica_has_few_needs(replica), out);
     if (evaluation->asked && evaluation->fetched < replica->shard_count)
         return;
     evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
@@ -440,11 +460,12 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
         return;
     struct range point =
         replica_point_of_strip(replica, strip_of(replica, &evaluation->portions[0]));
-    bool here = evaluation->asked && point.first == evaluation->point.first;
+    bool here = evaluation->asked && point.first == evaluation->point.first &&
+                has_all_that_is_needed(replica);
     if (here || (evaluation->asked && mutant(STRIP_KEPT)))
         start_portion(replica, now_ns, out);
     else
-        replica_ask_for_point(replica, point, out);
+        replica_ask_for_point(replica, point, false, out);
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {

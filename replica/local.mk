@@ -3,6 +3,7 @@ libreplica_a_SOURCES = \
 	replica/flush.c replica/flush.h \
 	replica/compute.c replica/compute.h \
 	replica/evaluation.c replica/point.c replica/state.h \
+	replica/needs.c replica/needs.h \
 	replica/setup.c \
 	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \

@@ -211,7 +211,7 @@ static int start_on(void *context, struct device *device) {
 static int start_on_processor(struct shell *shell, struct workers_start *start) {
     const struct set_info *info = set_info(shell->set);
     if (!info->dense && objective_has_products(&start->settings->shape))
-        replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1);
+        replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1, info->chunks);
     return start_on(start, NULL);
 }
 

@@ -1,11 +1,13 @@
 /* The point of an evaluation on a replica: asked for, put together, and turned into weights. */
 #include <assert.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"
+#include "wire/wanted.h"
 
 struct range replica_point_of_strip(const struct replica *replica, uint32_t strip) {
     const struct replica_setup *setup = &replica->setup;
@@ -28,30 +30,6 @@ static struct range fetched_range(const struct replica *replica, uint32_t shard)
     return range_intersection((struct range){own.first, own.count}, evaluation->point);
 }
 
-void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    replica_send(replica, replica->shards[shard].link,
-                 &(struct message){.type = MESSAGE_FETCH,
-                                   .fetch = {.attempt = evaluation->attempt,
-                                             .evaluation = evaluation->number,
-                                             .first = evaluation->point.first,
-                                             .count = evaluation->point.count}},
-                 out);
-}
-
-void replica_ask_for_point(struct replica *replica, struct range point, struct outbox *out) {
-    struct evaluation *evaluation = &replica->evaluation;
-    assert(replica->ready && replica->activity == ACTIVITY_NONE);
-    assert(!evaluation->accrual.count || mutant(STRIPS_IN_ONE_FLUSH));
-    evaluation->asked = true;
-    evaluation->point = point;
-    evaluation->fetched = 0;
-    for (uint32_t i = 0; i < replica->shard_count; i++) {
-        replica->shards[i].fetched = false;
-        replica_fetch(replica, i, out);
-    }
-}
-
 /* Room for a point, or a strip of it, and for a vector of rows. */
 static void make_own_parameters(struct replica *replica) {
     if (replica->own_parameters)
@@ -63,12 +41,106 @@ static void make_own_parameters(struct replica *replica) {
     replica->own_parameters = memory_map(replica->own_parameters_bytes);
 }
 
-/* With one shard the point is used where it lies. The parts of several shards are copied together.
- */
+/* ---- a part of the point ---- */
+
+/* What of its elements a shard is asked for. Bits are of whole words, and none of columns that lie
+ * before the shard's range. */
+static struct wanted wanted_of(const struct replica *replica, uint32_t shard) {
+    const struct layout_tensor *weights = &replica->setup.layout.tensor[0];
+    const struct range *range = &replica->ranges[shard];
+    uint64_t width = weights->columns, end = range->first + range->count;
+    uint64_t first = range->first / width / 64 * 64, last = (end + width - 1) / width;
+    assert(weights->first == 0);
+    last = last < weights->rows ? last : weights->rows;
+    if (!replica->evaluation.partial || !replica->apart[shard] || first >= last)
+        return (struct wanted){0};
+    return (struct wanted){.column = first,
+                           .columns = last - first,
+                           .width = (uint32_t)width,
+                           .words = replica->needs.columns + first / 64};
+}
+
+static void list_centred(struct replica *replica) {
+    struct scaled_rows *scaled = &replica->scaled;
+    scaled->count = 0;
+    for (uint32_t j = 0; j < replica->setup.layout.tensor[0].rows; j++) {
+        if (replica->columns[j].mean == 0)
+            continue;
+        MEMORY_ROOM(scaled->centred, scaled->count, scaled->capacity);
+        scaled->centred[scaled->count++] = j;
+    }
+    scaled->listed = true;
+}
+
+/* Centred columns have a part in the biases of every row. */
+static void add_centred(struct replica *replica) {
+    struct scaled_rows *scaled = &replica->scaled;
+    if (!scaled->listed)
+        list_centred(replica);
+    for (uint32_t i = 0; i < scaled->count; i++)
+        needs_add_column(&replica->needs, scaled->centred[i]);
+}
+
+bool replica_has_few_needs(struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    bool apart = false;
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        apart |= replica->apart[i];
+    if (!apart || !replica->needs.chunk_count || replica->setup.strip_columns ||
+        replica->kronecker.used || parts_take_rows(parts) || parts_take_no_point(parts))
+        return false;
+    if (replica->setup.scaled)
+        add_centred(replica);
+    return needs_are_few(&replica->needs);
+}
+
+/* ---- asking ---- */
+
+void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct wanted wanted = wanted_of(replica, shard);
+    replica_send(
+        replica, replica->shards[shard].link,
+        &(struct message){.type = MESSAGE_FETCH,
+                          .fetch = {.attempt = evaluation->attempt,
+                                    .evaluation = evaluation->number,
+                                    .first = evaluation->point.first,
+                                    .count = evaluation->point.count,
+                                    .column = wanted.column,
+                                    .columns = wanted.columns,
+                                    .width = wanted.width},
+                          .bulk = {.data = wanted.words, .length = wanted_bytes(wanted.columns)}},
+        out);
+}
+
+void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+                           struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    assert(replica->ready && replica->activity == ACTIVITY_NONE);
+    bool same = evaluation->asked && point.first == evaluation->point.first;
+    assert(!evaluation->accrual.count || same || mutant(STRIPS_IN_ONE_FLUSH));
+    evaluation->asked = true;
+    evaluation->point = point;
+    evaluation->partial = partial;
+    evaluation->fetched = 0;
+    replica->points++;
+    if (partial) {
+        /* What is not fetched must be a number: a scaled point is walked through as a whole. */
+        make_own_parameters(replica);
+        memset(replica->own_parameters, 0, point.count * sizeof(double));
+    }
+    for (uint32_t i = 0; i < replica->shard_count; i++) {
+        replica->shards[i].fetched = false;
+        replica_fetch(replica, i, out);
+    }
+}
+
+/* With one shard the point is used where it lies. The parts of several shards are copied together,
+ * and so is what a part of the point has. */
 static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
-                            const struct bulk *bulk) {
-    assert(shard < replica->shard_count && bulk->length == range.count * sizeof(double));
-    if (replica->shard_count == 1) {
+                            const struct wanted *wanted, const struct bulk *bulk) {
+    assert(shard < replica->shard_count && bulk->length <= range.count * sizeof(double));
+    if (replica->shard_count == 1 && !replica->evaluation.partial) {
         kept_bulk_release(&replica->kept);
         bulk_keep(bulk, &replica->kept);
         replica->parameters = replica->kept.data;
@@ -80,7 +152,10 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
         return;
     uint64_t at = range.first - replica->evaluation.point.first;
     assert((at + range.count) * sizeof(double) <= replica->own_parameters_bytes);
-    heartbeat_copy(replica->own_parameters + at, bulk->data, bulk->length);
+    if (wanted->columns)
+        wanted_scatter(wanted, range.first, range.count, bulk->data, replica->own_parameters + at);
+    else
+        heartbeat_copy(replica->own_parameters + at, bulk->data, bulk->length);
 }
 
 /* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; answers l2's
@@ -129,18 +204,6 @@ static bool uses_few_weights(const struct replica *replica) {
     return replica->scaled.chunk_values && !replica->setup.strip_columns &&
            chunks * replica->scaled.chunk_values * outputs <
                replica->flushes.sizes.parameters / FEW;
-}
-
-static void list_centred(struct replica *replica) {
-    struct scaled_rows *scaled = &replica->scaled;
-    scaled->count = 0;
-    for (uint32_t j = 0; j < replica->setup.layout.tensor[0].rows; j++) {
-        if (replica->columns[j].mean == 0)
-            continue;
-        MEMORY_ROOM(scaled->centred, scaled->count, scaled->capacity);
-        scaled->centred[scaled->count++] = j;
-    }
-    scaled->listed = true;
 }
 
 /* Only the biases are made, of the centred columns: of others they have nothing. */
@@ -208,10 +271,14 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
         return;
     }
     struct range range = fetched_range(replica, shard);
-    bool fits =
-        parameters->count == range.count && (!range.count || parameters->first == range.first);
-    if (!fits && replica->setup.strip_columns) {
-        /* An answer that comes twice, as the coordinator was another one: of a former strip. */
+    const struct wanted wanted = wanted_of(replica, shard);
+    uint64_t total = wanted_total(&wanted, range.first, range.count);
+    bool fits = parameters->count == range.count &&
+                (!range.count || parameters->first == range.first) &&
+                message->bulk.length == total * sizeof(double);
+    if (!fits && (replica->setup.strip_columns || replica->needs.chunk_count)) {
+        /* An answer that comes twice, as the coordinator was another one: of a former strip, or of
+         * a part of the point. */
         replica->counters.stale++;
         return;
     }
@@ -220,7 +287,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
                      "a shard sent another range of the parameters than it has", out);
         return;
     }
-    take_parameters(replica, shard, range, &message->bulk);
+    take_parameters(replica, shard, range, &wanted, &message->bulk);
     from->fetched = true;
     /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
      * earlier one. When all shards have sent it, the memory of those flushes is free. */

@@ -64,8 +64,9 @@ void replica_computes_on(struct replica *replica, const char *device) {
     snprintf(replica->device, sizeof replica->device, "%s", device);
 }
 
-void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values) {
+void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks) {
     replica->scaled.chunk_values = chunk_values;
+    needs_init(&replica->needs, (uint32_t)replica->setup.layout.tensor[0].rows, chunks);
 }
 
 /* ---- making and freeing ---- */

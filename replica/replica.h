@@ -98,8 +98,9 @@ void replica_computes_on(struct replica *replica, const char *device);
 
 /* Before replica_opened(): what is computed of the set at hand is a linear model on the processor,
  * and its rows are sparse, with so many values in a chunk, in the mean. An evaluation over few
- * chunks may then get a scaled point as it is. */
-void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values);
+ * chunks may then get a scaled point as it is, and shards on other hosts are asked for what the
+ * chunks of the set use of the point. */
+void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks);
 
 /* The device failed, and with it the action that was under way: it is not answered. The replica
  * computes nothing before it is set up anew. `error` has its text in `reason`. */

@@ -68,6 +68,7 @@ static void forget_columns(struct replica *replica) {
     free(replica->scaled.bias);
     replica->columns = NULL;
     replica->scaled = (struct scaled_rows){0};
+    needs_release(&replica->needs);
 }
 
 void replica_release_setup(struct replica *replica) {

@@ -7,6 +7,7 @@
 #include "base/layout.h"
 #include "objective/kronecker.h"
 #include "replica/flush.h"
+#include "replica/needs.h"
 #include "replica/replica.h"
 #include "wire/bulk.h"
 
@@ -40,6 +41,7 @@ struct evaluation {
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
     struct range point;       /* for these elements of the point, */
+    bool partial;             /* but of shards on other hosts only what `needs` says, */
     uint32_t fetched;         /* and so many shards have sent what they have of them */
     bool resting;             /* REST came last: there is no portion for now */
     bool flush_due;           /* the last portion asked for a flush behind it */
@@ -104,6 +106,7 @@ struct replica {
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
     struct scaled_rows scaled;
+    struct needs needs; /* of the set at hand; zeroed memory: points are fetched whole */
 
     /* the trial point, or of tiles a strip of it, or a vector of rows */
     double *own_parameters; /* the parts of several shards put together, and the weights that a
@@ -111,6 +114,7 @@ struct replica {
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
     const double *parameters;
+    uint64_t points; /* that were asked for, or parts of one: the number of the one at hand */
 
     /* work */
     struct evaluation evaluation;
@@ -162,9 +166,13 @@ bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t numb
 struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
 
 /* Asks every shard for these, also one that has nothing of them: its answer tells that it has begun
- * the evaluation. Not while a thread computes: it may read the last point in the memory that the
- * next one will take, here or on the shard. */
-void replica_ask_for_point(struct replica *replica, struct range point, struct outbox *out);
+ * the evaluation. `partial`: for no more than `needs` says. Not while a thread computes: it may
+ * read the last point in the memory that the next one will take, here or on the shard. */
+void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+                           struct outbox *out);
+
+/* Whether a part of the point will do for the chunks that are known. */
+bool replica_has_few_needs(struct replica *replica);
 
 /* Asks one shard for what was asked for last. */
 void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out);

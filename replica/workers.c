@@ -63,6 +63,8 @@ int worker_compute_chunk(struct worker *worker, const struct kernel_place *place
         return code;
     if (worker->sum.state == SUM_HELD)
         sum_note(&worker->sum, &rows);
+    if (workers->computation.columns)
+        needs_note(&rows, workers->computation.columns);
     return kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
 }
 

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "objective/on_device.h"
+#include "replica/needs.h"
 #include "replica/sum.h"
 #include "replica/workers.h"
 

@@ -9,6 +9,7 @@
 #include "numeric/fixed.h"
 #include "shard/rows.h"
 #include "shard/state.h"
+#include "wire/wanted.h"
 
 /* ---- the trial point ---- */
 
@@ -16,9 +17,25 @@ static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
+/* Of the elements in the message those of the columns that were asked for. */
+static void send_wanted(const struct shard *shard, uint32_t to, const struct message *all,
+                        const struct message_fetch *fetch, const uint64_t *bits,
+                        struct outbox *out) {
+    const struct wanted wanted = {fetch->column, fetch->columns, fetch->width, bits};
+    uint64_t first = all->parameters.first, count = all->parameters.count;
+    size_t length = wanted_total(&wanted, first, count) * sizeof(double);
+    struct message message = *all;
+    double *elements = memory_new(length + 1, 1);
+    wanted_gather(&wanted, first, count, all->bulk.data, elements);
+    message.term = shard->term;
+    message.bulk = (struct bulk){.data = elements, .length = length};
+    outbox_add_owned(out, to, &message, elements);
+}
+
 /* What this shard has of the elements that were asked for: of t, or of D. */
 static void send_parameters(const struct shard *shard, uint32_t to,
-                            const struct message_fetch *fetch, struct outbox *out) {
+                            const struct message_fetch *fetch, const uint64_t *bits,
+                            struct outbox *out) {
     const struct registers *registers = &shard->registers;
     const struct row_vectors *rows = &registers->rows;
     const struct vector *t = &registers->vector[REGISTER_T];
@@ -37,7 +54,10 @@ static void send_parameters(const struct shard *shard, uint32_t to,
     message.bulk = (struct bulk){.data = elements + (message.parameters.first - own),
                                  .length = message.parameters.count * sizeof(double),
                                  .segment = gives_rows ? rows->derivatives : t->segment};
-    shard_answer(shard, to, message, out);
+    if (fetch->columns)
+        send_wanted(shard, to, &message, fetch, bits, out);
+    else
+        shard_answer(shard, to, message, out);
 }
 
 enum age { STALE, AT_HAND, TO_COME };
@@ -59,11 +79,13 @@ void on_fetch(struct shard *shard, uint32_t from, const struct message *message,
         shard->counters.stale++;
         break;
     case AT_HAND:
-        send_parameters(shard, from, fetch, out);
+        send_parameters(shard, from, fetch, message->bulk.data, out);
         break;
     case TO_COME:
         replica->fetching = true;
         replica->fetch = *fetch;
+        kept_bulk_release(&replica->wanted);
+        bulk_keep(&message->bulk, &replica->wanted);
         break;
     }
 }
@@ -76,8 +98,10 @@ void answer_held_fetches(struct shard *shard, struct outbox *out) {
         const struct message_fetch *fetch = &replica->fetch;
         enum age age = age_of(shard, fetch->attempt, fetch->evaluation);
         if (age == AT_HAND)
-            send_parameters(shard, replica->link, fetch, out);
+            send_parameters(shard, replica->link, fetch, replica->wanted.data, out);
         replica->fetching = age == TO_COME;
+        if (!replica->fetching)
+            kept_bulk_release(&replica->wanted);
     }
 }
 

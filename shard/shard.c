@@ -24,6 +24,8 @@ void shard_free(struct shard *shard) {
     staging_release(&shard->staging);
     registers_release(&shard->registers);
     bytes_release(&shard->last.scalars);
+    for (size_t i = 0; i < shard->replica_count; i++)
+        kept_bulk_release(&shard->replicas[i].wanted);
     free(shard->replicas);
     free(shard->run);
     free(shard);
@@ -244,6 +246,8 @@ void shard_peer_gone(struct shard *shard, uint32_t link) {
         shard->coordinator = 0;
         forget_waiting(shard);
     }
-    if (replica)
-        *replica = shard->replicas[--shard->replica_count];
+    if (!replica)
+        return;
+    kept_bulk_release(&replica->wanted);
+    *replica = shard->replicas[--shard->replica_count];
 }

@@ -42,6 +42,7 @@ struct replica_link {
     uint64_t incarnation;
     bool fetching; /* FETCH came for an evaluation that has not begun: */
     struct message_fetch fetch;
+    struct kept_bulk wanted; /* its bits */
 };
 
 /* The last program, so that its repetition is answered from memory. */

@@ -19,6 +19,7 @@ libwire_a_SOURCES = \
 	wire/program.c wire/program.h \
 	wire/tls.c \
 	wire/transfer.c wire/transfer.h \
-	wire/validity.c
+	wire/validity.c \
+	wire/wanted.c wire/wanted.h
 libwire_a_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(SSL_CFLAGS)
 WIRE_LIBS = libwire.a $(DEVICE_LIBS) $(EVENT_LIBS) $(SSL_LIBS)

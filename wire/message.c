@@ -249,7 +249,13 @@ void outbox_init(struct outbox *outbox) {
     bytes_init(&outbox->bodies);
 }
 
+static void free_owned(struct outbox *outbox) {
+    for (size_t i = 0; i < outbox->count; i++)
+        free(outbox->envelopes[i].owned);
+}
+
 void outbox_release(struct outbox *outbox) {
+    free_owned(outbox);
     free(outbox->envelopes);
     bytes_release(&outbox->bodies);
     outbox_init(outbox);
@@ -257,6 +263,7 @@ void outbox_release(struct outbox *outbox) {
 
 void outbox_clear(struct outbox *outbox) {
     assert(outbox->count <= outbox->capacity);
+    free_owned(outbox);
     outbox->count = 0;
     bytes_clear(&outbox->bodies);
 }
@@ -274,6 +281,12 @@ void outbox_add(struct outbox *outbox, uint32_t to, const struct message *messag
     message_encode(message, &outbox->bodies);
     envelope->body_length = outbox->bodies.length - envelope->body_offset;
     assert(!message_fault(message));
+}
+
+void outbox_add_owned(struct outbox *outbox, uint32_t to, const struct message *message,
+                      void *bulk) {
+    outbox_add(outbox, to, message);
+    outbox->envelopes[outbox->count - 1].owned = bulk;
 }
 
 const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope) {

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 
 /* To be raised when a message changes its meaning. Both ends must have the same version. */
-#define PROTOCOL_VERSION 20
+#define PROTOCOL_VERSION 21
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);
@@ -180,6 +180,7 @@ struct envelope {
     size_t body_offset; /* in outbox.bodies; a multiple of 8 */
     size_t body_length;
     struct bulk bulk;
+    void *owned; /* holds the bulk and goes with the message; or NULL */
 };
 
 struct outbox {
@@ -193,6 +194,10 @@ void outbox_release(struct outbox *outbox);
 void outbox_clear(struct outbox *outbox);
 void outbox_add(struct outbox *outbox, uint32_t to,
                 const struct message *message); /* a valid one */
+
+/* The same; `bulk`, from malloc(), holds the bulk of the message and becomes the outbox's. */
+void outbox_add_owned(struct outbox *outbox, uint32_t to, const struct message *message,
+                      void *bulk);
 const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope);
 
 #endif

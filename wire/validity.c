@@ -9,6 +9,7 @@
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
+#include "wire/wanted.h"
 
 /* The number of elements of the longest vector that is possible. */
 #define ELEMENTS_MAX PARAMETERS_MAX
@@ -369,14 +370,29 @@ FAULT_IN_BODY(rest) {
     return fault_of_evaluation(body->attempt, body->evaluation);
 }
 
-FAULT_IN_BODY(fetch) {
-    return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_range(body->first, body->count, ELEMENTS_MAX));
+static const char *fault_of_wanted(const struct message_fetch *body, const struct bulk *bulk) {
+    if (!body->columns)
+        return unless(!bulk->length, "bits of no columns");
+    if (body->column > ELEMENTS_MAX || body->columns > ELEMENTS_MAX || !body->width ||
+        body->column + body->columns > ELEMENTS_MAX / body->width)
+        return "columns beyond the last that there may be";
+    return unless(bulk->length == wanted_bytes(body->columns),
+                  "another number of bits than columns");
 }
 
-FAULT_IN(parameters) {
+FAULT_IN(fetch) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
-                    fault_of_elements(body->first, body->count, sizeof(double), bulk));
+                    fault_of_range(body->first, body->count, ELEMENTS_MAX),
+                    fault_of_wanted(body, bulk));
+}
+
+/* Which of them were asked for, the replica knows. */
+FAULT_IN(parameters) {
+    return FIRST_OF(
+        fault_of_evaluation(body->attempt, body->evaluation),
+        fault_of_range(body->first, body->count, ELEMENTS_MAX),
+        unless(bulk->length % sizeof(double) == 0 && bulk->length / sizeof(double) <= body->count,
+               "more elements than it says"));
 }
 
 /* exactly once */

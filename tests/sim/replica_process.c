@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "replica/compute.h"
+#include "replica/needs.h"
 #include "tests/sim/cluster.h"
 #include "tests/cluster/decoded.h"
 #include "tests/cluster/host.h"
@@ -18,6 +19,9 @@
 enum { ALARM_DEADLINE, ALARM_WORK };
 #define ALARM_UNANSWERED (UINT64_C(1) << 31) /* and the number of the attempt to connect */
 #define CONNECT_NS (5 * NS_PER_S)
+/* Values of a chunk, so many that no evaluation is one over few: a scaled point is always turned
+ * into weights. */
+#define CHUNK_VALUES (UINT64_C(1) << 24)
 
 struct replica_process {
     char host_name[16];
@@ -106,6 +110,8 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
     memset(self->sum, 0, self->sums_bytes);
+    if (!job->tiles && !job->data.dense && objective_has_products(&job->shape))
+        replica_rows_are_sparse(self->replica, CHUNK_VALUES, job->data.chunks);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
 }
 
@@ -134,6 +140,8 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                        .sums = computation->sums ? self->sum : NULL,
                                        .scratch = last ? self->last_scratch : self->scratch};
     const struct rows *rows = job->tiles ? &job->tiles[chunk] : &job->chunks[chunk];
+    if (computation->columns)
+        needs_note(rows, computation->columns);
     self->computed.error = kernel_run(&place, &computation->parts, chunk, rows, &self->computed);
 }
 

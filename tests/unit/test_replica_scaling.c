@@ -55,7 +55,7 @@ static void ready_with(struct bench *bench, uint32_t shards, uint64_t chunk_valu
                                             .flush_ms = FLUSH_MS,
                                             .coordinates = 1}});
     assert_true(asked(bench, ACTION_OPEN_SET).setup.scaled);
-    replica_rows_are_sparse(bench->replica, chunk_values);
+    replica_rows_are_sparse(bench->replica, chunk_values, 1000);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     for (uint32_t i = 0; i < shards; i++) {
         give(bench, COORDINATOR,

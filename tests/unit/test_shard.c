@@ -310,6 +310,31 @@ static void programs_that_do_not_fit_are_refused_whole(void **state) {
     bench_release(&bench);
 }
 
+static void a_fetch_by_bits_is_answered_with_those_columns(void **state) {
+    (void)state;
+    static const uint64_t bits[1] = {0x21}; /* the first column and the sixth */
+    const struct message fetch = {.type = MESSAGE_FETCH,
+                                  .fetch = {1, 1, 0, ALL_OF_IT, 0, 10, 1},
+                                  .bulk = {.data = bits, .length = sizeof bits}};
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    tell(&bench, REPLICA_LINK, fetch); /* held, with its bits */
+    begin(&bench, 1);
+    for (int turn = 0; turn < 2; turn++) {
+        size_t at = turn ? 0 : 1;
+        assert_answer(&bench, at, REPLICA_LINK, MESSAGE_PARAMETERS);
+        assert_int_equal(answer(&bench, at).parameters.count, N);
+        assert_int_equal(answer(&bench, at).bulk.length, (2 + N - 10) * sizeof(double));
+        assert_null(answer(&bench, at).bulk.segment);
+        double elements[3];
+        memcpy(elements, answer(&bench, at).bulk.data, sizeof elements);
+        const double *t = read_register(&bench, REGISTER_T, 0, N);
+        assert_true(elements[0] == t[0] && elements[1] == t[5] && elements[2] == t[10]);
+        tell(&bench, REPLICA_LINK, fetch);
+    }
+    bench_release(&bench);
+}
+
 static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     (void)state;
     struct bench bench;
@@ -421,6 +446,7 @@ SUITE(shard) {
         cmocka_unit_test(a_repeated_program_is_answered_from_memory),
         cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
         cmocka_unit_test(programs_that_do_not_fit_are_refused_whole),
+        cmocka_unit_test(a_fetch_by_bits_is_answered_with_those_columns),
         cmocka_unit_test(a_fetch_is_held_until_its_evaluation_begins),
         cmocka_unit_test(an_empty_shard_answers_everything),
         cmocka_unit_test(a_new_attempt_starts_from_zero_and_with_program_1),

@@ -14,6 +14,7 @@
 #include "wire/program.h"
 
 static const double elements[4];
+static const uint64_t two_words[2] = {1, 32};
 static const struct chunk_range ranges[] = {{3, 4}, {9, 1}};
 static const struct evaluation_part parts[] = {{1, 0, 7}, {2, 7, 1}};
 static const uint64_t slots[] = {5, 2}, serials[] = {7, 8}, incarnations[] = {33, 34};
@@ -142,7 +143,9 @@ static const struct message samples[] = {
     {.type = MESSAGE_PORTION, .portion = {1, 2, 0, 1, PORTION_SOLO | PORTION_LAST}},
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
-    {.type = MESSAGE_FETCH, .fetch = {1, 2, 3, 4}},
+    {.type = MESSAGE_FETCH,
+     .fetch = {1, 2, 3, 4, .column = 64, .columns = 70, .width = 3},
+     .bulk = {.data = two_words, .length = sizeof two_words}},
     {.type = MESSAGE_PARAMETERS,
      .parameters = {.attempt = 1, .evaluation = 2, RANGE},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -380,13 +383,23 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     REFUSES(START, start.first = UINT64_MAX - 1, "beyond the end");
     REFUSES(START, start.register_ = REGISTERS, "register");
     REFUSES(START, start.program = 0, "programs");
-    REFUSES(PARAMETERS, bulk.length = 0, "another number");
+    REFUSES(PARAMETERS, bulk.length += 8, "more elements");
     REFUSES(PARAMETERS, parameters.count = wraps, "beyond the end");
     REFUSES(SLICE, slice.count = 5, "another number");
     REFUSES(SLICE, slice.register_ = REGISTERS, "register");
     REFUSES(READ, read.register_ = REGISTERS, "register");
     REFUSES(READ, read.count = UINT64_MAX, "beyond the end");
     REFUSES(SHARD_AT, shard_at.count = UINT64_MAX, "beyond the end");
+}
+
+static void bits_of_columns_are_whole_words(void **state) {
+    (void)state;
+    REFUSES(FETCH, fetch.columns = 0, "no columns");
+    REFUSES(FETCH, fetch.columns = 64, "another number");
+    REFUSES(FETCH, bulk.length = 8, "another number");
+    REFUSES(FETCH, fetch.width = 0, "beyond the last");
+    REFUSES(FETCH, fetch.column = UINT64_MAX, "beyond the last");
+    REFUSES(FETCH, fetch.columns = UINT64_MAX, "beyond the last");
 }
 
 static void malformed_flushes_are_refused(void **state) {
@@ -571,6 +584,7 @@ SUITE(validity) {
         cmocka_unit_test(a_set_up_that_makes_no_sense_is_refused),
         cmocka_unit_test(a_block_is_of_columns_that_are_there_scaled_and_few),
         cmocka_unit_test(elements_of_another_number_than_a_message_says_are_refused),
+        cmocka_unit_test(bits_of_columns_are_whole_words),
         cmocka_unit_test(malformed_flushes_are_refused),
         cmocka_unit_test(a_sparse_slice_is_as_long_as_its_entries),
         cmocka_unit_test(a_slice_by_bits_is_whole_words_and_not_shorter_than_its_values),

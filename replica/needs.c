@@ -1,0 +1,69 @@
+#include "replica/needs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum { WORD = 64 };
+
+/* It pays below this share: the bits go to the shards, and the elements are found one by one. */
+#define NEEDS_SHARE 0.875
+
+static size_t words_of(uint32_t bits) {
+    return bits / WORD + (bits % WORD != 0);
+}
+
+void needs_init(struct needs *needs, uint32_t columns, uint32_t chunks) {
+    needs_release(needs);
+    *needs = (struct needs){.column_count = columns,
+                            .chunk_count = chunks,
+                            .columns = memory_new(words_of(columns), sizeof *needs->columns),
+                            .chunks = memory_new(words_of(chunks), sizeof *needs->chunks)};
+}
+
+void needs_release(struct needs *needs) {
+    free(needs->columns);
+    free(needs->chunks);
+    *needs = (struct needs){0};
+}
+
+/* A column is mostly there already: a plain look is cheaper than an exchange between threads. */
+void needs_note(const struct rows *rows, uint64_t *columns) {
+    assert(!rows->dense);
+    for (uint32_t i = rows->start[0]; i < rows->start[rows->count]; i++) {
+        uint64_t *word = &columns[rows->feature[i] / WORD];
+        uint64_t bit = UINT64_C(1) << rows->feature[i] % WORD;
+        if (!(__atomic_load_n(word, __ATOMIC_RELAXED) & bit))
+            __atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+    }
+}
+
+void needs_add_column(struct needs *needs, uint32_t column) {
+    assert(column < needs->column_count);
+    needs->columns[column / WORD] |= UINT64_C(1) << column % WORD;
+}
+
+void needs_learn(struct needs *needs, uint32_t first, uint32_t count) {
+    assert(first <= needs->chunk_count && count <= needs->chunk_count - first);
+    for (uint32_t i = first; i < first + count; i++)
+        needs->chunks[i / WORD] |= UINT64_C(1) << i % WORD;
+}
+
+bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count) {
+    if (first > needs->chunk_count || count > needs->chunk_count - first)
+        return false;
+    for (uint32_t i = first; i < first + count; i++)
+        if (!(needs->chunks[i / WORD] >> i % WORD & 1))
+            return false;
+    return true;
+}
+
+bool needs_are_few(const struct needs *needs) {
+    uint64_t columns = 0, chunks = 0;
+    for (size_t i = 0; i < words_of(needs->column_count); i++)
+        columns += (uint64_t)__builtin_popcountll(needs->columns[i]);
+    for (size_t i = 0; i < words_of(needs->chunk_count); i++)
+        chunks |= needs->chunks[i];
+    return chunks && (double)columns < NEEDS_SHARE * needs->column_count;
+}

@@ -1,0 +1,39 @@
+/* Which columns of a sparse set the chunks have that a replica has computed so far. A shard on
+ * another host then sends what the point has in these columns alone (wire/wanted.h): a replica
+ * computes about the same chunks in every evaluation, and those of wide data use a share of the
+ * columns each.
+ *
+ * It is learnt on the way: a chunk that is not known is computed at a whole point, and is known
+ * from then on. A set has the same chunks in every attempt. */
+#ifndef DML_REPLICA_NEEDS_H
+#define DML_REPLICA_NEEDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rows.h"
+
+struct needs {
+    uint32_t column_count, chunk_count; /* of the set; 0: nothing is learnt */
+    uint64_t *columns;                  /* a bit each; owned */
+    uint64_t *chunks;                   /* likewise */
+};
+
+void needs_init(struct needs *needs, uint32_t columns, uint32_t chunks);
+void needs_release(struct needs *needs); /* harmless on a zeroed one; leaves a zeroed one */
+
+/* Adds the columns of sparse rows to `columns`, a bit each. Many threads may do so at once. */
+void needs_note(const struct rows *rows, uint64_t *columns);
+
+void needs_add_column(struct needs *needs, uint32_t column);
+
+/* Chunks [first, first + count), whose columns were noted. */
+void needs_learn(struct needs *needs, uint32_t first, uint32_t count);
+
+/* Whether all of them are known. */
+bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count);
+
+/* Whether something is known, and so few columns that it pays to ask for these alone. */
+bool needs_are_few(const struct needs *needs);
+
+#endif
