@@ -26,6 +26,7 @@ struct set {
     const struct set_chunk *chunk;
     const struct set_tile *tile;       /* of a set in tiles; else NULL */
     const struct set_weights *weights; /* or NULL */
+    const double *class_weight;        /* or NULL */
     struct set_info info;
     const char **class_name, **name;
     const char *first_pack;
@@ -41,6 +42,9 @@ enum verified { VERIFIED_NOT, VERIFIED_SET, VERIFIED_COPY };
 /* The section is there if rows have weights. */
 static int map_weights(struct set *set) {
     size_t length;
+    set->class_weight = container_get(&set->container, SET_OF_CLASS, &length);
+    if (set->class_weight && length != set->facts->classes * sizeof *set->class_weight)
+        return container_damaged(&set->container, "the weights of classes are damaged");
     set->weights = container_get(&set->container, SET_WEIGHTS, &length);
     if (!set->weights || (length == sizeof *set->weights && set->weights->sum > 0))
         return 0;
@@ -145,6 +149,7 @@ static void fill_info(struct set *set) {
     info->fold = facts->fold;
     info->holdout = facts->holdout;
     info->weighted = set->weights != NULL;
+    info->class_weight = set->class_weight;
     info->weight_exponent = info->weighted ? set->weights->exponent : 0;
     info->weight_sum = info->weighted ? set->weights->sum : (double)facts->rows;
     info->holdout_weight_sum =
@@ -404,6 +409,9 @@ static void hash_packs(struct hash_stream *stream, struct pack *const *packs, ui
     }
 }
 
+/* Sets with weights of classes are of version 2: they are stored. */
+static const uint8_t class_weight_version = 2;
+
 /* The name of the set that these packs give. */
 static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
                        const struct set_options *options) {
@@ -436,8 +444,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     for (const char *const *label = options->order; label && *label; label++)
         hash_stream_add(stream, *label, strlen(*label) + 1);
-    for (const char *const *weight = options->class_weight; weight && *weight; weight++)
+    for (const char *const *weight = options->class_weight; weight && *weight; weight++) {
         hash_stream_add(stream, *weight, strlen(*weight) + 1);
+        hash_stream_add(stream, &class_weight_version, sizeof class_weight_version);
+    }
     hash_packs(stream, packs, count);
     hash_packs(stream, options->holdout_packs, options->holdout_count);
     char key[HASH128_TEXT];

@@ -66,6 +66,7 @@ struct set_info {
     int weight_exponent; /* else 0 */
     double weight_sum;   /* of training, the exact sum rounded once; `rows` unless weighted */
     double weight_total; /* the same of the weights as they were given */
+    const double *class_weight; /* `classes`, as given or balanced; NULL: classes have none */
 
     /* Everything above except `chunks` describes the training rows alone. */
     uint32_t fold;             /* that was left out, from 1; 0: none */

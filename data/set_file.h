@@ -30,6 +30,7 @@ enum set_section {
     SET_LISTS,     /* u32 × lists + 1: where the classes of each list begin, */
     SET_LISTED,    /* and u32: all of these; both if labels are lists */
     SET_TILES,     /* struct set_tile × tiles, if the set is in tiles */
+    SET_OF_CLASS,  /* f64 × classes: the weight of each, if classes have weights */
 };
 
 struct set_facts {

@@ -381,6 +381,11 @@ static int write_sources(struct set_writer *writer) {
     return code;
 }
 
+static size_t of_class_bytes(const struct set_writer *writer) {
+    const double *of_class = writer->row_weights.of_class;
+    return of_class ? writer->labels.classes * sizeof *of_class : 0;
+}
+
 static int write_set_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
@@ -398,6 +403,7 @@ static int write_set_sections(struct set_writer *writer) {
         {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
         {SET_WEIGHTS, &weights, writer->row_weights.weighted ? sizeof weights : 0},
+        {SET_OF_CLASS, writer->row_weights.of_class, of_class_bytes(writer)},
         {SET_TARGETS, &summary, targets ? sizeof summary : 0},
         {SET_LISTS, writer->labels.list_start, lists_bytes(&writer->labels)},
         {SET_LISTED, writer->labels.list_class, listed_bytes(&writer->labels)},

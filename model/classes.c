@@ -8,50 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/number.h"
-#include "numeric/exact.h"
-
-static struct exact *rest_of(struct weight_sum *sum) {
-    if (!sum->rest) {
-        sum->rest = memory_new(1, sizeof *sum->rest);
-        exact_init(sum->rest);
-    }
-    return sum->rest;
-}
-
-void weight_sum_add(struct weight_sum *sum, double weight) {
-    if (weight == 1)
-        sum->ones++;
-    else
-        exact_add(rest_of(sum), weight);
-}
-
-static void weight_sum_merge(struct weight_sum *sum, const struct weight_sum *other) {
-    sum->ones += other->ones;
-    if (other->rest)
-        exact_merge(rest_of(sum), other->rest);
-}
-
-double weight_sum_value(const struct weight_sum *sum) {
-    double low;
-    return weight_sum_split(sum, &low);
-}
-
-double weight_sum_split(const struct weight_sum *sum, double *low) {
-    *low = 0;
-    if (!sum->rest)
-        return (double)sum->ones;
-    struct exact all = *sum->rest;
-    exact_add(&all, (double)sum->ones);
-    double high = exact_value(&all);
-    exact_add(&all, -high);
-    *low = exact_value(&all);
-    return high;
-}
-
-void weight_sum_release(struct weight_sum *sum) {
-    free(sum->rest);
-    *sum = (struct weight_sum){0};
-}
+#include "model/response.h"
 
 /* ---- which class a label means ---- */
 
@@ -328,10 +285,12 @@ const double *listed_read(struct listed *listed, const char *label, bool *unseen
     return listed->has;
 }
 
-void listed_add(struct listed *listed, const double *margins, bool unseen, double weight) {
+void listed_add(struct listed *listed, const double *margins, const double *prediction, bool unseen,
+                double weight) {
     bool right = !unseen;
     for (uint32_t k = 0; k < listed->layout->classes; k++) {
-        bool has = listed->has[k] != 0, predicted = margins[k] > 0;
+        bool has = listed->has[k] != 0;
+        bool predicted = response_has_class(listed->layout, k, margins[k], prediction[k]);
         struct class_counts *counts = &listed->confusion->of[k];
         if (has)
             weight_sum_add(&counts->examples, weight);

@@ -7,22 +7,7 @@
 
 #include "model/model.h"
 #include "model/score.h"
-
-struct exact;
-
-/* An exact sum of weights. Rows mostly weigh 1; then it is a count and takes no more memory. */
-struct weight_sum {
-    uint64_t ones;      /* weights of exactly 1 */
-    struct exact *rest; /* the sum of the others; NULL: there were none */
-};
-
-void weight_sum_add(struct weight_sum *sum, double weight);
-double weight_sum_value(const struct weight_sum *sum); /* the double nearest to the sum */
-
-/* The same; *low is what that double leaves out of the sum, as a second one. */
-double weight_sum_split(const struct weight_sum *sum, double *low);
-
-void weight_sum_release(struct weight_sum *sum);
+#include "model/weight_sum.h"
 
 /* ---- which class a label in a data file means ----
  *
@@ -80,9 +65,10 @@ void listed_free(struct listed *listed); /* harmless on NULL */
  * names one that training never saw. */
 const double *listed_read(struct listed *listed, const char *label, bool *unseen);
 
-/* Counts the example whose label was read last, with these margins: classes with one above 0 are
- * predicted. `unseen`: no prediction is right as a whole. */
-void listed_add(struct listed *listed, const double *margins, bool unseen, double weight);
+/* Counts the example whose label was read last, with these margins and probabilities. `unseen`: no
+ * prediction is right as a whole. */
+void listed_add(struct listed *listed, const double *margins, const double *prediction, bool unseen,
+                double weight);
 
 /* Sets accuracy (of whole lists), hamming, and the micro and macro figures. */
 void listed_finish(const struct listed *listed, struct score_figures *result);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "model/response.h"
 #include "model/family.h"
 #include "model/score.h"
 #include "objective/objective.h"
@@ -45,8 +46,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
-    if (layout->table)
+    if (layout->response)
         return MODEL_FORMAT_VERSION;
+    if (layout->table)
+        return MODEL_FORMAT_TABLE;
     return model_family(layout)->stores_vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;
 }
 
@@ -69,6 +72,8 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
         json_object_set_new(all, "feature_names", description_feature_names(layout, features));
     if (layout->table)
         json_object_set_new(all, "preparation", table_json(layout->table));
+    if (layout->response)
+        response_describe(layout->response, all);
     if (details)
         json_object_update_missing(all, (json_t *)details);
     return all;

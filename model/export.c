@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "data/number.h"
 #include "model/family.h"
+#include "model/response.h"
 #include "objective/objective.h"
 
 const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
@@ -94,11 +95,23 @@ static void put_weights(const double *values, uint32_t count, uint64_t stride, F
     putc(']', file);
 }
 
+/* What is made of the margins, as model.json has it. */
+static void put_response(const struct response *response, FILE *file) {
+    json_t *members = json_object(), *value;
+    const char *name;
+    response_describe(response, members);
+    json_object_foreach(members, name, value) {
+        fprintf(file, ",\n\"%s\":", name);
+        put_json(json_incref(value), file);
+    }
+    json_decref(members);
+}
+
 static void put_head(const struct model *model, FILE *file) {
     const struct model_layout *layout = &model->layout;
     const json_t *details = model->details;
     json_t *classes = json_object_get(details, "classes");
-    fputs("{\"format_version\":1,\"objective\":", file);
+    fprintf(file, "{\"format_version\":%d,\"objective\":", layout->response ? 2 : 1);
     put_json(json_string(layout->objective), file);
     if (classes) {
         fputs(",\"classes\":", file);
@@ -111,6 +124,8 @@ static void put_head(const struct model *model, FILE *file) {
         fputs(",\n\"intercepts\":", file);
         put_weights(model->bias, layout->outputs, 1, file);
     }
+    if (layout->response)
+        put_response(layout->response, file);
 }
 
 static void write_json(const struct model *model, const double *deviation, FILE *file) {
@@ -275,6 +290,18 @@ static void write_liblinear(const struct model *model, FILE *file) {
 
 /* All formats say what a feature adds to the margins. In a network, or a plug-in, a feature does
  * not add the same to all rows. */
+static void warn_of_response(const struct model *model) {
+    json_t *members = json_object(), *value;
+    const char *name;
+    if (model->layout.response)
+        response_describe(model->layout.response, members);
+    json_object_foreach(members, name, value)
+        log_warning("the file has what the margins are made of, and not the model's `%s`: "
+                    "--format json has it",
+                    name);
+    json_decref(members);
+}
+
 int export_check(const struct model *model, enum export_format format) {
     if (model->vector)
         return error_set(ERROR_DATA,
@@ -282,7 +309,10 @@ int export_check(const struct model *model, enum export_format format) {
                          "so it cannot be exported: use `dml-coordinator predict`, or read its "
                          "model.safetensors as dml-tasks(7) shows under \"In Python\"",
                          model->folder, model_family(&model->layout)->family->name);
-    return format == EXPORT_LIBLINEAR ? check_liblinear(model) : 0;
+    int code = format == EXPORT_LIBLINEAR ? check_liblinear(model) : 0;
+    if (!code && format != EXPORT_JSON)
+        warn_of_response(model);
+    return code;
 }
 
 void export_write(const struct model *model, enum export_format format, const double *deviation,

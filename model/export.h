@@ -19,7 +19,8 @@ extern const char *const export_format_names[];
 
 /* Whether the model can be written in this format, and its heaviest weights be listed: ERROR_DATA
  * says why not, as of networks. Logs what the file will lack:
- * probabilities, or labels that are not integers. */
+ * probabilities, labels that are not integers, or what is made of the margins (model/response.h).
+ */
 int export_check(const struct model *model, enum export_format format);
 
 /* Writes a model that export_check() accepted; numbers have 17 significant digits. `deviation` has

@@ -1,5 +1,6 @@
 #include "model/figures.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "data/number.h"
 #include "model/classes.h"
+#include "model/response.h"
 #include "model/ranking.h"
 #include "numeric/exact.h"
 #include "objective/objective.h"
@@ -115,9 +117,10 @@ struct figures {
     const struct model_layout *layout;
     const struct objective *objective;
     enum figures_kind kind;
-    double *prediction;    /* of one example */
-    struct weight_sum all; /* examples in `loss` */
+    double *prediction, *shifted; /* of one example */
+    struct weight_sum all;        /* examples in `loss` */
     struct exact loss;
+    struct exact log_loss; /* of calibrated probabilities; else it is the loss */
     uint64_t examples, unseen, unlabelled;
     char unseen_few[sizeof((struct score_figures *)0)->unseen];
     bool weighted;
@@ -141,7 +144,9 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     figures->objective = objective_find(layout->objective);
     figures->prediction =
         memory_new(objective_predictions(figures->objective, layout->outputs), sizeof(double));
+    figures->shifted = memory_new(layout->outputs, sizeof(double));
     exact_init(&figures->loss);
+    exact_init(&figures->log_loss);
     exact_init(&figures->brier);
     exact_init(&figures->rank_error);
     enum label_kind labels = figures->objective->labels;
@@ -151,6 +156,10 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
         figures->labels = class_table_new(layout);
     if (kind == FIGURES_LABELS)
         return figures;
+    if (kind == FIGURES_MARGINS) {
+        figures->ranking = ranking_new(layout->outputs);
+        return figures;
+    }
     if (labels == LABEL_TARGET)
         figures->residuals = residuals_new(layout->loss.value[0]);
     else if (figures->labels)
@@ -170,19 +179,22 @@ void figures_free(struct figures *figures) {
     residuals_free(figures->residuals);
     weight_sum_release(&figures->all);
     free(figures->prediction);
+    free(figures->shifted);
     free(figures);
 }
 
 static const double *predict(struct figures *figures, const double *margins) {
-    for (uint32_t k = 0; k < figures->layout->outputs; k++)
-        figures->prediction[k] = margins[k];
-    if (figures->objective->predict)
-        figures->objective->predict(figures->layout->outputs, figures->prediction);
+    response_predict(figures->layout, margins, figures->prediction);
     return figures->prediction;
+}
+
+static bool is_calibrated(const struct figures *figures) {
+    return figures->layout->response && figures->layout->response->calibration;
 }
 
 static void add_loss(struct figures *figures, const double *margins, double label, double weight) {
     size_t outputs = figures->layout->outputs;
+    margins = response_shifted(figures->layout, margins, figures->shifted);
     weight_sum_add(&figures->all, weight);
     if (weight > 0) /* else the label may be one that the loss does not allow */
         exact_add(&figures->loss,
@@ -222,12 +234,15 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
                         double weight) {
     size_t outputs = figures->layout->outputs;
     bool several = figures->objective->output_a_class;
-    size_t answer = objective_class(figures->objective, outputs, margins);
-    confusion_add(figures->confusion, class, (uint32_t)answer, weight);
+    const double *prediction = predict(figures, margins);
+    uint32_t answer = response_class(figures->layout, margins, prediction);
+    confusion_add(figures->confusion, class, answer, weight);
     if (class == LABEL_UNSEEN)
         return;
-    const double *prediction = predict(figures, margins);
     add_loss(figures, margins, class, weight);
+    if (is_calibrated(figures))
+        exact_add(&figures->log_loss,
+                  weight * response_log_loss(figures->layout, margins[0], class));
     if (figures->objective->figures & FIGURE_LOG_LOSS)
         exact_add(&figures->brier, weight * brier(outputs, prediction, class));
     exact_add(&figures->rank_error, weight * fabs((double)answer - (double)class));
@@ -260,13 +275,18 @@ static void count_list(struct figures *figures, const double *margins, const cha
         note_unseen(figures, NAN, list);
     if (figures->kind == FIGURES_LABELS)
         return;
+    if (figures->kind == FIGURES_MARGINS) {
+        ranking_add_listed(figures->ranking, margins, has, weight);
+        return;
+    }
     double loss = 0;
+    const double *prediction = predict(figures, margins);
     for (uint32_t k = 0; k < figures->layout->outputs; k++)
         loss += objective_loss(figures->objective, &figures->layout->loss, 1, &margins[k], has[k]);
     weight_sum_add(&figures->all, weight);
     exact_add(&figures->loss, weight * loss);
-    listed_add(figures->listed, margins, unseen, weight);
-    ranking_add_listed(figures->ranking, predict(figures, margins), has, weight);
+    listed_add(figures->listed, margins, prediction, unseen, weight);
+    ranking_add_listed(figures->ranking, prediction, has, weight);
 }
 
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
@@ -287,6 +307,8 @@ void figures_add(struct figures *figures, const double *margins, double label, c
                                      : 0;
     if (class == LABEL_UNSEEN)
         note_unseen(figures, label, text);
+    if (figures->kind == FIGURES_MARGINS && class != LABEL_UNSEEN)
+        ranking_add(figures->ranking, margins, class, weight);
     if (figures->confusion) {
         count_class(figures, margins, class, weight);
     } else if (figures->residuals && !text) {
@@ -296,6 +318,13 @@ void figures_add(struct figures *figures, const double *margins, double label, c
 }
 
 /* ---- the end ---- */
+
+struct ranking *figures_take_ranking(struct figures *figures) {
+    struct ranking *ranking = figures->ranking;
+    assert(figures->kind == FIGURES_MARGINS);
+    figures->ranking = NULL;
+    return ranking;
+}
 
 static double mean(const struct figures *figures, const struct exact *sum) {
     double weights = weight_sum_value(&figures->all);
@@ -352,7 +381,8 @@ static void finish_classes(const struct figures *figures, struct score_figures *
                     "at once, and these are more than %u MiB",
                     (unsigned)(RANKING_BYTES_MAX >> 20));
     if (figures->objective->figures & FIGURE_LOG_LOSS) {
-        result->log_loss = result->loss;
+        result->log_loss =
+            is_calibrated(figures) ? mean(figures, &figures->log_loss) : result->loss;
         result->brier = mean(figures, &figures->brier);
     }
     if (figures->objective->figures & FIGURE_RANK)
@@ -368,9 +398,11 @@ void figures_finish(struct figures *figures, struct score_figures *result) {
     result->unseen_labels = figures->unseen;
     memcpy(result->unseen, figures->unseen_few, sizeof result->unseen);
     result->unlabelled = figures->unlabelled;
-    if (figures->kind == FIGURES_LABELS)
+    if (figures->kind != FIGURES_ALL)
         return;
     result->loss = mean(figures, &figures->loss);
+    result->threshold =
+        figures->layout->outputs == 1 ? response_threshold(figures->layout, 0) : (double)NAN;
     if (figures->weighted)
         result->weight = weight_sum_value(&figures->all);
     if (figures->labels || figures->listed)

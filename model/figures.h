@@ -7,9 +7,12 @@
 
 struct figures; /* opaque */
 
+struct ranking;
+
 enum figures_kind {
     FIGURES_ALL,
-    FIGURES_LABELS, /* only counts of examples and labels; takes no memory for scores */
+    FIGURES_MARGINS, /* counts, and the margins for figures_take_ranking() */
+    FIGURES_LABELS,  /* only counts of examples and labels; takes no memory for scores */
 };
 
 struct figures *figures_new(const struct model_layout *layout, enum figures_kind kind);
@@ -26,6 +29,9 @@ double figures_label(const struct figures *figures, double label, const char *te
 
 /* The loss of the example that is added next, if it does not follow from its margins. */
 void figures_give_loss(struct figures *figures, double loss);
+
+/* The ranking by margins, of FIGURES_MARGINS: the caller's. */
+struct ranking *figures_take_ranking(struct figures *figures);
 
 /* Fills all but unseen_features. Release the result with score_figures_release(). */
 void figures_finish(struct figures *figures, struct score_figures *result);

@@ -1,6 +1,9 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
+	model/calibration.c model/calibration.h \
 	model/classes.c model/classes.h \
+	model/response.c model/response.h \
+	model/response_fit.c \
 	model/description.c model/description.h \
 	model/export.c model/export.h \
 	model/families.c model/family.h \
@@ -16,6 +19,8 @@ libmodel_a_SOURCES = \
 	model/summary_file.c model/summary.h \
 	model/tensors.c model/tensors.h \
 	model/terms.c model/terms.h \
+	model/threshold.c model/threshold.h \
+	model/weight_sum.c model/weight_sum.h \
 	model/writer.c
 libmodel_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 MODEL_LIBS = libmodel.a $(JANSSON_LIBS)

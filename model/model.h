@@ -15,10 +15,11 @@
 #include "data/table.h"
 #include "objective/objective.h"
 
-/* The version of both files, raised when an older reader could not read a newer one. Models that
- * are not of tables are still written as versions 3, linear ones, and 4, so that programs of before
- * read them. */
-#define MODEL_FORMAT_VERSION 5
+/* The version of both files, raised when an older reader could not read a newer one. Models without
+ * a response are still written as versions 5, of tables, 3, linear ones, and 4, so that programs of
+ * before read them. */
+#define MODEL_FORMAT_VERSION 6
+#define MODEL_FORMAT_TABLE 5
 #define MODEL_FORMAT_NETWORK 4
 #define MODEL_FORMAT_LINEAR 3
 
@@ -58,6 +59,7 @@ struct model_layout {
     const char *const *class_names;    /* `classes`; of two, the second is the positive one */
     char separator;                    /* a row has a list of classes; this parts them; else 0 */
     const struct model_kept *kept;     /* for writing: features to keep besides, or NULL */
+    const struct response *response;   /* what is made of the margins (model/response.h), or NULL */
     const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
                                   not from tables, or format 1 */
 };
@@ -134,6 +136,7 @@ struct model {
     json_t *details;             /* the whole of model.json; owns the layout's strings */
     char *folder;                /* that its files are in; owned */
     struct table *table;         /* the layout's; owned */
+    struct response *response;   /* the layout's, or NULL; owned */
     struct model_plugin library; /* the layout's, if it has one */
     char *program;               /* that is asked for it; owned */
     char sha256[SHA256_TEXT];    /* of its parameters, as in model.json */

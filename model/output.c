@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/response.h"
 #include "model/score.h"
 #include "objective/objective.h"
 
@@ -189,33 +190,27 @@ static void write_margins(const struct lines *lines, const double *margins) {
         write_one(lines, "margin", margins[0]);
 }
 
-static void write_prediction(struct lines *lines, const double *margins, size_t class) {
+static void write_prediction(const struct lines *lines, const double *margins, size_t class) {
     uint32_t outputs = lines->layout->outputs;
     if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
-        /* The probability of the other of two classes is that of the opposite margin: so it keeps
-         * its digits where it is small. */
-        double margin = margins[0];
-        double chances[] = {-margin, margin};
-        lines->objective->predict(1, chances);
-        lines->objective->predict(1, &chances[1]);
+        double chances[2];
+        response_both(lines->layout, margins[0], chances);
         write_list(lines, "probabilities", chances, 2, class);
         return;
     }
-    double *prediction = lines->prediction;
-    memcpy(prediction, margins, outputs * sizeof *prediction);
-    if (lines->objective->predict)
-        lines->objective->predict(outputs, prediction);
     if (lists_classes(lines))
-        write_list(lines, lines->objective->prediction, prediction,
+        write_list(lines, lines->objective->prediction, lines->prediction,
                    objective_predictions(lines->objective, outputs), class);
     else
-        write_one(lines, lines->objective->prediction, prediction[0]);
+        write_one(lines, lines->objective->prediction, lines->prediction[0]);
 }
 
 void lines_write(struct lines *lines, const double *margins) {
-    size_t class = objective_class(lines->objective, lines->layout->outputs, margins);
-    for (uint32_t k = 0; lines->layout->separator && k < lines->layout->outputs; k++)
-        lines->predicted[k] = margins[k] > 0;
+    const struct model_layout *layout = lines->layout;
+    response_predict(layout, margins, lines->prediction);
+    size_t class = response_class(layout, margins, lines->prediction);
+    for (uint32_t k = 0; layout->separator && k < layout->outputs; k++)
+        lines->predicted[k] = response_has_class(layout, k, margins[k], lines->prediction[k]);
     if (lines->output->shown == SCORE_LABELS)
         write_label(lines, class);
     else if (lines->output->shown == SCORE_MARGINS)
@@ -299,7 +294,7 @@ bool score_figure_suits(const struct score_figure *figure, const struct objectiv
 }
 
 struct score_figures score_no_figures(void) {
-    struct score_figures figures = {.weight = NAN};
+    struct score_figures figures = {.weight = NAN, .threshold = NAN};
     for (size_t i = 0; i < score_figure_count; i++)
         *(double *)((char *)&figures + score_figure_table[i].offset) = NAN;
     return figures;
@@ -319,6 +314,8 @@ json_t *score_figures_json(const struct score_figures *figures) {
     json_t *object = json_pack("{s:I}", "examples", (json_int_t)figures->examples);
     if (isfinite(figures->weight))
         json_object_set_new(object, "weight", json_real(figures->weight));
+    if (isfinite(figures->threshold))
+        json_object_set_new(object, "threshold", json_real(figures->threshold));
     for (size_t i = 0; i < score_figure_count; i++) {
         const struct score_figure *figure = &score_figure_table[i];
         double value = score_figure_value(figures, figure);

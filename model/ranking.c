@@ -8,12 +8,6 @@
 #include "base/memory.h"
 #include "numeric/exact.h"
 
-/* A score with the weight of its example: positive in the class that is looked at, else negative.
- */
-struct ranked_score {
-    double score, weight;
-};
-
 struct ranking {
     uint32_t outputs;
     uint64_t count;
@@ -110,6 +104,44 @@ static int compare_scores(const void *a, const void *b) {
     return (x->weight > y->weight) - (x->weight < y->weight);
 }
 
+void ranking_sort(struct ranked_score *scores, uint64_t count) {
+    qsort(scores, count, sizeof *scores, compare_scores);
+}
+
+bool ranking_walk_next(struct ranking_walk *walk, struct ranking_point *point) {
+    if (walk->next == walk->count)
+        return false;
+    double score = walk->scores[walk->next].score;
+    for (; walk->next < walk->count && walk->scores[walk->next].score == score; walk->next++) {
+        double weight = walk->scores[walk->next].weight;
+        weight_sum_add(&walk->predicted, fabs(weight));
+        if (weight > 0)
+            weight_sum_add(&walk->positives, weight);
+    }
+    *point = (struct ranking_point){score, weight_sum_value(&walk->positives),
+                                    weight_sum_value(&walk->predicted)};
+    return true;
+}
+
+void ranking_walk_release(struct ranking_walk *walk) {
+    weight_sum_release(&walk->positives);
+    weight_sum_release(&walk->predicted);
+}
+
+struct ranking_point ranking_all(const struct ranked_score *scores, uint64_t count) {
+    struct ranking_walk walk = {0};
+    for (uint64_t i = 0; i < count; i++) {
+        weight_sum_add(&walk.predicted, fabs(scores[i].weight));
+        if (scores[i].weight > 0)
+            weight_sum_add(&walk.positives, scores[i].weight);
+    }
+    struct ranking_point all = {count ? scores[count - 1].score : 0,
+                                weight_sum_value(&walk.positives),
+                                weight_sum_value(&walk.predicted)};
+    ranking_walk_release(&walk);
+    return all;
+}
+
 /* A sum of two doubles (Neumaier, 1974): exact for whole numbers, and nearly so for others. */
 struct twofold {
     double high, low;
@@ -149,7 +181,7 @@ static struct ranked rank(struct ranked_score *entries, uint64_t count) {
     struct exact halves, precision;
     exact_init(&halves);
     exact_init(&precision);
-    qsort(entries, count, sizeof *entries, compare_scores);
+    ranking_sort(entries, count);
     for (uint64_t i = 0; i < count;)
         i += add_equals(&all, entries + i, count - i);
     double positives = twofold_value(&all.positive), negatives = twofold_value(&all.negative);
@@ -178,14 +210,22 @@ static void copy_entries(const struct ranking *ranking, uint32_t class,
     }
 }
 
-struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
+struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class,
+                                    uint64_t *count) {
     assert(!ranking->overflowed && class < ranking->outputs);
     struct ranked_score *entries = memory_new(ranking->count, sizeof *entries);
     if (ranking->outputs > 1)
         copy_entries(ranking, class, entries);
     else if (ranking->count)
         memcpy(entries, ranking->entry, ranking->count * sizeof *entries);
-    struct ranked ranked = rank(entries, ranking->count);
+    *count = ranking->count;
+    return entries;
+}
+
+struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
+    uint64_t count;
+    struct ranked_score *entries = ranking_scores(ranking, class, &count);
+    struct ranked ranked = rank(entries, count);
     free(entries);
     return ranked;
 }

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/weight_sum.h"
+
 #define RANKING_BYTES_MAX (UINT64_C(2) << 30)
 
 struct ranking; /* opaque */
@@ -25,6 +27,38 @@ void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, 
  * outputs, and then for all examples. */
 void ranking_add_listed(struct ranking *ranking, const double *scores, const double *has,
                         double weight);
+
+/* A score with the weight of its example: above 0 in the class that is looked at, else below. */
+struct ranked_score {
+    double score, weight;
+};
+
+/* The scores of one class against all others, in no order; `count` of them, free() them. */
+struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class, uint64_t *count);
+
+/* From the highest score down, those of one score by their weights: so equal examples have one
+ * order, whatever order they came in. */
+void ranking_sort(struct ranked_score *scores, uint64_t count);
+
+/* Walks over sorted scores from the highest down, a point each distinct score: */
+struct ranking_point {
+    double threshold;            /* the score: examples with at least that are predicted */
+    double positives, predicted; /* the weights of the positives among them, and of all of them */
+};
+
+/* `scores` and `count` are given, the rest is zeroed at first. Release it. */
+struct ranking_walk {
+    const struct ranked_score *scores;
+    uint64_t count;
+    uint64_t next;
+    struct weight_sum positives, predicted;
+};
+
+bool ranking_walk_next(struct ranking_walk *walk, struct ranking_point *point); /* false: the end */
+void ranking_walk_release(struct ranking_walk *walk);
+
+/* The last point: all positives, and all examples. Zeroes if there are none. */
+struct ranking_point ranking_all(const struct ranked_score *scores, uint64_t count);
 
 /* Whether scores were too many to be held. */
 bool ranking_overflowed(const struct ranking *ranking);

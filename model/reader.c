@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/response.h"
 #include "model/description.h"
 #include "model/family.h"
 #include "model/tensors.h"
@@ -161,7 +162,12 @@ static int read_layout(const char *path, struct model *model) {
     code = check_objective(path, layout, classes);
     if (!code)
         code = family->read(path, model);
-    return code ? code : read_parameters(path, model);
+    if (!code)
+        code = read_parameters(path, model);
+    if (!code)
+        code = response_read(model->details, path, layout, &model->response);
+    layout->response = model->response;
+    return code;
 }
 
 static int read_table(const char *path, struct model *model) {
@@ -248,6 +254,7 @@ void model_close(struct model *model) {
     free((void *)model->layout.class_names);
     free((void *)model->layout.feature_names);
     table_free(model->table);
+    response_free(model->response);
     free(model->program);
     json_decref(model->details);
     memory_unmap((void *)model->mapping, model->mapping_bytes);

@@ -28,7 +28,7 @@ struct score_figures {
     uint64_t examples;                 /* labelled */
     double weight; /* the sum of the weights of the examples in `loss`; NaN if all weigh 1 */
     double loss;   /* mean loss of the objective, without L2, over the examples whose label training
-                      saw */
+                      saw; with the correction for class weights, without calibration */
 
     /* Classifiers. Accuracy is over all examples; an example with several classes must have all
      * right. The macro figures are means over the classes that occur as a label or as a prediction;
@@ -36,7 +36,10 @@ struct score_figures {
      * means of each against the rest, over those that have them (see model/ranking.h). Brier is the
      * mean squared distance of probability and outcome, summed over the classes if there are
      * several. */
-    double log_loss; /* the loss, if it is that */
+    double threshold; /* of two classes: the probability from which on the positive one is
+                         predicted; NaN: that is where the margin is above 0, and it is 0.5 */
+    double
+        log_loss; /* of the probabilities: the loss, if it is that, and they are not calibrated */
     double accuracy;
     double precision, recall, f1; /* of the positive one of two classes */
     double macro_precision, macro_recall, macro_f1;
@@ -129,6 +132,12 @@ int score_files(const struct model *model, char *const *paths, const struct sour
  * from the same rows. */
 int score_packs(const struct model *model, struct pack *const *packs, uint32_t count,
                 const struct holdout_pick *pick, struct score_figures *figures);
+
+/* The margins of labelled rows, ranked: *ranking is the caller's (model/ranking.h, ranking_free()).
+ * ERROR_DATA if they are too many to be held. */
+struct ranking;
+int score_margins(const struct model *model, struct pack *const *packs, uint32_t count,
+                  const struct holdout_pick *pick, struct ranking **ranking);
 
 /* Only examples and their labels, without any figure: for trying whether packs can be scored. */
 int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,

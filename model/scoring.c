@@ -11,6 +11,7 @@
 #include "data/holdout.h"
 #include "model/figures.h"
 #include "model/output.h"
+#include "model/ranking.h"
 #include "model/margins.h"
 #include "model/terms.h"
 #include "base/text.h"
@@ -335,6 +336,26 @@ int score_packs(const struct model *model, struct pack *const *packs, uint32_t c
     scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.pick = pick;
     return scorer_finish(&scorer, read_packs(&scorer, packs, count), figures);
+}
+
+int score_margins(const struct model *model, struct pack *const *packs, uint32_t count,
+                  const struct holdout_pick *pick, struct ranking **ranking) {
+    struct scorer scorer;
+    scorer_init(&scorer, model);
+    scorer.figures = figures_new(&model->layout, FIGURES_MARGINS);
+    scorer.pick = pick;
+    int code = read_packs(&scorer, packs, count);
+    *ranking = figures_take_ranking(scorer.figures);
+    if (!code && ranking_overflowed(*ranking))
+        code = error_set(ERROR_DATA,
+                         "the scores of the holdout are more than %u MiB: hold out fewer rows, or "
+                         "find no threshold and no calibration on them",
+                         (unsigned)(RANKING_BYTES_MAX >> 20));
+    if (code) {
+        ranking_free(*ranking);
+        *ranking = NULL;
+    }
+    return scorer_finish(&scorer, code, NULL);
 }
 
 int score_labels(const struct model *model, struct pack *const *packs, uint32_t count,

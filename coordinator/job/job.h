@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "data/source.h"
+#include "model/response.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 
@@ -140,6 +141,10 @@ struct job {
     enum job_choose { JOB_CHOOSE_BEST, JOB_CHOOSE_ONE_SE } choose; /* among several values */
     char *choose_by;         /* the name of a figure with a direction (model/score.h) */
     uint32_t early_stopping; /* steps without a better loss on the holdout; 0: off */
+    char *threshold;         /* as threshold_parse() reads it */
+    double false_positive, false_negative; /* what these cost */
+    enum calibration_method calibrate;
+    bool prior_correction; /* of probabilities, for class_weight */
     bool warm_start;
     enum vanished vanished;
     char **gate; /* conditions as written, NULL-terminated; may be empty */
@@ -223,6 +228,9 @@ void job_grid_leave(struct job *job, const struct job_grid_lists *lists);
 
 /* "l1 = 0.1, l2 = auto": of the keys that have a list, or of l2. Free it. */
 char *job_grid_words(const struct job *job, uint32_t value);
+
+/* What is made of the model's margins, but for what the data says. */
+struct response_wanted job_response(const struct job *job);
 
 /* Sets the value of an l2 that is automatic, from the sum of the weights of the rows that are
  * trained on: 1/Σ weights. What is minimised is then Σ weight·loss + ½|w|², but for a factor. */

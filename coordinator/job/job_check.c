@@ -120,6 +120,36 @@ static int check_beside(const struct job *job) {
     return 0;
 }
 
+static int refuse_without_holdout(const struct job *job, const char *key, const char *off) {
+    return error_set(ERROR_CONFIG,
+                     "%s: key `%s`: is found on rows that are held out; also set `holdout`, for "
+                     "example holdout = 0.1, or set %s = %s",
+                     job->file, key, key, off);
+}
+
+/* Thresholds and calibrations are of probabilities, an output each; most are found on a holdout. */
+static int check_response(const struct job *job) {
+    static const char needs[] = "two classes, or lists of them, and probabilities";
+    struct response_wanted wanted = job_response(job);
+    bool suits = response_has_thresholds(objective_of(job->objective));
+    bool calibrates = wanted.calibration != CALIBRATION_NONE;
+    if (wanted.threshold.kind != THRESHOLD_AUTO && !suits)
+        return refuse_objective(job, "threshold", needs);
+    if (calibrates && !suits)
+        return refuse_objective(job, "calibrate", needs);
+    if (threshold_is_found(&wanted.threshold) && !job->holdout[0])
+        return refuse_without_holdout(job, "threshold", "auto");
+    if (calibrates && !job->holdout[0])
+        return refuse_without_holdout(job, "calibrate", "none");
+    if (wanted.threshold.kind == THRESHOLD_COST && job->false_positive == 0 &&
+        job->false_negative == 0)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `threshold`: nothing costs anything; set `cost.false_positive` "
+                         "or `cost.false_negative` above 0",
+                         job->file);
+    return 0;
+}
+
 /* The list of values of a grid that would take for ever is refused before it begins. */
 static int check_grid(const struct job *job) {
     uint32_t values = job_grid_size(job);
@@ -219,7 +249,7 @@ static int check_data(const struct job *job) {
 static int (*const checks[])(const struct job *job) = {
     check_data,      check_applies, check_family,       check_downpour, check_ordered,
     check_weights,   check_beside,  check_holdout,      check_path,     check_choice,
-    host_list_check, check_gate,    column_rules_check,
+    host_list_check, check_gate,    column_rules_check, check_response,
 };
 
 int job_check(const struct job *job) {
@@ -265,9 +295,13 @@ void job_warn_of_unused(const struct job *job) {
     warn_of_sections(job);
     if (whole && job->strip_columns && job->strip_columns != STRIP_COLUMNS_AUTO)
         log_warning("%s: key `strip_columns`: has no effect: %s", job->file, whole);
+    bool costs = job_response(job).threshold.kind == THRESHOLD_COST;
     warn_unless(job, "seed", job->folds, "without `folds`");
     warn_unless(job, "choose", job_grid_size(job) > 1, "without a list of values");
     warn_unless(job, "choose_by", job_has_sweep(job), "without a list of values or `folds`");
+    warn_unless(job, "cost.false_positive", costs, "without threshold = cost");
+    warn_unless(job, "cost.false_negative", costs, "without threshold = cost");
+    warn_unless(job, "prior_correction", job->class_weight[0], "without `class_weight`");
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
     warn_unless(job, "csv.category_least", !job->source.hash_bits, "with `csv.hash`");

@@ -88,6 +88,17 @@ char *job_grid_words(const struct job *job, uint32_t value) {
     return memory_format("l1 = %g, l2 = %g", l1, l2);
 }
 
+struct response_wanted job_response(const struct job *job) {
+    struct response_wanted wanted = {.rule = job->threshold,
+                                     .calibration = job->calibrate,
+                                     .classes_weighted = job->class_weight[0] != NULL};
+    bool parsed = threshold_parse(job->threshold, &wanted.threshold);
+    assert(parsed); /* it was checked when the job file was read */
+    wanted.threshold.false_positive = job->false_positive;
+    wanted.threshold.false_negative = job->false_negative;
+    return wanted;
+}
+
 void job_complete_l2(struct job *job, double weight_total) {
     assert(weight_total > 0);
     if (job->l2.automatic)

@@ -112,6 +112,7 @@ _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2
 _Static_assert(MISSING_COLUMNS_AUTO == 0 && MISSING_COLUMNS_ERROR == 1 &&
                    MISSING_COLUMNS_MISSING == 2,
                "as `missing_columns`");
+_Static_assert(CALIBRATION_NONE == 0, "as `calibration_names`");
 _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
@@ -351,6 +352,17 @@ const struct key keys[] = {
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
      .initial = "off", .initial_network = "20",
      .help = "stop after this many steps without a better loss on the holdout"},
+    {"threshold", KEY_TEXT, AT(threshold), .fits = threshold_is_rule, .allowed = THRESHOLD_ALLOWED,
+     CHANGES, .initial = "auto",
+     .help = "from which probability on a class is predicted, or how that is found on the holdout"},
+    {"cost.false_positive", KEY_NUMBER, AT(false_positive), RANGE(0, 1e100), CHANGES,
+     .initial = "1", .help = "what it costs to predict the positive class wrongly"},
+    {"cost.false_negative", KEY_NUMBER, AT(false_negative), RANGE(0, 1e100), CHANGES,
+     .initial = "1", .help = "what it costs not to predict it where it should be"},
+    {"calibrate", KEY_CHOICE, AT(calibrate), .choices = calibration_names, CHANGES,
+     .initial = "none", .help = "fits probabilities to the holdout"},
+    {"prior_correction", KEY_FLAG, AT(prior_correction), CHANGES, .initial = "true",
+     .help = "whether probabilities are those of the data where classes have weights"},
     {"warm_start", KEY_FLAG, AT(warm_start), CHANGES, .initial = "true",
      .help = "whether retrain starts from the live model"},
     {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",

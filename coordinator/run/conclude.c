@@ -94,16 +94,20 @@ static json_t *model_details(const struct training *run) {
 static int work_on_holdout(void *context) {
     struct training *run = context;
     struct model model;
-    int code = model_writer_view(run->recorder.writer, &model);
-    return code ? code : holdout_score(run->data->holdout, &model, &run->figures);
+    int code = training_find_response(run);
+    if (!code && run->data->holdout)
+        code = model_writer_view(run->recorder.writer, &model);
+    if (code || !run->data->holdout)
+        return code;
+    return holdout_score(run->data->holdout, &model, &run->figures);
 }
 
 /* This comes before the model is written, because its details contain the figures. */
 static int score_holdout(struct training *run) {
-    if (!run->data->holdout)
-        return 0;
     int code = loop_beside(&run->loop, STAGE_SCORING, work_on_holdout, run);
-    if (!code)
+    if (!code && run->response)
+        response_summarise(run->response, run->result);
+    if (!code && run->data->holdout)
         json_object_set_new(run->result, "holdout", score_figures_json(&run->figures));
     return code;
 }

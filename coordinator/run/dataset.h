@@ -106,6 +106,10 @@ void holdout_free(struct holdout *holdout); /* harmless on NULL */
 int holdout_check(const struct holdout *holdout, const struct set_info *data,
                   const struct model_layout *layout, const char *key);
 
+/* The margins of a model on the holdout, ranked: the caller's. Errors as of score_margins(). */
+int holdout_margins(const struct holdout *holdout, const struct model *model,
+                    struct ranking **ranking);
+
 /* The figures of any model on the holdout, to be released if this succeeds: of the one that was
  * just trained (model_writer_view()) or of an earlier one (model_open()). Errors as of
  * score_packs(); ERROR_DATA if no row has a label. */

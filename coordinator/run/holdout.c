@@ -79,11 +79,19 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data,
     return try_rows(holdout, data, layout, key);
 }
 
+static const struct holdout_pick *pick_of(const struct holdout *holdout) {
+    return holdout->picks ? &holdout->pick : NULL;
+}
+
+int holdout_margins(const struct holdout *holdout, const struct model *model,
+                    struct ranking **ranking) {
+    return score_margins(model, holdout->packs, holdout->count, pick_of(holdout), ranking);
+}
+
 int holdout_score(const struct holdout *holdout, const struct model *model,
                   struct score_figures *figures) {
     failpoint(FAILPOINT_score);
-    int code = score_packs(model, holdout->packs, holdout->count,
-                           holdout->picks ? &holdout->pick : NULL, figures);
+    int code = score_packs(model, holdout->packs, holdout->count, pick_of(holdout), figures);
     if (!code && !figures->examples) {
         score_figures_release(figures);
         code = error_set(ERROR_DATA, "the holdout has no labelled row");

@@ -500,6 +500,7 @@ void training_release(struct training *run, int code) {
     coordinator_free(run->coordinator);
     json_decref(run->result);
     score_figures_release(&run->figures);
+    response_free(run->response);
     free(run->launched);
     free(run->addresses);
     start_close(&run->start);

@@ -91,6 +91,7 @@ struct training {
     struct eta eta;
     struct counters counters;
     struct model_layout layout;
+    struct response *response; /* the layout's, once it is known; NULL: it has none; owned */
     struct sample sample; /* of the rows, which the model is compared with when it is read back */
     char *model_folder;
     struct score_figures figures;  /* of the model on the holdout, if there is one */
@@ -173,6 +174,11 @@ int training_shape(struct training *run);
 
 /* Finds the moments of the columns unless they are known. Errors as of moments_find(). */
 int training_find_moments(struct training *run);
+
+/* Finds what is made of the model's margins, on the holdout where that takes rows, and gives it to
+ * the layout. Beside the loop, when all slices of the model are in. Errors as of score_margins().
+ */
+int training_find_response(struct training *run);
 
 void training_release_plugin(struct training *run);
 

@@ -16,6 +16,8 @@ INTEGRATION_TESTS = \
 	tests/integration/test_downpour.py \
 	tests/integration/test_devices.py \
 	tests/integration/test_weights.py \
+	tests/integration/test_thresholds.py \
+	tests/integration/test_calibration.py \
 	tests/integration/test_precondition.py \
 	tests/integration/test_l1.py \
 	tests/integration/test_bounds.py \
@@ -83,6 +85,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/nightly.py \
 	tests/integration/optimum.py \
 	tests/integration/row_hash.py \
+	tests/integration/responses.py \
 	tests/integration/divided.py \
 	tests/integration/sweeps.py \
 	tests/integration/terminal.py \
