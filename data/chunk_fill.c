@@ -12,6 +12,7 @@ void chunk_buffer_init(struct chunk_buffer *buffer) {
     bytes_init(&buffer->sorting);
     bytes_init(&buffer->places);
     bytes_init(&buffer->tile);
+    bytes_init(&buffer->made);
 }
 
 void chunk_buffer_release(struct chunk_buffer *buffer) {
@@ -19,6 +20,7 @@ void chunk_buffer_release(struct chunk_buffer *buffer) {
     bytes_release(&buffer->sorting);
     bytes_release(&buffer->places);
     bytes_release(&buffer->tile);
+    bytes_release(&buffer->made);
 }
 
 /* What rows are made from, and the type of their values. */
@@ -27,6 +29,7 @@ struct row_filler {
     const struct labels *labels;
     const struct row_weights *row_weights;
     enum value_type type;
+    struct bytes *workspace;
 };
 
 /* The arrays of a chunk. */
@@ -127,23 +130,6 @@ static void gather_value(struct gathered *gathered, uint32_t column, double valu
     gathered->sorted = false;
 }
 
-/* The next of what the values of a row bring with them; false if there is no other. *at is where
- * the search goes on: 0 at first. */
-static bool next_derived(const struct row_filler *filler, const struct row_walk *walk, uint64_t *at,
-                         struct derived *derived) {
-    const struct columns *columns = filler->columns;
-    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    while (first + *at < end) {
-        uint64_t i = first + (*at)++;
-        uint32_t feature = pack_feature(&walk->rows, first, i);
-        if (!columns_derive(columns, walk->pack, feature))
-            continue;
-        *derived = columns_derived(columns, walk->pack, feature, pack_value(&walk->rows, i));
-        return true;
-    }
-    return false;
-}
-
 /* Adds a row that goes to `place`. Values of features that are not columns are dropped. */
 static void gather_row(struct gathered *gathered, const struct row_filler *filler,
                        const struct row_walk *walk, struct row_place place) {
@@ -169,13 +155,12 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
     }
     gathered->count = count;
     gathered->sorted &= sorted;
-    uint64_t at = 0;
-    struct derived derived;
-    while (filler->columns->derivation[walk->pack] && next_derived(filler, walk, &at, &derived))
-        gather_value(gathered, derived.column, derived.value, row);
-    const struct absent *absent = &filler->columns->absent[walk->pack];
-    for (uint32_t i = 0; i < absent->count; i++)
-        gather_value(gathered, absent->values[i].column, absent->values[i].value, row);
+    if (!columns_makes(filler->columns, walk->pack))
+        return;
+    const struct derived *made =
+        columns_make(filler->columns, walk->pack, &rows, walk->row, filler->workspace, &count);
+    for (uint32_t i = 0; i < count; i++)
+        gather_value(gathered, made[i].column, made[i].value, row);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -254,7 +239,8 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
 void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct set_chunk *chunk, uint64_t *values) {
     const struct plan_part *part = &source->plan->trained;
-    struct row_filler filler = {source->columns, source->labels, source->row_weights, VALUE_ONES};
+    struct row_filler filler = {source->columns, source->labels, source->row_weights, VALUE_ONES,
+                                &buffer->made};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk))
@@ -292,20 +278,21 @@ static void fill_dense_row(const struct row_filler *filler, const struct row_wal
         put_dense(filler, walk, place->value, VALUE_DOUBLE, VALUE_DOUBLE);
     else
         put_dense(filler, walk, place->value, from, filler->type);
-    uint64_t next = 0;
-    struct derived derived;
-    while (filler->columns->derivation[walk->pack] && next_derived(filler, walk, &next, &derived))
-        put_value(place->value, filler->type, derived.column, derived.value);
-    const struct absent *absent = &filler->columns->absent[walk->pack];
-    for (uint32_t i = 0; i < absent->count; i++)
-        put_value(place->value, filler->type, absent->values[i].column, absent->values[i].value);
+    if (!columns_makes(filler->columns, walk->pack))
+        return;
+    uint32_t count;
+    const struct derived *made = columns_make(filler->columns, walk->pack, &walk->rows, walk->row,
+                                              filler->workspace, &count);
+    for (uint32_t i = 0; i < count; i++)
+        put_value(place->value, filler->type, made[i].column, made[i].value);
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part) {
     bool dense = source->plan->dense;
     size_t bytes = set_chunk_layout(chunk, dense).bytes;
-    struct row_filler filler = {source->columns, source->labels, source->row_weights, part->type};
+    struct row_filler filler = {source->columns, source->labels, source->row_weights, part->type,
+                                &buffer->made};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     if (buffer->capacity < bytes) {
         memory_unmap(buffer->data, buffer->capacity);
@@ -372,12 +359,11 @@ static struct chunk_arrays arrays_of_window(const struct scatter *at) {
 
 void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct chunk_window *window, uint32_t block) {
-    (void)buffer;
     for (struct scatter at = scatter_of(source, window, block); find_scattered(&at);
          next_scattered(&at))
         arrays_of_window(&at).start[at.place % source->plan->block_rows + 1] =
             (uint32_t)chunk_plan_values(source->plan, source->columns, source->split, at.walk.pack,
-                                        &at.walk.rows, at.walk.row);
+                                        &at.walk.rows, at.walk.row, &buffer->made);
 }
 
 void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *source,
@@ -391,10 +377,9 @@ void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *
 
 static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
                            struct scatter at) {
-    uint64_t rows = at.end - at.row, values = at.walk.rows.values;
-    if (filler->columns->derivation[at.walk.pack])
-        values *= 2; /* each may bring another one with it */
-    values += rows * filler->columns->absent[at.walk.pack].count;
+    uint64_t rows = at.end - at.row;
+    uint64_t values = SORTED_TOGETHER + /* fewer than these are there before a row is added */
+                      columns_made_most(filler->columns, at.walk.pack, &at.walk.rows);
     struct gathered gathered = gathered_in(buffer, values, rows);
     for (; find_scattered(&at); next_scattered(&at)) {
         struct chunk_arrays arrays = arrays_of_window(&at);
@@ -411,7 +396,7 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
 void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                        const struct chunk_window *window, uint32_t block) {
     struct row_filler filler = {source->columns, source->labels, source->row_weights,
-                                source->plan->trained.type};
+                                source->plan->trained.type, &buffer->made};
     struct scatter at = scatter_of(source, window, block);
     if (!source->plan->dense) {
         scatter_sparse(buffer, &filler, at);

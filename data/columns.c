@@ -298,6 +298,7 @@ int columns_find(struct columns *columns, const struct split *split,
     *columns = (struct columns){.packs = split->count};
     columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
     columns->derivation = memory_new(split->count, sizeof *columns->derivation);
+    columns->absent = memory_new(split->count, sizeof *columns->absent);
     struct column_builder builder = {.split = split};
     builder.trained = memory_new(split->count, sizeof *builder.trained);
     bytes_init(&builder.order);
@@ -305,6 +306,7 @@ int columns_find(struct columns *columns, const struct split *split,
     int code = collect(columns, &builder);
     if (!code) {
         builder.values = sum_counts(columns, &builder);
+        builder.room = columns->count;
         code = columns_prepare(columns, &builder, options);
     }
     if (!code)
@@ -312,6 +314,8 @@ int columns_find(struct columns *columns, const struct split *split,
     builder_release(&builder); /* there can be many columns, and sorting them takes room, too */
     if (!code) {
         columns_list_absent(columns, split);
+        if (columns->crosses)
+            crosses_find_levels(columns->crosses, columns->count);
         sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
@@ -329,10 +333,11 @@ void columns_release(struct columns *columns) {
         free(columns->bin_column[i]);
     for (uint32_t i = 0; i < columns->made_names; i++)
         free(columns->made_name[i]);
-    for (uint32_t p = 0; columns->absent && p < columns->packs; p++)
+    for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->absent[p].values);
     free(columns->of_pack);
     free(columns->absent);
+    crosses_free(columns->crosses);
     free(columns->missing_column);
     free(columns->derivation);
     free(columns->bin_column);

@@ -9,9 +9,6 @@
 #include "base/limits.h"
 #include "base/memory.h"
 
-/* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
-#define DIRECT_MAX (UINT64_C(1) << 24)
-
 void dictionary_init(struct dictionary *dictionary) {
     *dictionary = (struct dictionary){0};
 }
@@ -45,7 +42,7 @@ static void grow_direct(struct dictionary *dictionary, uint64_t id) {
 }
 
 static uint32_t *place_of(struct dictionary *dictionary, uint64_t id) {
-    if (id < DIRECT_MAX) {
+    if (id < DICTIONARY_DIRECT_MAX) {
         if (id >= dictionary->direct_size)
             grow_direct(dictionary, id);
         return &dictionary->direct[id];
@@ -74,14 +71,14 @@ uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id) {
         dictionary->id = memory_resize(dictionary->id, dictionary->capacity, sizeof(uint64_t));
     }
     dictionary->id[dictionary->count] = id;
-    dictionary->in_table += id >= DIRECT_MAX;
+    dictionary->in_table += id >= DICTIONARY_DIRECT_MAX;
     *place = ++dictionary->count;
     return dictionary->count - 1;
 }
 
 uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id) {
     uint32_t after = 0;
-    if (id < DIRECT_MAX)
+    if (id < DICTIONARY_DIRECT_MAX)
         after = id < dictionary->direct_size ? dictionary->direct[id] : 0;
     else if (dictionary->table_size)
         after = *find_place(dictionary, id);

@@ -11,6 +11,9 @@
 
 #define DICTIONARY_NONE UINT32_MAX
 
+/* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
+#define DICTIONARY_DIRECT_MAX (UINT64_C(1) << 24)
+
 /* Feature ids. */
 struct dictionary {
     uint64_t *id; /* of each number; owned */

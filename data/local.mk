@@ -9,6 +9,7 @@ libdata_a_SOURCES = \
 	data/column_stats.c \
 	data/columns.c \
 	data/container.c data/container.h \
+	data/cross.c \
 	data/csv.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \

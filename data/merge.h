@@ -62,10 +62,43 @@ struct columns {
     uint32_t *missing_column; /* of each column of the table that some pack lacks: the column that
                                  says so, or DICTIONARY_NONE */
     struct derivation *
-        *derivation;       /* for each pack: of each of its features; NULL if it has none */
-    struct absent *absent; /* for each pack */
-    char **made_name;      /* names that no pack has; owned; `made_names` of them */
-    uint32_t made_names;
+        *derivation;         /* for each pack: of each of its features; NULL if it has none */
+    struct absent *absent;   /* for each pack */
+    struct crosses *crosses; /* or NULL */
+    char **made_name;        /* names that no pack has; owned; `made_names` of them */
+    uint32_t made_names, made_capacity;
+};
+
+/* ---- crossed columns: data/cross.c ---- */
+
+/* A column of the set as one of those that a row has one of. */
+struct cross_level {
+    uint32_t slot; /* DICTIONARY_NONE: it is none */
+    uint32_t level;
+};
+
+/* A column of the table that is crossed. */
+struct cross_slot {
+    uint32_t levels, capacity;
+    uint32_t *number; /* the column of the set that each level is; owned */
+};
+
+struct cross {
+    uint32_t columns;
+    uint32_t slot[CROSS_COLUMNS_MAX];
+    uint64_t first;          /* what a cell's number begins at */
+    struct dictionary cells; /* those that are columns; while they are counted, all that occur */
+    uint32_t *number;        /* of each cell: the column of the set; owned */
+    uint64_t *values;        /* while they are counted: rows of each cell; owned */
+    uint32_t counted, capacity;
+};
+
+struct crosses {
+    struct cross *cross; /* `count`, as in the table; owned */
+    uint32_t count;
+    struct cross_slot *slot; /* owned */
+    uint32_t slots;
+    struct cross_level *level; /* of each column of the set; owned */
 };
 
 /* What the value of a feature brings with it: the mean of the number that it says is missing, or
@@ -101,6 +134,25 @@ static inline struct derived columns_derived(const struct columns *columns, uint
     return (struct derived){*derivation->number_column, derivation->column->mean};
 }
 
+/* Whether rows of a pack have more than their text has. */
+static inline bool columns_makes(const struct columns *columns, uint32_t pack) {
+    return columns->derivation[pack] || columns->absent[pack].count || columns->crosses;
+}
+
+/* Makes all that a row has besides its text: *count values, valid until the workspace is used
+ * again. Safe from many threads. */
+const struct derived *columns_make(const struct columns *columns, uint32_t pack,
+                                   const struct pack_rows *rows, uint32_t row,
+                                   struct bytes *workspace, uint32_t *count);
+
+/* How many these are. */
+uint64_t columns_made(const struct columns *columns, uint32_t pack, const struct pack_rows *rows,
+                      uint32_t row, struct bytes *workspace);
+
+/* At least as many as any row of a block has, its text's values included. */
+uint64_t columns_made_most(const struct columns *columns, uint32_t pack,
+                           const struct pack_rows *rows);
+
 int columns_find(struct columns *columns, const struct split *split,
                  const struct set_options *options);
 void columns_release(struct columns *columns);
@@ -118,6 +170,7 @@ struct column_builder {
     struct dictionary dictionary; /* by first appearance */
     uint64_t *id;                 /* what is numbered so; owned */
     uint64_t *values;             /* how many values training has of each; owned */
+    uint32_t room;                /* of both */
     uint64_t **trained; /* for each pack that is split: the number of values of each feature,
                            counted over training rows */
     struct bytes order; /* workspace: features of a row in the text's order */
@@ -129,6 +182,23 @@ struct column_builder {
 int columns_prepare(struct columns *columns, struct column_builder *builder,
                     const struct set_options *options);
 
+/* Finds the crosses of the columns that are there, and adds their cells behind them.
+ * ERROR_CONFIG or ERROR_DATA if columns cannot be crossed so, or there would be too many. */
+int columns_cross(struct columns *columns, struct column_builder *builder,
+                  const struct set_options *options);
+
+/* Replaces the numbers of columns by their places in `to`; then the levels of so many. */
+void crosses_renumber(struct crosses *crosses, const uint32_t *to);
+void crosses_find_levels(struct crosses *crosses, uint32_t columns);
+
+/* The name of cell `known` of cross `number`, of the names of the other columns. Free it. */
+char *crosses_name(const struct columns *columns, uint32_t number, uint32_t known);
+void crosses_free(struct crosses *crosses); /* harmless on NULL */
+
+/* Makes room for so many more columns. */
+void column_builder_reserve(const struct columns *columns, struct column_builder *builder,
+                            uint32_t more);
+
 /* Adds a column behind those that are there. */
 void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
                         uint64_t values);
@@ -137,7 +207,7 @@ void column_builder_add(struct columns *columns, struct column_builder *builder,
  * number or a category is missing, which may be a column of its own, and the number's mean. */
 void columns_find_absent(struct columns *columns, struct column_builder *builder);
 
-/* Lists it for each pack, when columns have their final numbers. */
+/* Lists it for each pack, by the numbers that columns have now. */
 void columns_list_absent(struct columns *columns, const struct split *split);
 
 /* Replaces each number by its place in `to`, as a number may be DICTIONARY_NONE. */
@@ -266,7 +336,7 @@ static inline uint64_t chunk_plan_place(const struct chunk_plan *plan, uint64_t 
 /* How many values a row has as it is stored: of a dense one, a value for each column. */
 uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
                            const struct split *split, uint32_t pack, const struct pack_rows *rows,
-                           uint32_t row);
+                           uint32_t row, struct bytes *workspace);
 
 static inline bool chunk_plan_is_held(const struct chunk_plan *plan, uint32_t chunk) {
     return chunk >= chunk_plan_trained(plan);
@@ -303,6 +373,7 @@ struct chunk_buffer {
     struct bytes sorting; /* workspace: the values of some rows */
     struct bytes places;  /* workspace: where each row's next value goes */
     struct bytes tile;    /* workspace: a tile as stored */
+    struct bytes made;    /* workspace: what a row has besides its text */
 };
 
 void chunk_buffer_init(struct chunk_buffer *buffer);

@@ -266,7 +266,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
 
 /* The unpacked arrays of one block; their memory is used again for the next block. */
 struct unpacked {
-    struct bytes start, id, seeded_id, value, label_text;
+    struct bytes start, id, column, seeded_id, value, label_text;
 };
 
 static void *room(struct bytes *bytes, uint64_t count, size_t size) {
@@ -290,6 +290,16 @@ static const uint64_t *unpack_ids(struct bytes *to, const struct pack_rows *rows
     for (uint32_t i = 0; i < rows->values; i++)
         id[i] = id_of[rows->feature[i]];
     return id;
+}
+
+static const uint32_t *unpack_columns(struct bytes *to, const struct pack_rows *rows,
+                                      const uint32_t *column_of) {
+    if (!rows->feature || !column_of)
+        return column_of;
+    uint32_t *column = room(to, rows->values, sizeof *column);
+    for (uint32_t i = 0; i < rows->values; i++)
+        column[i] = column_of[rows->feature[i]];
+    return column;
 }
 
 static const double *unpack_values(struct bytes *to, const struct pack_rows *rows) {
@@ -343,6 +353,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
     struct unpacked to;
     bytes_init(&to.start);
     bytes_init(&to.id);
+    bytes_init(&to.column);
     bytes_init(&to.seeded_id);
     bytes_init(&to.value);
     bytes_init(&to.label_text);
@@ -356,6 +367,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                      .first_line = pack->block[b].first_row + 1,
                      .start = unpack_starts(&to.start, &rows),
                      .id = unpack_ids(&to.id, &rows, pack->id),
+                     .column = unpack_columns(&to.column, &rows, pack->column),
                      .seeded_id =
                          pack->seeded_id ? unpack_ids(&to.seeded_id, &rows, pack->seeded_id) : NULL,
                      .alike = !rows.feature,
@@ -368,6 +380,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
     }
     bytes_release(&to.start);
     bytes_release(&to.id);
+    bytes_release(&to.column);
     bytes_release(&to.seeded_id);
     bytes_release(&to.value);
     bytes_release(&to.label_text);

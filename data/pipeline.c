@@ -275,13 +275,14 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     return code;
 }
 
-int source_columns(const char *path, const struct source_options *options, struct table **table) {
+int source_columns(const char *path, const struct source_options *options, bool kinds,
+                   struct table **table) {
     struct source_options names = *options;
     struct format format = {0};
     struct blocks blocks;
     struct batch batch;
     struct input *input;
-    names.numbers_only = true; /* no kinds are found out, nor told of */
+    names.numbers_only = !kinds; /* else none are found out, nor told of */
     names.order = NULL;
     *table = NULL;
     int code = input_open(path, options->streams, &input);

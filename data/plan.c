@@ -57,14 +57,12 @@ static void count_value(struct plan_part *part, double value) {
 
 /* Counts a row into the part, with what its values bring with them. */
 static void count_row(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
-                      const struct columns *columns, uint32_t p) {
+                      const struct columns *columns, uint32_t p, struct bytes *workspace) {
     const uint32_t *column = columns->of_pack[p];
     uint64_t first, end = pack_row(rows, row, &first);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(rows, first, i);
-        if (columns_derive(columns, p, feature))
-            count_value(part, columns_derived(columns, p, feature, pack_value(rows, i)).value);
         if (column[feature] == DICTIONARY_NONE)
             continue;
         part->values++;
@@ -74,12 +72,18 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
             part->type = type > part->type ? type : part->type;
         }
     }
+    if (!columns_makes(columns, p))
+        return;
+    uint32_t count;
+    const struct derived *made = columns_make(columns, p, rows, row, workspace, &count);
+    for (uint32_t i = 0; i < count; i++)
+        count_value(part, made[i].value);
 }
 
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
-                       const struct columns *columns) {
+                       const struct columns *columns, struct bytes *workspace) {
     const struct pack_block *block = &split->packs[p]->block[b];
-    if (!split->side[p] && !columns->derivation[p]) { /* its facts say everything */
+    if (!split->side[p] && !columns_makes(columns, p)) { /* its facts say everything */
         if (part->side != ROW_TRAINED)
             return;
         part->rows += block->rows;
@@ -91,7 +95,7 @@ static void count_side(struct plan_part *part, const struct split *split, uint32
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; row < rows.rows; row++)
         if (split_side(split, p, b, row) == part->side)
-            count_row(part, &rows, row, columns, p);
+            count_row(part, &rows, row, columns, p, workspace);
 }
 
 /* Lists the blocks that have rows of the side, and counts what is in them. */
@@ -99,23 +103,19 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
                       const struct columns *columns) {
     *part = (struct plan_part){.side = side, .type = VALUE_ONES};
     uint32_t blocks = 0;
+    struct bytes workspace;
+    bytes_init(&workspace);
     for (uint32_t p = 0; p < split->count; p++)
         blocks += split->packs[p]->facts->blocks;
     part->block = memory_new(blocks, sizeof *part->block);
     for (uint32_t p = 0; p < split->count; p++)
         for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
             uint64_t before = part->rows;
-            count_side(part, split, p, b, columns);
-            if (part->rows == before)
-                continue;
-            part->block[part->blocks++] = (struct merge_block){before, p, b};
-            /* What each of these rows has for columns that its file lacks. */
-            const struct absent *absent = &columns->absent[p];
-            uint64_t values = part->values + (part->rows - before) * absent->count;
-            for (uint32_t i = 0; i < absent->count; i++)
-                count_value(part, absent->values[i].value);
-            part->values = values;
+            count_side(part, split, p, b, columns, &workspace);
+            if (part->rows != before)
+                part->block[part->blocks++] = (struct merge_block){before, p, b};
         }
+    bytes_release(&workspace);
 }
 
 /* The bytes of a row, without the padding between arrays. Bytes count as floats: so chunks, and
@@ -132,6 +132,7 @@ struct chunk_cutter {
     const struct plan_part *part;
     const struct columns *columns;
     uint64_t aim, filled, next_row;
+    struct bytes workspace;
     uint32_t capacity;
     bool weighted;
     bool open; /* a chunk that takes more rows */
@@ -139,17 +140,14 @@ struct chunk_cutter {
 
 uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *columns,
                            const struct split *split, uint32_t p, const struct pack_rows *rows,
-                           uint32_t row) {
+                           uint32_t row, struct bytes *workspace) {
     if (plan->dense)
         return columns->count;
-    uint64_t first, end = pack_row(rows, row, &first);
-    uint64_t values = end - first + columns->absent[p].count;
-    if (split->side[p] || columns->derivation[p])
-        for (uint64_t i = first; i < end; i++) {
-            uint32_t feature = pack_feature(rows, first, i);
-            values -= columns->of_pack[p][feature] == DICTIONARY_NONE;
-            values += columns_derive(columns, p, feature);
-        }
+    uint64_t first, end = pack_row(rows, row, &first), values = end - first;
+    for (uint64_t i = first; split->side[p] && i < end; i++)
+        values -= columns->of_pack[p][pack_feature(rows, first, i)] == DICTIONARY_NONE;
+    if (columns_makes(columns, p))
+        values += columns_made(columns, p, rows, row, workspace);
     return values;
 }
 
@@ -184,7 +182,7 @@ static void cut_part(struct chunk_cutter *cutter, const struct plan_part *part,
         for (uint32_t row = 0; row < rows.rows; row++)
             if (split_side(split, block->pack, block->block, row) == part->side)
                 cut_row(cutter, chunk_plan_values(cutter->plan, cutter->columns, split, block->pack,
-                                                  &rows, row));
+                                                  &rows, row, &cutter->workspace));
     }
 }
 
@@ -220,10 +218,13 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
     if (plan->dense)
         return 0;
     /* The rows of each chunk are all over the packs, which are walked over in order. */
+    struct bytes workspace;
+    bytes_init(&workspace);
     struct row_walk walk = row_walk_from(split, &plan->trained, 0);
     for (uint64_t row = 0; row < rows; row++, row_walk_next(&walk))
         plan->chunk[chunk_plan_place(plan, row) / plan->block_rows].values +=
-            chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row);
+            chunk_plan_values(plan, columns, split, walk.pack, &walk.rows, walk.row, &workspace);
+    bytes_release(&workspace);
     for (uint32_t i = 0; i < plan->chunks; i++)
         if (plan->chunk[i].values > UINT32_MAX)
             return error_set(ERROR_DATA,
@@ -277,6 +278,7 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     aim = aim < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : aim > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX : aim;
     struct chunk_cutter cutter = {
         .plan = plan, .columns = columns, .aim = aim, .weighted = weighted};
+    bytes_init(&cutter.workspace);
     int code = 0;
     plan->block_rows = plan->shuffled ? block_rows_of(options, plan->trained.rows) : 0;
     if (plan->shuffled)
@@ -286,6 +288,7 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     uint32_t trained_chunks = cutter.capacity = plan->chunks;
     if (!code)
         cut_part(&cutter, &plan->held, split);
+    bytes_release(&cutter.workspace);
     plan->held_chunks = plan->chunks - trained_chunks;
     assert(code || cutter.next_row == plan->held.rows);
     return code ? code : cut_strips(plan, columns, options);

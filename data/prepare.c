@@ -13,13 +13,22 @@
 #define ROWS_TELLING 100
 #define DIFFERING_SHARE 0.9
 
+void column_builder_reserve(const struct columns *columns, struct column_builder *builder,
+                            uint32_t more) {
+    uint32_t room = columns->count + more;
+    if (room <= builder->room)
+        return;
+    builder->room = room;
+    builder->id = memory_resize(builder->id, room, sizeof *builder->id);
+    builder->values = memory_resize(builder->values, room, sizeof *builder->values);
+}
+
 void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
                         uint64_t values) {
-    uint32_t number = columns->count++;
-    builder->id = memory_resize(builder->id, columns->count, sizeof *builder->id);
-    builder->values = memory_resize(builder->values, columns->count, sizeof *builder->values);
-    builder->id[number] = id;
-    builder->values[number] = values;
+    if (columns->count == builder->room)
+        column_builder_reserve(columns, builder, 1 + columns->count / 8);
+    builder->id[columns->count] = id;
+    builder->values[columns->count++] = values;
 }
 
 /* Adds the columns of the bins behind those that the text has. */
@@ -213,7 +222,7 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
     find_deriving(columns, split);
     count_missing(columns, builder);
     columns_find_absent(columns, builder);
-    return 0;
+    return columns_cross(columns, builder, options);
 }
 
 /* ---- columns that some files lack ----
@@ -282,7 +291,8 @@ static void add_absent(struct absent *absent, uint32_t column, double value) {
 }
 
 void columns_list_absent(struct columns *columns, const struct split *split) {
-    columns->absent = memory_new(columns->packs, sizeof *columns->absent);
+    for (uint32_t p = 0; p < columns->packs; p++)
+        columns->absent[p].count = 0;
     for (uint32_t p = 0; columns->table && p < columns->packs; p++)
         for (uint32_t c = 0; c < columns->table->columns; c++) {
             if (!pack_lacks(columns, split->packs[p], c))
@@ -311,18 +321,23 @@ void columns_renumber(struct columns *columns, const struct split *split, const 
     renumber(columns->missing_column, width, to);
     for (uint32_t c = 0; columns->bin_column && c < width; c++)
         renumber(columns->bin_column[c], columns->table->column[c].edges + 1, to);
+    if (columns->crosses)
+        crosses_renumber(columns->crosses, to);
+}
+
+/* The name becomes the columns'. */
+static void put_name(struct columns *columns, uint32_t number, char *name) {
+    if (!columns->name)
+        columns->name = memory_new(columns->count, sizeof *columns->name);
+    MEMORY_ROOM(columns->made_name, columns->made_names, columns->made_capacity);
+    columns->name[number] = columns->made_name[columns->made_names++] = name;
 }
 
 static void make_name(struct columns *columns, uint32_t number, uint32_t column,
                       enum feature_role role, uint32_t bin) {
     char text[16];
     snprintf(text, sizeof text, "%u", bin);
-    if (!columns->name)
-        columns->name = memory_new(columns->count, sizeof *columns->name);
-    columns->made_name = memory_resize(columns->made_name, columns->made_names + (size_t)1,
-                                       sizeof *columns->made_name);
-    columns->name[number] = columns->made_name[columns->made_names++] =
-        table_feature_name(columns->table, column, role, text);
+    put_name(columns, number, table_feature_name(columns->table, column, role, text));
 }
 
 void columns_make_names(struct columns *columns) {
@@ -334,5 +349,10 @@ void columns_make_names(struct columns *columns) {
         for (uint32_t bin = 0; columns->bin_column[c] && bin <= columns->table->column[c].edges;
              bin++)
             make_name(columns, columns->bin_column[c][bin], c, ROLE_BIN, bin);
+    }
+    for (uint32_t k = 0; columns->crosses && k < columns->crosses->count; k++) {
+        const struct cross *cross = &columns->crosses->cross[k];
+        for (uint32_t i = 0; i < cross->cells.count; i++)
+            put_name(columns, cross->number[i], crosses_name(columns, k, i));
     }
 }

@@ -27,6 +27,7 @@ void sample_release(struct sample *sample) {
     table_free(sample->table);
     free(sample->start);
     free(sample->id);
+    free(sample->source_column);
     free(sample->value);
     free(sample->stored_start);
     free(sample->column);
@@ -118,6 +119,10 @@ static void add_source_row(struct sample *sample, const struct source_rows *rows
     uint64_t at = sample->start[sample->count], values = rows->start[row + 1] - rows->start[row];
     sample->id = memory_resize(sample->id, at + values, sizeof *sample->id);
     sample->value = memory_resize(sample->value, at + values, sizeof *sample->value);
+    if (rows->column)
+        sample->source_column = memory_resize(sample->source_column, at + values, sizeof(uint32_t));
+    for (uint64_t i = 0; rows->column && i < values; i++)
+        sample->source_column[at + i] = source_row_column(rows, row, i);
     if (values) {
         memcpy(sample->id + at, source_row_ids(rows, row), values * sizeof *sample->id);
         memcpy(sample->value + at, rows->value + rows->start[row], values * sizeof(double));

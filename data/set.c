@@ -412,6 +412,10 @@ static void hash_packs(struct hash_stream *stream, struct pack *const *packs, ui
 /* Sets with weights of classes are of version 2: they are stored. */
 static const uint8_t class_weight_version = 2;
 
+static bool has_crosses(const struct set_options *options) {
+    return options->cross && *options->cross;
+}
+
 /* The name of the set that these packs give. */
 static char *make_path(const char *sets, struct pack *const *packs, uint32_t count,
                        const struct set_options *options) {
@@ -434,6 +438,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         uint64_t order[] = {options->shuffle_seed, options->block_rows, options->chunks_least};
         hash_stream_add(stream, order, sizeof order);
     }
+    if (has_crosses(options))
+        hash_stream_add(stream, &options->cross_least, sizeof options->cross_least);
+    for (const char *const *cross = options->cross; cross && *cross; cross++)
+        hash_stream_add(stream, *cross, strlen(*cross) + 1);
     if (options->strip_columns) {
         uint64_t strips[] = {options->strip_columns, options->whole_columns};
         hash_stream_add(stream, strips, sizeof strips);
@@ -467,14 +475,15 @@ static struct set *reuse_set(const char *path) {
 }
 
 /* Whether there can be more columns than sets have that are not in tiles: those of all packs, and
- * for each column of a table its bins and that it is missing, or rare. */
+ * for each column of a table its bins and that it is missing, or rare. How many crosses there are
+ * only a merge can tell. */
 static bool may_be_wide(struct pack *const *packs, uint32_t count,
                         const struct set_options *options) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < count; i++)
         most += packs[i]->facts->features +
                 (packs[i]->table ? packs[i]->table->columns * (options->bins + UINT64_C(3)) : 0);
-    return most > options->strip_columns && most > options->whole_columns;
+    return has_crosses(options) || (most > options->strip_columns && most > options->whole_columns);
 }
 
 /* Clears options that make no difference, so that the same set is found again without them. */

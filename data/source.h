@@ -88,6 +88,7 @@ struct source_rows {
     const double *value;
     bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
+    const uint32_t *column;             /* of a pack of CSV, as `id`: the column of each value */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
     const char *const
@@ -106,6 +107,14 @@ static inline uint64_t source_row_line(const struct source_rows *rows, uint32_t 
 /* The ids of a row's values. */
 static inline const uint64_t *source_row_ids(const struct source_rows *rows, uint32_t row) {
     return rows->id + (rows->alike ? 0 : rows->start[row]);
+}
+
+/* The column of value `i` of a row of CSV, from 0, as the table counts. */
+static inline uint32_t source_row_column(const struct source_rows *rows, uint32_t row, uint64_t i) {
+    uint64_t at = (rows->alike ? 0 : rows->start[row]) + i;
+    return rows->column   ? rows->column[at]
+           : rows->origin ? rows->origin[rows->start[row] + i].column
+                          : (uint32_t)(rows->id[at] - 1);
 }
 
 /* The same by TABLE_IDS_SEEDED, which need not rise; of rows without texts, and of a pack's. */
@@ -202,9 +211,10 @@ int source_read_in_parts(const char *path, const struct source_options *options,
                          const struct source_parts *parts, void *context,
                          struct source_report *report);
 
-/* What columns a CSV file has, without their kinds: *table is NULL if the file is none. Reads its
- * beginning. */
-int source_columns(const char *path, const struct source_options *options, struct table **table);
+/* What columns a CSV file has, with `kinds` or without: *table is NULL if the file is none. Reads
+ * its beginning. */
+int source_columns(const char *path, const struct source_options *options, bool kinds,
+                   struct table **table);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file, or lead to a pipe, or be "-". A file that is met again, under whatever name, is

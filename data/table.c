@@ -44,6 +44,7 @@ void table_free(struct table *table) {
         free(table->column[i].rare);
     }
     free(table->column);
+    free(table->cross);
     names_free(table->missing);
     free(table);
 }
@@ -94,7 +95,11 @@ struct table *table_copy_first(const struct table *table, uint32_t columns) {
 }
 
 struct table *table_copy(const struct table *table) {
-    return table_copy_first(table, table->columns);
+    struct table *copy = table_copy_first(table, table->columns);
+    copy->crosses = table->crosses;
+    copy->cross_value = table->cross_value;
+    copy->cross = copy_array(table->cross, table->crosses, sizeof *table->cross);
+    return copy;
 }
 
 void table_add_columns(struct table *table, const struct table *other) {
@@ -135,6 +140,24 @@ const char *table_describe(const struct table *table, uint32_t column, char text
     return text;
 }
 
+double table_cross_value(uint32_t crosses) {
+    unsigned bits = crosses ? 31u - (unsigned)__builtin_clz(crosses) : 0;
+    return 1.0 / (1u << bits / 2);
+}
+
+char *table_cross_name(const struct table *table, const struct table_cross *cross) {
+    char *name = NULL;
+    for (uint32_t i = 0; i < cross->columns; i++) {
+        const char *own = table->column[cross->column[i]].name;
+        char number[16], *before = name;
+        snprintf(number, sizeof number, "%u", cross->column[i] + 1);
+        name =
+            memory_format("%s%s%s", before ? before : "", before ? " * " : "", own ? own : number);
+        free(before);
+    }
+    return name;
+}
+
 /* ---- JSON ---- */
 
 static void put_lists(json_t *object, const struct table_column *column) {
@@ -173,6 +196,21 @@ static json_t *column_json(const struct table_column *column, uint32_t number) {
     return object;
 }
 
+/* Columns are told from 1. */
+static json_t *cross_json(const struct table_cross *cross) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < cross->columns; i++)
+        json_array_append_new(list, json_integer(cross->column[i] + (json_int_t)1));
+    return list;
+}
+
+static json_t *crosses_json(const struct table *table) {
+    json_t *crosses = json_array();
+    for (uint32_t i = 0; i < table->crosses; i++)
+        json_array_append_new(crosses, cross_json(&table->cross[i]));
+    return crosses;
+}
+
 json_t *table_json(const struct table *table) {
     json_t *columns = json_array(), *missing = json_array();
     for (uint32_t i = 0; i < table->columns; i++)
@@ -185,6 +223,9 @@ json_t *table_json(const struct table *table) {
         json_object_set_new(object, "hash", json_integer(table->hash));
     if (table->ids != TABLE_IDS_SEEDED)
         json_object_set_new(object, "ids", json_integer(table->ids));
+    if (table->crosses)
+        json_object_update_new(object, json_pack("{s:o, s:f}", "crosses", crosses_json(table),
+                                                 "cross_value", table->cross_value));
     return object;
 }
 
@@ -247,6 +288,37 @@ static bool read_column(const json_t *object, bool named, uint32_t columns,
            read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
 }
 
+static bool read_cross(const json_t *list, const struct table *table, struct table_cross *cross) {
+    size_t columns = json_array_size(list);
+    json_int_t before = 0;
+    if (columns < 2 || columns > CROSS_COLUMNS_MAX)
+        return false;
+    cross->columns = (uint32_t)columns;
+    for (uint32_t i = 0; i < columns; i++) {
+        const json_t *entry = json_array_get(list, i);
+        json_int_t column = json_integer_value(entry);
+        if (!json_is_integer(entry) || column <= before || column > table->columns ||
+            !table_uses(&table->column[column - 1]))
+            return false;
+        cross->column[i] = (uint32_t)(column - 1);
+        before = column;
+    }
+    return true;
+}
+
+static bool read_crosses(const json_t *list, struct table *table) {
+    size_t crosses = json_array_size(list);
+    if (crosses > CROSSES_MAX)
+        return false;
+    table->crosses = (uint32_t)crosses;
+    table->cross = memory_new(crosses, sizeof *table->cross);
+    table->cross_value = table_cross_value(table->crosses);
+    for (uint32_t i = 0; i < table->crosses; i++)
+        if (!read_cross(json_array_get(list, i), table, &table->cross[i]))
+            return false;
+    return true;
+}
+
 static bool read_missing(const json_t *list, struct table *table) {
     size_t count = json_array_size(list);
     const char **words = memory_new(count + 1, sizeof *words);
@@ -272,7 +344,8 @@ static bool read_columns(const json_t *object, struct table *table) {
     table->ids = ids ? TABLE_IDS_JOINED : TABLE_IDS_SEEDED;
     if (hash != table->hash || (ids && json_integer_value(ids) != TABLE_IDS_JOINED))
         return false;
-    return read_missing(json_object_get(object, "missing"), table);
+    return read_missing(json_object_get(object, "missing"), table) &&
+           read_crosses(json_object_get(object, "crosses"), table);
 }
 
 int table_of_json(const json_t *object, const char *where, struct table **result) {
@@ -305,9 +378,13 @@ int table_of_text(const char *text, const char *where, struct table **table) {
 
 /* ---- features ---- */
 
-static void put_u32(uint8_t bytes[4], uint32_t number) {
-    for (int i = 0; i < 4; i++)
+static void put_number(uint8_t *bytes, unsigned count, uint64_t number) {
+    for (unsigned i = 0; i < count; i++)
         bytes[i] = (uint8_t)(number >> 8 * i);
+}
+
+static void put_u32(uint8_t bytes[4], uint32_t number) {
+    put_number(bytes, 4, number);
 }
 
 /* XXH3 adds the seed to a short text, where a small one meets the length: so what tells columns and
@@ -339,6 +416,17 @@ uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin) {
     char text[16];
     int length = snprintf(text, sizeof text, "%u", bin);
     return table_feature(ids, column, ROLE_BIN, text, (size_t)length);
+}
+
+/* As of column 0, which none is. */
+uint64_t table_cross_feature(const uint64_t *id, uint32_t columns) {
+    uint8_t joined[5 + 8 * CROSS_COLUMNS_MAX];
+    assert(columns <= CROSS_COLUMNS_MAX);
+    put_u32(joined, 0);
+    joined[4] = ROLE_CROSS;
+    for (uint32_t i = 0; i < columns; i++)
+        put_number(joined + 5 + 8 * i, 8, id[i]);
+    return hash64(joined, 5 + 8 * (size_t)columns) | FEATURE_HASHED;
 }
 
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length) {

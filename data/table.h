@@ -57,13 +57,24 @@ enum table_ids {
     TABLE_IDS_JOINED,     /* column, role and text are hashed as one */
 };
 
+/* Columns whose values together are features: data/cross.c. */
+#define CROSS_COLUMNS_MAX 4u
+#define CROSSES_MAX 65536u
+struct table_cross {
+    uint32_t columns;                   /* from 2 */
+    uint32_t column[CROSS_COLUMNS_MAX]; /* of the table, rising */
+};
+
 struct table {
     uint32_t columns;
     enum table_ids ids;          /* TABLE_IDS_JOINED, but of models from before */
     struct table_column *column; /* owned */
-    uint32_t hash;  /* texts of categories are hashed to so many bits; 0: they are kept */
-    bool trim;      /* blanks around a text do not count */
-    char **missing; /* the words that stand for a missing cell; NULL-terminated; owned */
+    struct table_cross *cross;   /* `crosses`, all different; owned. Packs have none */
+    uint32_t crosses;
+    double cross_value; /* of the feature of a cross */
+    uint32_t hash;      /* texts of categories are hashed to so many bits; 0: they are kept */
+    bool trim;          /* blanks around a text do not count */
+    char **missing;     /* the words that stand for a missing cell; NULL-terminated; owned */
 };
 
 /* The words that stand for a missing cell unless a job says others; NULL-terminated. */
@@ -104,6 +115,20 @@ struct table *table_copy_first(const struct table *table, uint32_t columns);
 #define COLUMN_TEXT 160
 const char *table_describe(const struct table *table, uint32_t column, char text[COLUMN_TEXT]);
 
+/* Finds the columns that the texts of a list name, "a*b" or "1*4", and with CROSS_PAIRS all pairs
+ * of categories and, if they have bins, numbers. The list is NULL-terminated, or NULL. ERROR_DATA
+ * if a column is not there, ERROR_CONFIG if one cannot be crossed. */
+#define CROSS_PAIRS "pairs"
+int table_find_crosses(struct table *table, const char *const *texts, bool bins);
+
+/* The value of so many crosses' features: 2^−k, where 4^k is the largest power that is not above
+ * their number. So all crosses of a row together have about the length of one column, and a penalty
+ * that suits columns suits any number of crosses. */
+double table_cross_value(uint32_t crosses);
+
+/* "age * town". Free the result. */
+char *table_cross_name(const struct table *table, const struct table_cross *cross);
+
 /* A new reference. */
 json_t *table_json(const struct table *table);
 /* ERROR_DATA, beginning with `where`, if the object is no such table. */
@@ -125,6 +150,7 @@ enum feature_role {
     ROLE_RARE,    /* of a category: any text that training has in few rows */
     ROLE_HASHED,  /* of a category: texts of one hash */
     ROLE_BIN,     /* of a number: it is in a bin, which `text` names by its number, "0" the first */
+    ROLE_CROSS,   /* of several columns: what they have, table_cross_feature() */
 };
 
 #define FEATURE_HASHED (UINT64_C(1) << 63)
@@ -138,6 +164,9 @@ uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role ro
                        const char *text, size_t length);
 
 uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin);
+
+/* Of what the columns of a cross have: a feature of each, in their order. */
+uint64_t table_cross_feature(const uint64_t *id, uint32_t columns);
 
 /* The hash of a category's text, and the feature of such a hash. */
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length);

@@ -48,7 +48,7 @@ static const char *behind_name(const struct table *table, uint32_t column, const
 }
 
 /* Names of columns may have = in them, so the first that fits is taken only where no id proves one:
- * of hashed texts, and of texts that were escaped. */
+ * of hashed texts, and of texts that were escaped. A cross is of no single column. */
 uint32_t table_column_of(const struct table *table, uint64_t id, const char *name) {
     uint32_t found = COLUMN_NOWHERE;
     if (!(id & FEATURE_HASHED))
@@ -60,5 +60,5 @@ uint32_t table_column_of(const struct table *table, uint64_t id, const char *nam
         if (text && found == COLUMN_NOWHERE)
             found = i;
     }
-    return found;
+    return table->crosses && strstr(name, " * ") ? COLUMN_NOWHERE : found;
 }

@@ -46,8 +46,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
+    if (layout->table && layout->table->crosses)
+        return MODEL_FORMAT_CROSSES;
     if (layout->response)
-        return MODEL_FORMAT_VERSION;
+        return MODEL_FORMAT_RESPONSE;
     if (layout->table)
         return MODEL_FORMAT_TABLE;
     return model_family(layout)->stores_vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;

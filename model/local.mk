@@ -2,6 +2,7 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	model/calibration.c model/calibration.h \
 	model/classes.c model/classes.h \
+	model/crosses.c model/crosses.h \
 	model/response.c model/response.h \
 	model/response_fit.c \
 	model/description.c model/description.h \

@@ -15,10 +15,12 @@
 #include "data/table.h"
 #include "objective/objective.h"
 
-/* The version of both files, raised when an older reader could not read a newer one. Models without
- * a response are still written as versions 5, of tables, 3, linear ones, and 4, so that programs of
- * before read them. */
-#define MODEL_FORMAT_VERSION 6
+/* The version of both files, raised when an older reader could not read a newer one. Models of
+ * earlier kinds are still written as before, so that programs of before read them: linear ones that
+ * are not of tables, networks, those of tables, and those with a response. */
+#define MODEL_FORMAT_VERSION 7
+#define MODEL_FORMAT_CROSSES 7
+#define MODEL_FORMAT_RESPONSE 6
 #define MODEL_FORMAT_TABLE 5
 #define MODEL_FORMAT_NETWORK 4
 #define MODEL_FORMAT_LINEAR 3

@@ -257,8 +257,11 @@ static int check_sample_row(const struct readback *readback, const struct model 
 /* Each row is compared term by term, which leaves no doubt about roundings; then all are scored. */
 static int check_rows(const struct readback *readback, const struct model *model) {
     const struct sample *sample = readback->sample;
-    const struct source_rows rows = {
-        .count = sample->count, .start = sample->start, .id = sample->id, .value = sample->value};
+    const struct source_rows rows = {.count = sample->count,
+                                     .start = sample->start,
+                                     .id = sample->id,
+                                     .column = sample->source_column,
+                                     .value = sample->value};
     struct margins *margins = margins_new(model);
     struct term_mapper mapper;
     struct terms terms = {0};

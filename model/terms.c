@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/crosses.h"
 
 #define ROOM_FIRST 256
 
@@ -84,6 +85,7 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
             mapper->bins[i][bin] = find_rank(&model->layout, table_bin_feature(table->ids, i, bin));
     }
     qsort(mapper->missing, mapper->missing_count, sizeof *mapper->missing, compare_missing);
+    mapper->crosses = cross_mapper_new(model);
 }
 
 void term_mapper_release(struct term_mapper *mapper) {
@@ -92,6 +94,7 @@ void term_mapper_release(struct term_mapper *mapper) {
     free(mapper->bins);
     free(mapper->missing);
     free(mapper->told);
+    cross_mapper_free(mapper->crosses);
     terms_release(&mapper->absent);
 }
 
@@ -128,17 +131,18 @@ static int compare_ids(const void *a, const void *b) {
 }
 
 /* If the feature is a text that was too rare in training: adds what stands for all such texts of
- * its column, and returns true. */
-static bool add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
+ * its column, and returns its id; else 0. */
+static uint64_t add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
     const struct model *model = mapper->model;
     for (uint32_t i = 0; i < table_columns(model); i++) {
         const struct table_column *column = &model->layout.table->column[i];
         if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
             continue;
-        add_known_term(find_rank(&model->layout, feature_of(model, i, ROLE_RARE)), 1, terms);
-        return true;
+        uint64_t rare = feature_of(model, i, ROLE_RARE);
+        add_known_term(find_rank(&model->layout, rare), 1, terms);
+        return rare;
     }
-    return false;
+    return 0;
 }
 
 /* ---- columns that the data lacks ---- */
@@ -148,6 +152,8 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
     const struct table *own = mapper->model->layout.table;
     char name[COLUMN_TEXT];
     mapper->absent.count = 0;
+    if (mapper->crosses)
+        cross_mapper_forget_missed(mapper->crosses);
     for (uint32_t i = 0; i < own->columns; i++) {
         const struct table_column *column = &own->column[i];
         const struct table_column *here = i < table->columns ? &table->column[i] : NULL;
@@ -169,6 +175,8 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
         uint64_t missing = feature_of(mapper->model, i, ROLE_MISSING);
         add_mean(mapper, missing, &mapper->absent);
         add_known_term(find_rank(&mapper->model->layout, missing), 1, &mapper->absent);
+        if (mapper->crosses)
+            cross_mapper_miss(mapper->crosses, i);
     }
     return 0;
 }
@@ -176,16 +184,19 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
 /* ---- rows ---- */
 
 /* Adds the terms of a value. Returns whether it belongs to a feature that the model has; *rank is
- * where the last one was found. */
-static bool map_value(struct term_mapper *mapper, uint64_t id, double value, uint64_t *rank,
+ * where the last one was found. A rare text's *id becomes that of what stands for it. */
+static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, uint64_t *rank,
                       struct terms *terms) {
     const struct model_layout *layout = &mapper->model->layout;
+    const uint64_t id = *of;
     bool missing = id >= FEATURE_HASHED && add_mean(mapper, id, terms);
     if (layout->table)
         add_bin(mapper, id, value, terms);
     *rank = rank_from(layout, *rank, id);
     if (*rank == layout->features || layout->feature_id[*rank] != id) {
-        mapper->unseen += !missing && !(id >= FEATURE_HASHED && add_rare(mapper, id, terms));
+        uint64_t rare = missing || id < FEATURE_HASHED ? 0 : add_rare(mapper, id, terms);
+        mapper->unseen += !missing && !rare;
+        *of = rare ? rare : id;
         return false;
     }
     terms_add(terms, *rank, value);
@@ -199,11 +210,25 @@ uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *r
     const struct table *table = mapper->model->layout.table;
     bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
     const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
-    uint64_t rank = 0, known = 0;
-    for (uint64_t i = rows->start[row]; i < rows->start[row + 1]; i++, id++) {
+    uint64_t rank = 0, known = 0, first = rows->start[row];
+    if (mapper->crosses)
+        cross_mapper_begin(mapper->crosses);
+    for (uint64_t i = first; i < rows->start[row + 1]; i++) {
+        uint64_t of = id[i - first];
         rank = seeded ? 0 : rank;
-        known += map_value(mapper, *id, rows->value[i], &rank, terms);
+        known += map_value(mapper, &of, rows->value[i], &rank, terms);
+        if (!mapper->crosses)
+            continue;
+        uint32_t column = source_row_column(rows, row, i - first);
+        if (of < FEATURE_HASHED)
+            cross_mapper_see_number(mapper->crosses, column, rows->value[i]);
+        else
+            cross_mapper_see(mapper->crosses, column, of);
     }
     terms_append(terms, &mapper->absent);
+    uint32_t crosses = 0;
+    const uint64_t *cross = mapper->crosses ? cross_mapper_end(mapper->crosses, &crosses) : NULL;
+    for (uint32_t i = 0; i < crosses; i++)
+        terms_add(terms, cross[i], table->cross_value);
     return known;
 }

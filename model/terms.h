@@ -42,9 +42,10 @@ static inline uint64_t rank_from(const struct model_layout *layout, uint64_t fro
 }
 
 struct missing; /* a number that a row may lack */
+struct cross_mapper;
 
 /* How rows become terms. In rows of tables one feature may add the terms of others: the mean of a
- * number that is missing, the bin of a number, what stands for a rare text. */
+ * number that is missing, the bin of a number, what stands for a rare text, and its crosses. */
 struct term_mapper {
     const struct model *model;
     struct missing *missing; /* by rising id; owned */
@@ -52,7 +53,8 @@ struct term_mapper {
     uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
     bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
     struct terms absent; /* of columns that no row of the data has */
-    uint64_t unseen;     /* values of features that the model does not have, so far */
+    struct cross_mapper *crosses; /* or NULL; owned */
+    uint64_t unseen;              /* values of features that the model does not have, so far */
 };
 
 void term_mapper_init(struct term_mapper *mapper, const struct model *model);

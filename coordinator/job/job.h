@@ -87,6 +87,8 @@ struct job {
     char **holdout_labels;         /* and of the holdout's files */
     char **class_weight;           /* as in struct set_options; may be empty */
     uint32_t category_least, bins; /* as in struct set_options */
+    char **cross;                  /* as in struct set_options; may be empty */
+    uint32_t cross_least;          /* likewise */
     uint32_t strip_columns;        /* of data in tiles; 0: never; or STRIP_COLUMNS_AUTO */
     struct source_options source;  /* points into this job */
     char *positive;                /* or NULL */

@@ -305,6 +305,7 @@ void job_warn_of_unused(const struct job *job) {
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
     warn_unless(job, "csv.category_least", !job->source.hash_bits, "with `csv.hash`");
+    warn_unless(job, "cross_least", job->cross[0], "without `cross`");
     warn_unless(job, "precondition_block",
                 job->precondition == PRECONDITION_AUTO || job->precondition == PRECONDITION_BLOCK,
                 "with this value of `precondition`");
@@ -314,7 +315,8 @@ void job_warn_of_csv(const struct job *job, const char *format) {
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
         bool csv = key->offset != offsetof(struct job, positive) &&
-                   (!strncmp(key->name, "csv.", 4) || !strcmp(key->name, "missing_columns"));
+                   (!strncmp(key->name, "csv.", 4) || !strcmp(key->name, "missing_columns") ||
+                    !strncmp(key->name, "cross", 5));
         if (csv && job->given[i] && !key_is_default(key, job))
             log_warning("%s: key `%s`: has no effect: the data is %s, no CSV", job->file, key->name,
                         format);

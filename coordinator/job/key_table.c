@@ -60,6 +60,10 @@ static bool is_class_weight(const char *text) {
     return !strcmp(text, CLASS_WEIGHT_BALANCED) || class_weight_parse(text, &length, &weight);
 }
 
+static bool is_cross(const char *text) {
+    return !strcmp(text, CROSS_PAIRS) || strchr(text, '*');
+}
+
 static bool is_device(const char *text) {
     struct device_choice choice;
     return *text && device_choice_read(text, &choice);
@@ -201,6 +205,12 @@ const struct key keys[] = {
      .help = "texts of a category that fewer training rows have are put together"},
     {"csv.bins", KEY_COUNT32, AT(bins), RANGE(2, 256), WORD("off", 0), .initial = "off",
      .help = "bins of each column of numbers, whose quantiles become features beside it"},
+    {"cross", KEY_LIST, AT(cross), .fits = is_cross,
+     .allowed = CROSS_PAIRS ", or columns of CSV with * between them, such as \"town*age\"",
+     .help = "columns of which each combination is a feature; pairs: all pairs of categories and "
+             "bins"},
+    {"cross_least", KEY_COUNT32, AT(cross_least), RANGE(1, 1e9), .initial = "10",
+     .help = "combinations that fewer training rows have are left out"},
     {"csv.positive", KEY_TEXT, AT(positive), .allowed = "a label as the data has it",
      .help = "which of two labels is the positive class; by default the larger"},
     {"missing_columns", KEY_CHOICE, AT(source.missing_columns), .choices = missing_columns,

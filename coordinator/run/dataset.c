@@ -88,7 +88,7 @@ static const struct table *order_for(const struct source_options *options,
         return NULL;
     if (source_is_stream(path)) /* its names can be read once */
         return order;
-    if (source_columns(path, options, &table))
+    if (source_columns(path, options, false, &table))
         error_clear();
     bool needs = table && table_is_named(table) && !table_names_equal(table, order);
     table_free(table);
@@ -185,6 +185,8 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .chunks_least = job_steps_least(job),
                                   .category_least = job->category_least,
                                   .bins = job->bins,
+                                  .cross = (const char *const *)job->cross,
+                                  .cross_least = job->cross_least,
                                   .threads = threads_here()};
     tiling_of(job, &options);
     int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);
@@ -318,6 +320,8 @@ static int pack_data(const struct packing *packing, const struct source_options 
         job_warn_of_csv(job, source_format_names[shape->format]);
     if (!code && shape->table && options->adds_columns)
         code = dataset_check_lists(job, shape->table);
+    if (!code && shape->table)
+        code = dataset_check_crosses(job, shape->table, NULL);
     if (!code && shape->table)
         dataset_warn_of_lacking(shape->table, list->packs, list->count);
     return code;

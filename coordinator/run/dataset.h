@@ -87,6 +87,17 @@ int dataset_check_lists(const struct job *job, const struct table *table);
 int dataset_check_columns(const struct job *job, const struct dataset_paths *paths,
                           struct table **table);
 
+/* What crosses the job makes of a table's columns, before the data is read. */
+struct crosses_outlook {
+    uint32_t crosses;
+    double value;        /* of each */
+    uint32_t row_values; /* that a row has at most besides */
+};
+
+/* ERROR_CONFIG or ERROR_DATA if its columns cannot be crossed so. `outlook` may be NULL. */
+int dataset_check_crosses(const struct job *job, const struct table *table,
+                          struct crosses_outlook *outlook);
+
 /* Says which files lack columns that others have. */
 void dataset_warn_of_lacking(const struct table *table, struct pack *const *packs, uint32_t count);
 

@@ -176,7 +176,7 @@ struct table *dataset_table_for(const struct source_options *options, const char
         return NULL;
     struct source_options names = *options;
     names.table = NULL;
-    if (source_columns(path, &names, &file))
+    if (source_columns(path, &names, false, &file))
         error_clear(); /* it is left to whoever packs the file */
     if (file && table_is_named(file)) {
         uint32_t needed = columns_needed(table, file, options->adds_columns);
@@ -221,6 +221,19 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
     return 0;
 }
 
+int dataset_check_crosses(const struct job *job, const struct table *table,
+                          struct crosses_outlook *outlook) {
+    struct table *crossed = table_copy(table); /* packs know nothing of crosses */
+    int code = table_find_crosses(crossed, (const char *const *)job->cross, job->bins > 0);
+    if (!code && outlook)
+        *outlook = (struct crosses_outlook){crossed->crosses, crossed->cross_value, 0};
+    for (uint32_t i = 0; !code && outlook && i < table->columns; i++)
+        outlook->row_values += (table->column[i].kind == COLUMN_CATEGORY) +
+                               (table->column[i].kind == COLUMN_NUMBER) * (job->bins ? 2u : 1u);
+    table_free(crossed);
+    return code ? job_refuse_key(job, "cross", code) : 0;
+}
+
 /* The names of the columns that a pack lacks, or NULL. */
 static char *lacking(const struct table *table, const struct table *pack) {
     char *list = NULL, name[COLUMN_TEXT];
@@ -260,7 +273,7 @@ void dataset_warn_of_lacking(const struct table *table, struct pack *const *pack
 }
 
 /* The columns of some files, which add to the table or are those of it. */
-static int check_files(const struct source_options *options, char *const *paths,
+static int check_files(const struct source_options *options, char *const *paths, bool kinds,
                        struct table **table) {
     int code = 0;
     for (; *paths && !code; paths++) {
@@ -271,7 +284,7 @@ static int check_files(const struct source_options *options, char *const *paths,
         reading.table = *table;
         if (*table)
             reading.label = NULL; /* the table tells it */
-        code = source_columns(*paths, &reading, &file);
+        code = source_columns(*paths, &reading, kinds, &file);
         if (file && *table)
             table_add_columns(*table, file);
         else if (file)
@@ -289,15 +302,15 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
         files++;
     *table = NULL;
     dataset_choose_missing(&options, files);
-    int code = check_files(&options, paths->data, table);
+    int code = check_files(&options, paths->data, job->cross[0] != NULL, table);
     if (!code && *table && options.adds_columns)
         code = dataset_check_lists(job, *table);
     options.adds_columns = false;
     if (*table && table_is_named(*table) && options.header == CSV_HEADER_AUTO)
         options.header = CSV_HEADER_YES;
     if (!code && *table)
-        code = check_files(&options, paths->holdout, table);
+        code = check_files(&options, paths->holdout, false, table);
     if (!code && *table)
-        code = check_files(&options, paths->test, table);
+        code = check_files(&options, paths->test, false, table);
     return code;
 }

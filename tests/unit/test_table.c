@@ -107,6 +107,49 @@ static void blanks_around_a_text_count_if_the_job_says_so(void **state) {
     assert_has("a,b,y\n1, x ,1\n2,\" y z\t\",0\n", &options, kept);
 }
 
+static void crosses_are_read_back_from_text(void **state) {
+    (void)state;
+    struct table *table = table_new(3), *other;
+    table->column[1].kind = COLUMN_CATEGORY;
+    static const char *const list[] = {"3 * 1", "pairs", "1*3", NULL};
+    assert_int_equal(table_find_crosses(table, list, true), 0);
+    assert_int_equal(table->crosses, 3);
+    assert_true(table->cross_value == 1);
+    char *text = table_text(table);
+    assert_int_equal(table_of_text(text, "table", &other), 0);
+    char *again = table_text(other), *name = table_cross_name(other, &other->cross[1]);
+    assert_string_equal(again, text);
+    assert_string_equal(name, "1 * 3");
+    table_free(table);
+    table_free(other);
+    free(name);
+    free(again);
+    free(text);
+}
+
+static void crosses_that_cannot_be_are_refused(void **state) {
+    (void)state;
+    static const char *const lists[] = {"[[1]]",           "[[2,1]]",    "[[1,1]]", "[[0,1]]",
+                                        "[[1,3]]",         "[[1,2.0]]",  "[[1,4]]", "[1]",
+                                        "[[1,2,4,5,6,7]]", "[[1,\"2\"]]"};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        struct table *table;
+        char *text =
+            memory_format("{\"columns\":[{\"kind\":\"number\"},{\"kind\":\"category\"},{\"kind\":"
+                          "\"label\"}],\"missing\":[],\"trim\":true,\"ids\":2,\"crosses\":%s}",
+                          lists[i]);
+        assert_int_not_equal(table_of_text(text, "table", &table), 0);
+        error_clear();
+        free(text);
+    }
+}
+
+static void the_value_of_crosses_falls_with_their_number(void **state) {
+    (void)state;
+    assert_true(table_cross_value(3) == 1 && table_cross_value(4) == 0.5);
+    assert_true(table_cross_value(91) == 0.125 && table_cross_value(CROSSES_MAX) == 1.0 / 256);
+}
+
 static void columns_of_one_name_keep_their_order(void **state) {
     (void)state;
     struct taken taken;
@@ -280,6 +323,9 @@ SUITE(table) {
         cmocka_unit_test(missing_cells_are_marked),
         cmocka_unit_test(a_label_may_be_a_word_for_a_missing_cell),
         cmocka_unit_test(blanks_around_a_text_count_if_the_job_says_so),
+        cmocka_unit_test(crosses_are_read_back_from_text),
+        cmocka_unit_test(crosses_that_cannot_be_are_refused),
+        cmocka_unit_test(the_value_of_crosses_falls_with_their_number),
         cmocka_unit_test(columns_of_one_name_keep_their_order),
         cmocka_unit_test(lists_that_contradict_each_other_are_refused),
         cmocka_unit_test(numbers_with_a_decimal_comma_are_refused_or_read),
