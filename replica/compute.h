@@ -18,7 +18,8 @@ struct computation {
     uint64_t point;           /* number of the point; another point has another; not 0 */
     const double *parameters; /* the point, of tiles its strip, or for transposes the vector of
                                  rows; does not change before the answer */
-    uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h) */
+    uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h), */
+    bool notes_alone;  /* and nothing else is done */
     struct scaled_point scaled; /* the same; with `columns` the point is not weights and biases */
     const struct objective_change *change; /* the same; or NULL */
     struct bounds bounds;                  /* of the evaluation */

@@ -24,7 +24,7 @@ void replica_abandon(struct replica *replica) {
     struct evaluation *evaluation = &replica->evaluation;
     if (replica->activity != ACTIVITY_NONE && !replica->abandoned) {
         replica->abandoned = true;
-        if (replica->activity == ACTIVITY_COMPUTING)
+        if (replica->activity != ACTIVITY_GATHERING)
             replica_act(replica, &(struct action){.kind = ACTION_STOP});
     }
     struct portion *portions = evaluation->portions;
@@ -134,6 +134,9 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
     keep_weights(&evaluation->weights, replica, &message->weights);
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
+    evaluation->few = replica_is_over_few(replica);
+    if (evaluation->few)
+        needs_clear(&replica->of_few);
     replica_advance(replica, now_ns, out);
 }
 
@@ -217,7 +220,7 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
 /* Whether the columns of the chunks in hand are noted. */
 static bool learns(const struct replica *replica) {
     const struct chunk_range *chunks = &replica->computing.chunks;
-    return replica->needs.chunk_count &&
+    return replica->needs.chunk_count && !replica->evaluation.few &&
            !needs_knows(&replica->needs, chunks->first, chunks->count);
 }
 
@@ -266,14 +269,19 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
                       struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     bool wanted = !replica->abandoned;
-    assert(replica->activity == ACTIVITY_COMPUTING && !replica->gathering);
+    bool noted = replica->activity == ACTIVITY_NOTING;
+    assert((noted || replica->activity == ACTIVITY_COMPUTING) && !replica->gathering);
     replica->activity = ACTIVITY_NONE;
     replica->abandoned = false;
     if (wanted && computed->error) {
         replica_fail(replica, computed->error, computed->reason, out);
         return;
     }
-    if (wanted) {
+    if (wanted && noted) {
+        needs_learn(&replica->of_few, replica->computing.chunks.first,
+                    replica->computing.chunks.count);
+        evaluation->noted = true;
+    } else if (wanted) {
         if (learns(replica) && !computed->stopped)
             needs_learn(&replica->needs, replica->computing.chunks.first,
                         replica->computing.chunks.count);
@@ -441,23 +449,42 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
 static bool has_all_that_is_needed(const struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     const struct chunk_range *chunks = &evaluation->portions[0].chunks;
-    return !evaluation->partial || needs_knows(&replica->needs, chunks->first, chunks->count) ||
-           mutant(NEEDS_NOT_LOOKED_AT);
+    if (!evaluation->partial || mutant(NEEDS_NOT_LOOKED_AT))
+        return true;
+    return evaluation->few ? !evaluation->noted
+                           : needs_knows(&replica->needs, chunks->first, chunks->count);
 }
 
-void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    struct evaluation *evaluation = &replica->evaluation;
-    if (!evaluation->running || !replica->ready || replica->error ||
-        replica->activity != ACTIVITY_NONE)
+/* Whether it has to be found out first which columns the next portion has. */
+static bool must_note(const struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct chunk_range *chunks = &evaluation->portions[0].chunks;
+    return evaluation->few && (!evaluation->asked || evaluation->partial) &&
+           !needs_knows(&replica->of_few, chunks->first, chunks->count) &&
+           !mutant(NEEDS_NOT_LOOKED_AT);
+}
+
+static void note_portion(struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    replica->computing = evaluation->portions[0];
+    replica->activity = ACTIVITY_NOTING;
+    replica_act(replica, &(struct action){.kind = ACTION_COMPUTE,
+                                          .computation = {
+                                              .first = replica->computing.chunks.first,
+                                              .count = replica->computing.chunks.count,
+                                              .parts = evaluation->parts,
+                                              .columns = replica->of_few.columns,
+                                              .notes_alone = true,
+                                          }});
+}
+
+/* Computes the next portion, or gets what that takes. */
+static void take_portion_up(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (must_note(replica)) {
+        note_portion(replica);
         return;
-    if (!evaluation->asked && !replica->setup.strip_columns)
-        replica_ask_for_point(replica, replica_point_of_strip(replica, 0),
-                              replica_has_few_needs(replica), out);
-    if (evaluation->asked && evaluation->fetched < replica->shard_count)
-        return;
-    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
-    if (!evaluation->portion_count || evaluation->starved || replica->activity != ACTIVITY_NONE)
-        return;
+    }
     struct range point =
         replica_point_of_strip(replica, strip_of(replica, &evaluation->portions[0]));
     bool here = evaluation->asked && point.first == evaluation->point.first &&
@@ -465,7 +492,23 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
     if (here || (evaluation->asked && mutant(STRIP_KEPT)))
         start_portion(replica, now_ns, out);
     else
-        replica_ask_for_point(replica, point, false, out);
+        replica_ask_for_point(replica, point, evaluation->few && replica_has_few_needs(replica),
+                              out);
+}
+
+void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    if (!evaluation->running || !replica->ready || replica->error ||
+        replica->activity != ACTIVITY_NONE)
+        return;
+    if (!evaluation->asked && !replica->setup.strip_columns && !evaluation->few)
+        replica_ask_for_point(replica, replica_point_of_strip(replica, 0),
+                              replica_has_few_needs(replica), out);
+    if (evaluation->asked && evaluation->fetched < replica->shard_count)
+        return;
+    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
+    if (evaluation->portion_count && !evaluation->starved && replica->activity == ACTIVITY_NONE)
+        take_portion_up(replica, now_ns, out);
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -26,6 +27,11 @@ void needs_release(struct needs *needs) {
     free(needs->columns);
     free(needs->chunks);
     *needs = (struct needs){0};
+}
+
+void needs_clear(struct needs *needs) {
+    memset(needs->columns, 0, words_of(needs->column_count) * sizeof *needs->columns);
+    memset(needs->chunks, 0, words_of(needs->chunk_count) * sizeof *needs->chunks);
 }
 
 /* A column is mostly there already: a plain look is cheaper than an exchange between threads. */

@@ -4,7 +4,9 @@
  * columns each.
  *
  * It is learnt on the way: a chunk that is not known is computed at a whole point, and is known
- * from then on. A set has the same chunks in every attempt. */
+ * from then on. An evaluation over few chunks, such as a minibatch, has needs of its own: the
+ * columns of each portion are noted before the point is fetched. A set has the same chunks in every
+ * attempt. */
 #ifndef DML_REPLICA_NEEDS_H
 #define DML_REPLICA_NEEDS_H
 
@@ -21,6 +23,8 @@ struct needs {
 
 void needs_init(struct needs *needs, uint32_t columns, uint32_t chunks);
 void needs_release(struct needs *needs); /* harmless on a zeroed one; leaves a zeroed one */
+
+void needs_clear(struct needs *needs); /* nothing is known any more */
 
 /* Adds the columns of sparse rows to `columns`, a bit each. Many threads may do so at once. */
 void needs_note(const struct rows *rows, uint64_t *columns);

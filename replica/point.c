@@ -45,7 +45,7 @@ static void make_own_parameters(struct replica *replica) {
 
 /* What of its elements a shard is asked for. Bits are of whole words, and none of columns that lie
  * before the shard's range. */
-static struct wanted wanted_of(const struct replica *replica, uint32_t shard) {
+static struct wanted wanted_of(struct replica *replica, uint32_t shard) {
     const struct layout_tensor *weights = &replica->setup.layout.tensor[0];
     const struct range *range = &replica->ranges[shard];
     uint64_t width = weights->columns, end = range->first + range->count;
@@ -57,7 +57,7 @@ static struct wanted wanted_of(const struct replica *replica, uint32_t shard) {
     return (struct wanted){.column = first,
                            .columns = last - first,
                            .width = (uint32_t)width,
-                           .words = replica->needs.columns + first / 64};
+                           .words = replica_needs(replica)->columns + first / 64};
 }
 
 static void list_centred(struct replica *replica) {
@@ -78,20 +78,50 @@ static void add_centred(struct replica *replica) {
     if (!scaled->listed)
         list_centred(replica);
     for (uint32_t i = 0; i < scaled->count; i++)
-        needs_add_column(&replica->needs, scaled->centred[i]);
+        needs_add_column(replica_needs(replica), scaled->centred[i]);
 }
 
-bool replica_has_few_needs(struct replica *replica) {
+/* One value in so many elements. */
+enum { FEW = 4 };
+
+static bool uses_few_weights(const struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    uint64_t outputs = replica->setup.layout.tensor[0].columns, chunks = 0;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        uint32_t kind = parts->items[i].kind;
+        if (kind != EVALUATION_GRADIENT && kind != EVALUATION_LOSS)
+            return false;
+        chunks += parts->items[i].count;
+    }
+    return replica->scaled.chunk_values && !replica->setup.strip_columns &&
+           chunks * replica->scaled.chunk_values * outputs <
+               replica->flushes.sizes.parameters / FEW;
+}
+
+/* Whether a part of the point is of use. */
+static bool may_be_partial(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
     bool apart = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         apart |= replica->apart[i];
-    if (!apart || !replica->needs.chunk_count || replica->setup.strip_columns ||
-        replica->kronecker.used || parts_take_rows(parts) || parts_take_no_point(parts))
+    return apart && replica->needs.chunk_count && !replica->setup.strip_columns &&
+           !replica->kronecker.used && !parts_take_rows(parts) && !parts_take_no_point(parts);
+}
+
+bool replica_is_over_few(const struct replica *replica) {
+    return may_be_partial(replica) && uses_few_weights(replica);
+}
+
+struct needs *replica_needs(struct replica *replica) {
+    return replica->evaluation.few ? &replica->of_few : &replica->needs;
+}
+
+bool replica_has_few_needs(struct replica *replica) {
+    if (!may_be_partial(replica))
         return false;
     if (replica->setup.scaled)
         add_centred(replica);
-    return needs_are_few(&replica->needs);
+    return needs_are_few(replica_needs(replica));
 }
 
 /* ---- asking ---- */
@@ -122,13 +152,15 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
     evaluation->asked = true;
     evaluation->point = point;
     evaluation->partial = partial;
+    evaluation->noted = false;
     evaluation->fetched = 0;
     replica->points++;
-    if (partial) {
-        /* What is not fetched must be a number: a scaled point is walked through as a whole. */
+    if (partial)
         make_own_parameters(replica);
+    /* What is not fetched must be a number, as a scaled point is walked through as a whole, but
+     * where few of its weights are used. */
+    if (partial && !evaluation->few)
         memset(replica->own_parameters, 0, point.count * sizeof(double));
-    }
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         replica->shards[i].fetched = false;
         replica_fetch(replica, i, out);
@@ -188,23 +220,6 @@ static void point_from_kronecker(struct kronecker_point *point, const struct lay
 }
 
 /* ---- a point that stays scaled ---- */
-
-/* One value in so many elements. */
-enum { FEW = 4 };
-
-static bool uses_few_weights(const struct replica *replica) {
-    const struct evaluation_parts *parts = &replica->evaluation.parts;
-    uint64_t outputs = replica->setup.layout.tensor[0].columns, chunks = 0;
-    for (uint32_t i = 0; i < parts->count; i++) {
-        uint32_t kind = parts->items[i].kind;
-        if (kind != EVALUATION_GRADIENT && kind != EVALUATION_LOSS)
-            return false;
-        chunks += parts->items[i].count;
-    }
-    return replica->scaled.chunk_values && !replica->setup.strip_columns &&
-           chunks * replica->scaled.chunk_values * outputs <
-               replica->flushes.sizes.parameters / FEW;
-}
 
 /* Only the biases are made, of the centred columns: of others they have nothing. */
 static void keep_scaled(struct replica *replica) {

@@ -66,7 +66,9 @@ void replica_computes_on(struct replica *replica, const char *device) {
 
 void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks) {
     replica->scaled.chunk_values = chunk_values;
-    needs_init(&replica->needs, (uint32_t)replica->setup.layout.tensor[0].rows, chunks);
+    uint32_t columns = (uint32_t)replica->setup.layout.tensor[0].rows;
+    needs_init(&replica->needs, columns, chunks);
+    needs_init(&replica->of_few, columns, chunks);
 }
 
 /* ---- making and freeing ---- */

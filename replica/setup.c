@@ -69,6 +69,7 @@ static void forget_columns(struct replica *replica) {
     replica->columns = NULL;
     replica->scaled = (struct scaled_rows){0};
     needs_release(&replica->needs);
+    needs_release(&replica->of_few);
 }
 
 void replica_release_setup(struct replica *replica) {

@@ -29,7 +29,12 @@ struct portion {
     uint8_t flags;
 };
 
-enum activity { ACTIVITY_NONE, ACTIVITY_COMPUTING, ACTIVITY_GATHERING };
+enum activity {
+    ACTIVITY_NONE,
+    ACTIVITY_NOTING, /* which columns the next portion has */
+    ACTIVITY_COMPUTING,
+    ACTIVITY_GATHERING,
+};
 
 struct evaluation {
     bool running;
@@ -41,6 +46,8 @@ struct evaluation {
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
     struct range point;       /* for these elements of the point, */
+    bool few;                 /* over so few chunks that each portion's columns are noted first */
+    bool noted;               /* columns were, since FETCH went out */
     bool partial;             /* but of shards on other hosts only what `needs` says, */
     uint32_t fetched;         /* and so many shards have sent what they have of them */
     bool resting;             /* REST came last: there is no portion for now */
@@ -106,7 +113,8 @@ struct replica {
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
     struct scaled_rows scaled;
-    struct needs needs; /* of the set at hand; zeroed memory: points are fetched whole */
+    struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
+    struct needs of_few; /* the same of the evaluation under way, over few chunks */
 
     /* the trial point, or of tiles a strip of it, or a vector of rows */
     double *own_parameters; /* the parts of several shards put together, and the weights that a
@@ -173,6 +181,12 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
 
 /* Whether a part of the point will do for the chunks that are known. */
 bool replica_has_few_needs(struct replica *replica);
+
+/* What the evaluation goes by. */
+struct needs *replica_needs(struct replica *replica);
+
+/* Of an evaluation that begins: whether a part of the point is fetched for each portion. */
+bool replica_is_over_few(const struct replica *replica);
 
 /* Asks one shard for what was asked for last. */
 void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out);

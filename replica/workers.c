@@ -61,10 +61,12 @@ int worker_compute_chunk(struct worker *worker, const struct kernel_place *place
     int code = workers->settings.chunk(workers->settings.context, number, &rows);
     if (code)
         return code;
-    if (worker->sum.state == SUM_HELD)
-        sum_note(&worker->sum, &rows);
     if (workers->computation.columns)
         needs_note(&rows, workers->computation.columns);
+    if (workers->computation.notes_alone)
+        return 0;
+    if (worker->sum.state == SUM_HELD)
+        sum_note(&worker->sum, &rows);
     return kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
 }
 
@@ -139,8 +141,9 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
 /* A thread that is done early may take the place of one that has not woken yet, and come here twice
  * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
-    struct kernel_use use;
-    worker_begin(worker, &use);
+    struct kernel_use use = {0};
+    if (!worker->workers->computation.notes_alone)
+        worker_begin(worker, &use);
     compute_chunks(worker, &use.kernel);
 }
 

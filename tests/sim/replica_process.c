@@ -19,9 +19,9 @@
 enum { ALARM_DEADLINE, ALARM_WORK };
 #define ALARM_UNANSWERED (UINT64_C(1) << 31) /* and the number of the attempt to connect */
 #define CONNECT_NS (5 * NS_PER_S)
-/* Values of a chunk, so many that no evaluation is one over few: a scaled point is always turned
- * into weights. */
-#define CHUNK_VALUES (UINT64_C(1) << 24)
+/* Values of a chunk as the replica is told: no evaluation is one over few, or nearly all are. */
+#define CHUNK_VALUES_MANY (UINT64_C(1) << 24)
+#define CHUNK_VALUES_FEW 1
 
 struct replica_process {
     char host_name[16];
@@ -111,7 +111,9 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     self->sum = aligned_alloc(64, self->sums_bytes);
     memset(self->sum, 0, self->sums_bytes);
     if (!job->tiles && !job->data.dense && objective_has_products(&job->shape))
-        replica_rows_are_sparse(self->replica, CHUNK_VALUES, job->data.chunks);
+        replica_rows_are_sparse(self->replica,
+                                job->data.rows % 2 ? CHUNK_VALUES_MANY : CHUNK_VALUES_FEW,
+                                job->data.chunks);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
 }
 
@@ -142,6 +144,9 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct rows *rows = job->tiles ? &job->tiles[chunk] : &job->chunks[chunk];
     if (computation->columns)
         needs_note(rows, computation->columns);
+    if (computation->notes_alone)
+        return;
+    objective_scratch_scaled(place.scratch, computation->scaled);
     self->computed.error = kernel_run(&place, &computation->parts, chunk, rows, &self->computed);
 }
 

@@ -142,6 +142,50 @@ static void chunks_that_use_nearly_all_columns_fetch_all(void **state) {
     bench_free(&bench);
 }
 
+/* The replica asks for the columns of the portion that it was given. */
+static void note_next(struct bench *bench, uint32_t first, const uint32_t *columns,
+                      uint32_t count) {
+    struct computation computation = started(bench, first);
+    assert_true(computation.notes_alone && !computation.sums && !computation.clear);
+    note(&computation, columns, count);
+    computed(bench, 0, false);
+}
+
+static void over_few_chunks_each_portion_fetches_what_it_uses(void **state) {
+    (void)state;
+    static const uint32_t others[] = {5, 70};
+    struct bench bench;
+    bench_ready_at(&bench, 1, "10.0.0.2:7000");
+    replica_rows_are_sparse(bench.replica, 1, CHUNKS);
+    for (size_t i = 0; i < PARAMETERS; i++)
+        bench.point[i] = 1 + (double)i;
+    for (uint32_t evaluation = 1; evaluation <= 2; evaluation++) {
+        evaluate(&bench, evaluation);
+        nothing_more(&bench); /* which columns is not known */
+        portion(&bench, evaluation, 10, 0);
+        note_next(&bench, 10, used, USED);
+        struct wanted wanted = wanted_by(&bench, 0);
+        assert_int_equal(answer(&bench, evaluation, 0, &wanted), USED);
+        struct computation computation = started(&bench, 10);
+        assert_true(!computation.notes_alone && !computation.columns);
+        assert_true(computation.parameters[70] == 71);
+        sent(&bench, COORDINATOR, MESSAGE_WANT);
+        computed(&bench, 0.5, false);
+        portion(&bench, evaluation, 20, PORTION_LAST);
+        note_next(&bench, 20, others, 2);
+        wanted = wanted_by(&bench, 0);
+        assert_int_equal(answer(&bench, evaluation, 0, &wanted), USED + 1);
+        computation = started(&bench, 20);
+        assert_true(computation.parameters[5] == 6 && computation.parameters[3] == 4);
+        computed(&bench, 0.5, false);
+        asked(&bench, ACTION_GATHER);
+        gathered(&bench);
+        assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.portions.length, 2);
+        nothing_more(&bench);
+    }
+    bench_free(&bench);
+}
+
 /* ---- wire/wanted.h ---- */
 
 static bool is_wanted(const struct wanted *wanted, uint64_t element) {
@@ -192,6 +236,7 @@ SUITE(replica_needs) {
         cmocka_unit_test(a_chunk_that_is_not_known_fetches_the_whole_point),
         cmocka_unit_test(a_shard_of_this_host_sends_all),
         cmocka_unit_test(chunks_that_use_nearly_all_columns_fetch_all),
+        cmocka_unit_test(over_few_chunks_each_portion_fetches_what_it_uses),
         cmocka_unit_test(any_part_of_a_vector_is_gathered_and_scattered_by_bits),
     };
     return cmocka_run_group_tests_name("replica needs", tests, NULL, NULL);
