@@ -2,6 +2,7 @@ noinst_LIBRARIES += libnumeric.a
 libnumeric_a_SOURCES = \
 	numeric/special.c numeric/special.h numeric/lanes.def \
 	numeric/dense.c numeric/dense.h \
+	numeric/tails.c numeric/tails.h \
 	numeric/steps.c numeric/steps.h numeric/steps.def numeric/step_element.h \
 	numeric/clones.h \
 	numeric/exact.c numeric/exact.h numeric/sum_element.h \
