@@ -17,7 +17,8 @@ libmodel_a_SOURCES = \
 	model/reader.c \
 	model/scoring.c model/score.h \
 	model/start.c \
-	model/summary_file.c model/summary.h \
+	model/fit.c model/fit.h \
+	model/summary_file.c model/summary_fit.c model/summary.h \
 	model/tensors.c model/tensors.h \
 	model/terms.c model/terms.h \
 	model/threshold.c model/threshold.h \

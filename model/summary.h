@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "data/set.h"
+#include "model/fit.h"
 #include "model/model.h"
 
 /* The name of the file, and the version of its format, raised when an older reader could not read a
@@ -47,7 +49,16 @@ struct summary_covariance {
     uint64_t single_rows;    /* clusters that have one row */
 };
 
-/* A number for element `element` of the run's vector: its place in the order above. */
+/* The statistics of the fit over the training rows of a set, in two passes or more; for losses of
+ * rows that have one label. `parameters` is the run's vector in the units of the data, which the
+ * layout describes; `estimated` as fit_new() has it. ERROR_DATA if a chunk is damaged. */
+int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
+                double estimated, struct fit_statistics *statistics);
+
+/* How many parameters have a variance and are not aliased. */
+uint64_t summary_estimated(const struct summary_covariance *covariance);
+
+/* The place in the order above of element `element` of the run's vector. */
 uint64_t model_writer_number(const struct model_writer *writer, uint64_t element);
 
 /* How many parameters the model's file has: those of the run, and of features that are kept. */

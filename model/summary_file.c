@@ -37,6 +37,14 @@ static json_t *aliased_json(const struct summary_covariance *covariance) {
     return list;
 }
 
+uint64_t summary_estimated(const struct summary_covariance *covariance) {
+    uint64_t estimated = 0;
+    for (uint64_t i = 0; covariance->variance && i < covariance->parameters; i++)
+        estimated +=
+            !(covariance->aliased && covariance->aliased[i]) && !isnan(covariance->variance[i]);
+    return estimated;
+}
+
 static json_t *covariance_json(const struct summary_covariance *covariance) {
     uint64_t count = covariance->parameters;
     json_t *object = json_pack("{s:I, s:o, s:o, s:b}", "parameters", (json_int_t)count, "aliased",

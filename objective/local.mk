@@ -14,6 +14,7 @@ libobjective_a_SOURCES = \
 	objective/device_network_pass.def \
 	objective/device_pass.c objective/device_pass.h \
 	objective/device_proof.c \
+	objective/distribution.h objective/distributions.c \
 	objective/family.c objective/family.h \
 	objective/kronecker.c objective/kronecker.h \
 	objective/linear.c \

@@ -25,6 +25,7 @@ const struct objective objective_squared = {
     .second = squared_second,
     .second_most = 1,
     .second_constant = true,
+    .distribution = &distribution_gaussian,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };
@@ -175,6 +176,7 @@ const struct objective objective_poisson = {
     .losses = poisson_losses,
     .second = poisson_second, /* μ */
     .second_bound = poisson_second_bound,
+    .distribution = &distribution_poisson,
     .predict = log_link_predict,
     .prediction = "value",
 };
@@ -208,6 +210,7 @@ const struct objective objective_gamma = {
     .losses = gamma_losses,
     .second = gamma_second, /* y/μ */
     .second_bound = gamma_second_bound,
+    .distribution = &distribution_gamma,
     .predict = log_link_predict,
     .prediction = "value",
 };
@@ -242,6 +245,7 @@ const struct objective objective_tweedie = {
     .losses = tweedie_losses,
     .second = tweedie_second, /* a·μ^a + b·y·μ^−b */
     .second_bound = tweedie_second_bound,
+    .distribution = &distribution_tweedie,
     .predict = log_link_predict,
     .prediction = "value",
 };

@@ -25,6 +25,7 @@
 #include "base/layout.h"
 #include "base/limits.h"
 #include "base/rows.h"
+#include "objective/distribution.h"
 #include "objective/loss.h"
 #include "plugin/plugin.h"
 
@@ -110,6 +111,9 @@ struct objective {
      * class. See objective_loss(). */
     double (*loss)(const struct loss_parameters *parameters, size_t outputs, const double *margins,
                    double label);
+
+    /* NULL: the loss is not half the deviance of a distribution. */
+    const struct distribution *distribution;
 
     /* Turns the margins of one example into objective_predictions() numbers, in place (the link
      * function). NULL: the prediction is the margins themselves. `prediction` is the name of its

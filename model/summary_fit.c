@@ -1,0 +1,99 @@
+/* The statistics of a fit from the chunks of its training set. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "data/set.h"
+#include "model/fit.h"
+#include "model/summary.h"
+
+struct fit_reader {
+    struct set *set;
+    const struct model_layout *layout;
+    const double *parameters; /* the run's vector */
+    const struct objective *objective;
+    struct fit *fit;
+    double *margins; /* of the rows of a chunk: rows × outputs; owned */
+    size_t room;
+};
+
+/* Adds what the values of row `i` add to its margins, of columns from `first` on: `weights` a
+ * feature. */
+static void add_values(const struct fit_reader *reader, const struct rows *rows, uint32_t i,
+                       uint32_t first, uint32_t weights, double *margins) {
+    size_t begin = rows->dense ? (size_t)i * rows->features : rows->start[i];
+    size_t end = rows->dense ? begin + rows->features : rows->start[i + 1];
+    for (size_t at = begin; at < end; at++) {
+        size_t column = first + (rows->dense ? at - begin : rows->feature[at]);
+        double value = value_at(rows->type, rows->value, at);
+        for (uint32_t k = 0; k < weights; k++)
+            margins[k] += reader->parameters[column * weights + k] * value;
+    }
+}
+
+/* The margins of a chunk's rows but for intercepts and offsets: from each of its tiles, or whole.
+ */
+static int read_margins(struct fit_reader *reader, uint32_t chunk, struct rows *rows) {
+    const struct set_info *info = set_info(reader->set);
+    uint32_t weights = model_rows(reader->layout), strips = set_strips(info);
+    uint32_t outputs = reader->layout->outputs;
+    for (uint32_t s = 0; s < (strips ? strips : 1); s++) {
+        int code = strips ? set_tile(reader->set, s * info->chunks + chunk, rows)
+                          : set_chunk(reader->set, chunk, rows);
+        if (code)
+            return code;
+        size_t needed = (size_t)rows->count * outputs;
+        if (needed > reader->room) {
+            reader->margins = memory_resize(reader->margins, needed, sizeof *reader->margins);
+            reader->room = needed;
+        }
+        for (size_t i = 0; i < needed && !s; i++)
+            reader->margins[i] = 0;
+        for (uint32_t i = 0; i < rows->count && fit_needs_margins(reader->fit); i++)
+            add_values(reader, rows, i, s * info->strip_columns, weights,
+                       reader->margins + (size_t)i * outputs);
+    }
+    return 0;
+}
+
+/* Adds intercepts and the offset; the outputs that share their weights have one sum. */
+static void end_margins(const struct fit_reader *reader, double offset, double *margins) {
+    const struct model_layout *layout = reader->layout;
+    const double *bias = reader->parameters + layout->features * model_rows(layout);
+    for (uint32_t k = layout->outputs; k-- > 0;)
+        margins[k] = margins[layout->shared ? 0 : k] + (layout->intercept ? bias[k] : 0) + offset;
+}
+
+static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
+    struct rows rows = {0};
+    int code = read_margins(reader, chunk, &rows),
+        exponent = set_info(reader->set)->weight_exponent;
+    for (uint32_t i = 0; i < rows.count && !code; i++) {
+        double *margins = reader->margins + (size_t)i * reader->layout->outputs;
+        struct fit_row row = {.margins = margins, .label = rows.label[i], .weight = 1};
+        if (rows.weight)
+            row.weight = ldexp(rows.weight[i], -exponent);
+        end_margins(reader, row.offset, margins);
+        fit_add(reader->fit, &row);
+    }
+    return code;
+}
+
+int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
+                double estimated, struct fit_statistics *statistics) {
+    const struct objective *objective = objective_find(layout->objective);
+    struct fit_reader reader = {
+        .set = set, .layout = layout, .parameters = parameters, .objective = objective};
+    uint32_t chunks = set_training_chunks(set_info(set));
+    int code = 0;
+    reader.fit = fit_new(objective, &layout->loss, layout->outputs, layout->intercept, estimated);
+    do
+        for (uint32_t chunk = 0; chunk < chunks && !code; chunk++)
+            code = read_chunk(&reader, chunk);
+    while (!code && fit_next_pass(reader.fit));
+    if (!code)
+        fit_finish(reader.fit, statistics);
+    fit_free(reader.fit);
+    free(reader.margins);
+    return code;
+}
