@@ -82,7 +82,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \
 	coordinator/command/command.h \
-	coordinator/command/export.c \
+	coordinator/command/export.c coordinator/command/summary.c \
+	coordinator/command/summary_print.c coordinator/command/summary_print.h \
 	coordinator/command/jobs.c \
 	coordinator/command/last_run.c coordinator/command/last_run.h \
 	coordinator/command/predict.c \

@@ -38,6 +38,8 @@ static const struct command commands[] = {
      "a prediction a line for each example"},
     {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
      "loss and accuracy of a model on labelled data"},
+    {"summary", command_summary, "MODEL", 1, 1, OPTION_ERRORS, false,
+     "estimates with errors and tests, and how well the model fits"},
     {"export", command_export, "MODEL", 1, 1, OPTION_FORMAT | OPTION_OUTPUT | OPTION_TOP, false,
      "a model in the format of another program"},
     {"serve", command_serve, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_HTTP, false,

@@ -36,8 +36,8 @@ struct summary_covariance {
     const double *robust;    /* that of (H+Λ)⁻¹M(H+Λ)⁻¹ (HC0), or NULL */
     const double *clustered; /* the same with M = Σ ssᵀ, s the sum of w·g·x over the rows of a
                                 cluster, without a factor for small samples; or NULL */
-    const bool *aliased;     /* follows from parameters before it, so that its error is none; NULL:
-                                none does */
+    const bool *aliased;     /* follows from parameters that were taken before it, intercepts first,
+                                so that it has no error; NULL: none does */
     const double *estimate;  /* the parameters, restated so that those that are aliased are 0, and
                                 the margins of all training rows are the same: with r those that are
                                 not aliased, b_r + (H_rr)⁻¹·H_ra·b_a. NULL: as in the file */
@@ -55,6 +55,12 @@ struct summary_covariance {
 int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
                 double estimated, struct fit_statistics *statistics);
 
+/* Adds `scale` to a summary: for each feature of the file how large its values are, which tells a
+ * huge estimate from one of small values. That is the deviation of a column, or of one that is
+ * mostly 0 the root mean square of its other values. Reads the set twice. ERROR_DATA. */
+int summary_add_scales(struct set *set, unsigned threads, const struct model_writer *writer,
+                       json_t *summary);
+
 /* How many parameters have a variance and are not aliased. */
 uint64_t summary_estimated(const struct summary_covariance *covariance);
 
@@ -63,6 +69,10 @@ uint64_t model_writer_number(const struct model_writer *writer, uint64_t element
 
 /* How many parameters the model's file has: those of the run, and of features that are kept. */
 uint64_t model_writer_parameters(const struct model_writer *writer);
+
+/* How many features that are, and the place of one of the run's columns among them. */
+uint64_t model_writer_features(const struct model_writer *writer);
+uint64_t model_writer_place(const struct model_writer *writer, uint32_t column);
 
 /* The object that summary.json holds, without its checksum. `fit` are the statistics of the fit, or
  * NULL; a new reference, as the result. `covariance` may be NULL; then `why` says in words why it

@@ -246,6 +246,14 @@ uint64_t model_writer_parameters(const struct model_writer *writer) {
     return writer->tensors.rows * writer->features + writer->tensors.biases;
 }
 
+uint64_t model_writer_features(const struct model_writer *writer) {
+    return writer->features;
+}
+
+uint64_t model_writer_place(const struct model_writer *writer, uint32_t column) {
+    return writer->rank[column];
+}
+
 uint64_t model_writer_number(const struct model_writer *writer, uint64_t element) {
     assert(!has_vector(writer) && element < writer->parameters);
     struct layout_place place = layout_locate(&writer->vector, element);

@@ -46,7 +46,7 @@ HOLDS = {
     'data': 'readers of files, packs, merged sets of chunks',
     'plugin': "libraries of users (dml/objective.h), in processes of their own",
     'objective': 'losses, model families, gradients and second derivatives, on processors and devices',
-    'model': 'models on disk and in the formats of others, scoring',
+    'model': 'models on disk and in the formats of others, scoring, statistics of fits',
     'store': 'the SQLite database',
     'optimizer': 'L-BFGS and Downpour as rows of one table: pure, without I/O',
     'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',

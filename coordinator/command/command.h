@@ -16,6 +16,7 @@ int command_inspect(const struct options *options);
 int command_cancel(const struct options *options);
 int command_predict(const struct options *options);
 int command_evaluate(const struct options *options);
+int command_summary(const struct options *options);
 int command_export(const struct options *options);
 int command_serve(const struct options *options);
 int command_report(const struct options *options);

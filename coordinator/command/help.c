@@ -80,6 +80,12 @@ static const struct {
      "model.safetensors, or STATE itself for its live model. DATA has the format of the\n"
      "training data, and may be - for standard input. A label that was not in the training\n"
      "data counts as wrong and is reported.\n"},
+    {"summary",
+     "Prints what statisticians ask of a linear model: estimates with standard errors, tests\n"
+     "and intervals, odds or rate ratios, deviance, likelihood and dispersion. The run must\n"
+     "have been asked for them: `summary = model`, or `robust`, in the job file.\n"
+     "\n"
+     "  dml-coordinator summary adult.state --robust --only 'age*'\n"},
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
      "object (json); with --top, a list of the heaviest weights for people. Linear models\n"
@@ -136,14 +142,14 @@ static void offer(const char *last, const char *prefix, const char *word, const 
         puts(whole);
 }
 
-/* Offers the parts of "liblinear|tsv|json". */
+/* Offers the parts of "liblinear|tsv|json" or "[HC0|HC1]". */
 static void offer_parts(const char *last, const char *prefix, const char *parts) {
-    while (*parts) {
+    while (*(parts += strspn(parts, "[|]"))) {
         char part[64];
-        size_t length = strcspn(parts, "|");
+        size_t length = strcspn(parts, "|]");
         snprintf(part, sizeof part, "%.*s", (int)length, parts);
         offer(last, prefix, part, "");
-        parts += length + (parts[length] == '|');
+        parts += length;
     }
 }
 

@@ -62,6 +62,14 @@ const struct option_row option_rows[] = {
      "where to listen; without it, on loopback and a free port"},
     {"top", 0, "N", OPTION_TOP, offsetof(struct options, top),
      "the N heaviest weights of each class by name, for people"},
+    {"robust", 0, "[HC0|HC1]", OPTION_ERRORS, offsetof(struct options, robust),
+     "robust errors; HC0 unless it says HC1"},
+    {"cluster", 0, "COLUMN", OPTION_ERRORS, offsetof(struct options, cluster),
+     "errors for clusters of rows, which the run computed for this column"},
+    {"level", 0, "LEVEL", OPTION_ERRORS, offsetof(struct options, level),
+     "of the intervals; 0.95 without it"},
+    {"only", 0, "PATTERN", OPTION_ERRORS, offsetof(struct options, only),
+     "only parameters whose name fits, as file names do: 'age*'"},
     {"output", 'o', "FILE", OPTION_OUTPUT, offsetof(struct options, output),
      "writes to this file, not to standard output"},
 };
@@ -76,7 +84,9 @@ static void build_getopt(struct option *longs, char *shorts) {
     for (int i = 0; i < ROWS; i++) {
         longs[i] =
             (struct option){.name = option_rows[i].name,
-                            .has_arg = option_rows[i].argument ? required_argument : no_argument,
+                            .has_arg = !option_rows[i].argument           ? no_argument
+                                       : option_is_alone(&option_rows[i]) ? optional_argument
+                                                                          : required_argument,
                             .val = LONG_BASE + i};
         if (option_rows[i].letter)
             *shorts++ = option_rows[i].letter;
@@ -140,7 +150,7 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
         else if (strcmp(row->name, "set") == 0)
             options->settings[options->settings_count++] = optarg;
         else
-            *(const char **)((char *)options + row->offset) = optarg;
+            *(const char **)((char *)options + row->offset) = optarg ? optarg : "";
     }
     return 0;
 }
@@ -223,9 +233,10 @@ static void print_rows(unsigned taken_by, FILE *out) {
         if (taken_by ? option_rows[i].taken & taken_by : !option_rows[i].taken) {
             const struct option_row *row = &option_rows[i];
             char left[64];
+            const char *between = !row->argument ? "" : option_is_alone(row) ? "=" : " ";
             snprintf(left, sizeof left, "%s%c%s--%s%s%s", row->letter ? "-" : "  ",
-                     row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name,
-                     row->argument ? " " : "", row->argument ? row->argument : "");
+                     row->letter ? row->letter : ' ', row->letter ? ", " : " ", row->name, between,
+                     row->argument ? row->argument : "");
             if (strlen(left) > 24)
                 fprintf(out, "  %s\n  %-24s %s\n", left, "", row->help);
             else

@@ -27,6 +27,7 @@ enum command_option {
     OPTION_TOP = 1 << 12,
     OPTION_WAIT = 1 << 13,
     OPTION_GRADIENT = 1 << 14,
+    OPTION_ERRORS = 1 << 15,
 };
 
 struct command {
@@ -42,11 +43,17 @@ struct command {
 struct option_row {
     const char *name;
     char letter;          /* 0: none */
-    const char *argument; /* NULL: none. "liblinear|tsv|json": one of these */
+    const char *argument; /* NULL: none. "liblinear|tsv|json": one of these. "[HC0|HC1]": the same
+                             behind "=", or none, which is "" */
     unsigned taken;       /* its bit in `takes` of a command; 0: every command takes it */
     size_t offset;        /* of the bool or, with an argument, of the text in struct options */
     const char *help;
 };
+
+/* Whether the option may stand without its argument. */
+static inline bool option_is_alone(const struct option_row *row) {
+    return row->argument && row->argument[0] == '[';
+}
 
 extern const struct option_row option_rows[];
 extern const int option_rows_count;
@@ -66,6 +73,10 @@ struct options {
     const char *top;     /* how many */
     const char *to;      /* the number of a run */
     const char *http;    /* ADDRESS:PORT */
+    const char *robust;  /* HC0, HC1 or "" */
+    const char *cluster; /* a column */
+    const char *level;   /* of intervals */
+    const char *only;    /* a pattern of names */
     const char *wait;    /* seconds, as text */
     double wait_seconds; /* and as a number; the default if it was not given */
     bool strict;

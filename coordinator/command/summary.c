@@ -1,0 +1,102 @@
+/* `summary`: estimates with their errors, and the statistics of the fit. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "coordinator/command/command.h"
+#include "coordinator/command/print.h"
+#include "coordinator/command/summary_print.h"
+#include "data/number.h"
+
+#define LEVEL 0.95
+
+static int read_level(const char *text, double *level) {
+    double value = LEVEL;
+    if (text && (!number_of_text(text, &value) || !(value > 0 && value < 1)))
+        return error_set(ERROR_USAGE, "`--level %s`: allowed is a number between 0 and 1, as 0.95",
+                         text);
+    *level = value;
+    return 0;
+}
+
+static int read_errors(const struct options *options, enum summary_errors *errors) {
+    const char *robust = options->robust;
+    if (robust && options->cluster)
+        return error_set(ERROR_USAGE, "`--robust` and `--cluster` exclude each other");
+    if (robust && *robust && strcmp(robust, "HC0") != 0 && strcmp(robust, "HC1") != 0)
+        return error_set(ERROR_USAGE, "`--robust=%s`: allowed are HC0 and HC1", robust);
+    *errors = options->cluster             ? SUMMARY_ERRORS_CLUSTER
+              : !robust                    ? SUMMARY_ERRORS_AUTO
+              : strcmp(robust, "HC1") == 0 ? SUMMARY_ERRORS_HC1
+                                           : SUMMARY_ERRORS_HC0;
+    return 0;
+}
+
+/* The errors of clusters are those of the column that the run was given. */
+static int check_cluster(const json_t *summary, const char *column) {
+    const json_t *clusters = json_object_get(json_object_get(summary, "covariance"), "clusters");
+    const char *known = json_string_value(json_object_get(clusters, "column"));
+    if (!column || !known || strcmp(known, column) == 0)
+        return 0;
+    return error_set(ERROR_USAGE,
+                     "`--cluster %s`: this run computed errors for clusters of \"%s\" alone",
+                     column, known);
+}
+
+/* Why a model can have no summary, or how it gets one. */
+static int refuse_model(const struct model *model) {
+    const json_t *result = json_object_get(model->details, "result");
+    const json_t *l1 = json_object_get(result, "l1");
+    if (!model->weight)
+        return error_set(ERROR_USAGE,
+                         "%s: only linear models have a summary: what a weight of a network adds "
+                         "depends on all others",
+                         model->folder);
+    if (json_number_value(l1) > 0)
+        return error_set(ERROR_USAGE,
+                         "%s: this model was trained with l1 = %g, which chose its columns: errors "
+                         "that ignore this choice would be too small, and tests too often right. "
+                         "Train again with the chosen columns and l1 = 0, best on other rows",
+                         model->folder, json_number_value(l1));
+    return error_set(ERROR_USAGE,
+                     "%s has no summary: its run was not asked for one. Put `summary = model` into "
+                     "the job file, or `summary = robust`, and train again; `run --start %s "
+                     "--set summary=model --fresh` takes a few passes over the data",
+                     model->folder, model->folder);
+}
+
+static int show(const struct options *options, const struct model *model, const json_t *summary,
+                const struct summary_view *view) {
+    json_t *table;
+    int code = check_cluster(summary, options->cluster);
+    if (!code)
+        code = summary_table(model, summary, view, &table);
+    if (code)
+        return code;
+    if (options->json)
+        report_print_json(table);
+    else
+        summary_print(table, stdout, terminal_colors(1));
+    json_decref(table);
+    return 0;
+}
+
+int command_summary(const struct options *options) {
+    struct summary_view view = {.only = options->only};
+    struct model *model = NULL;
+    json_t *summary = NULL;
+    int code = read_level(options->level, &view.level);
+    if (!code)
+        code = read_errors(options, &view.errors);
+    if (!code)
+        code = model_open(options->operands[0], &model);
+    if (!code && model->weight)
+        code = summary_read(model, &summary);
+    if (!code)
+        code = summary ? show(options, model, summary, &view) : refuse_model(model);
+    json_decref(summary);
+    model_close(model);
+    return code;
+}

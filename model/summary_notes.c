@@ -1,0 +1,200 @@
+#define _GNU_SOURCE
+/* In words: what a reader of a summary should know before the figures are used. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/summary_table.h"
+
+#define NAMES_MOST 5 /* that a note lists */
+
+/* An estimate that changes the log odds by more than this over a typical value, and is not even
+ * twice its error, comes from classes that a column parts: Hauck and Donner, "Wald's test as
+ * applied to hypotheses in logit analysis" (1977). */
+#define SEPARATED_LOG_ODDS 10.0
+#define SEPARATED_STATISTIC 2.0
+
+struct notes {
+    const struct model *model;
+    const json_t *summary, *covariance, *rows, *result;
+    enum summary_errors errors;
+    const struct distribution *distribution;
+    json_t *list;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct notes *notes, const char *format,
+                                                      ...) {
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0)
+        abort();
+    va_end(arguments);
+    json_array_append_new(notes->list, json_string(text));
+    free(text);
+}
+
+static double number_of(const json_t *object, const char *member) {
+    const json_t *value = json_object_get(object, member);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* Names of rows for a note. */
+struct names {
+    size_t count;
+    char *text; /* owned; NULL: none */
+};
+
+static void name_row(struct names *names, const json_t *row) {
+    const char *name = json_string_value(json_object_get(row, "name"));
+    if (names->count++ >= NAMES_MOST)
+        return;
+    char *more =
+        memory_format("%s%s%s", names->text ? names->text : "", names->text ? ", " : "", name);
+    free(names->text);
+    names->text = more;
+}
+
+static const char *and_more(const struct names *names) {
+    return names->count > NAMES_MOST ? ", ..." : "";
+}
+
+/* ---- the notes, in their order ---- */
+
+static void tell_no_errors(struct notes *notes) {
+    const char *why = json_string_value(json_object_get(notes->summary, "why"));
+    if (why)
+        add(notes, "There are no errors: %s.", why);
+    else if (!notes->distribution && notes->errors == SUMMARY_ERRORS_MODEL)
+        add(notes,
+            "There are no errors: the loss `%s` is not the likelihood of a distribution, so second "
+            "derivatives alone say nothing of how estimates vary. Robust errors do: train with "
+            "`summary = robust`.",
+            notes->model->layout.objective);
+}
+
+static void tell_end(struct notes *notes) {
+    const json_t *converged = json_object_get(notes->result, "converged");
+    if (json_is_false(converged))
+        add(notes,
+            "The run has not converged (%s): estimates, errors and tests are those of the point "
+            "where it ended, and not of the optimum.",
+            json_string_value(json_object_get(notes->result, "reason")));
+}
+
+static void tell_penalty(struct notes *notes) {
+    double l2 = number_of(notes->result, "l2"), l1 = number_of(notes->result, "l1");
+    if (l1 > 0)
+        add(notes, "l1 = %g chose the columns: errors that ignore this choice would be too small.",
+            l1);
+    if (l2 > 0)
+        add(notes,
+            "l2 = %.6g draws the estimates towards 0. Errors and tests are conditional on that "
+            "penalty: they measure how far the penalised estimates vary, and leave out that they "
+            "are biased. Parameters are counted as effective ones, the trace of (H+L)^-1 H.",
+            l2);
+}
+
+static void tell_aliased(struct notes *notes) {
+    struct names references = {0}, others = {0};
+    size_t i;
+    json_t *row;
+    json_array_foreach(notes->rows, i, row) {
+        if (json_is_true(json_object_get(row, "reference")))
+            name_row(&references, row);
+        else if (json_is_true(json_object_get(row, "aliased")))
+            name_row(&others, row);
+    }
+    if (references.count)
+        add(notes,
+            "Reference %s: %s%s. %s estimate is 0; those of the other levels are differences from "
+            "it.",
+            references.count > 1 ? "levels" : "level", references.text, and_more(&references),
+            references.count > 1 ? "Their" : "Its");
+    if (others.count)
+        add(notes,
+            "%zu aliased: %s%s. These columns follow from others, so they have no error of their "
+            "own. Where an estimate is shown for one, it is a part of what the model predicts, and "
+            "the estimates of the others leave it out.",
+            others.count, others.text, and_more(&others));
+    free(references.text);
+    free(others.text);
+}
+
+/* How large values of a row's column are; 1 if it is not known, as of texts. */
+static double scale_of(const json_t *row) {
+    double scale = number_of(row, "scale");
+    return scale > 0 ? scale : 1;
+}
+
+static void tell_separation(struct notes *notes) {
+    struct names names = {0};
+    size_t i;
+    json_t *row;
+    bool of_classes = notes->distribution && notes->distribution->null_margin == NULL_OF_CLASSES;
+    double deviance = number_of(json_object_get(notes->summary, "fit"), "deviance");
+    double rows = number_of(json_object_get(notes->summary, "fit"), "rows");
+    if (!of_classes || number_of(notes->result, "l2") > 0)
+        return;
+    json_array_foreach(notes->rows, i, row) {
+        double estimate = number_of(row, "estimate"), statistic = number_of(row, "statistic");
+        if (fabs(estimate) * scale_of(row) > SEPARATED_LOG_ODDS &&
+            fabs(statistic) < SEPARATED_STATISTIC)
+            name_row(&names, row);
+    }
+    if (deviance < 1e-6 * rows)
+        add(notes, "The columns part the classes completely: no finite estimate is the best one, "
+                   "and errors and tests mean nothing. Use l2 > 0.");
+    else if (names.count)
+        add(notes,
+            "Huge estimates with huge errors: %s%s. Where such a column has a value, the classes "
+            "are probably parted without exception; then no finite estimate is the best one, and "
+            "its error and test mean nothing. Use l2 > 0, or leave the column out.",
+            names.text, and_more(&names));
+    free(names.text);
+}
+
+static void tell_errors(struct notes *notes) {
+    const json_t *clusters = json_object_get(notes->covariance, "clusters");
+    double single = number_of(clusters, "of_one_row"), count = number_of(clusters, "count");
+    if (notes->errors == SUMMARY_ERRORS_MODEL && notes->distribution &&
+        json_is_true(json_object_get(notes->covariance, "expected")))
+        add(notes, "Errors are from expected second derivatives, as those of R and statsmodels.");
+    if (notes->errors != SUMMARY_ERRORS_CLUSTER)
+        return;
+    if (single == count)
+        add(notes, "Every cluster has one row: these are robust errors (HC1 but for a factor).");
+    else if (single > 0)
+        add(notes, "%.0f of the %.0f clusters have one row.", single, count);
+    if (count < 30)
+        add(notes,
+            "There are only %.0f clusters: with fewer than some 30 such errors are too small.",
+            count);
+}
+
+static void tell_weights(struct notes *notes) {
+    const json_t *settings = json_object_get(notes->model->details, "settings");
+    if (json_array_size(json_object_get(settings, "class_weight")))
+        add(notes, "class_weight multiplies rows: errors and likelihood are of the weighted rows, "
+                   "and the intercept is of their shares of classes.");
+}
+
+json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
+                      enum summary_errors errors) {
+    static void (*const tell[])(struct notes *) = {tell_no_errors, tell_end,        tell_penalty,
+                                                   tell_aliased,   tell_separation, tell_errors,
+                                                   tell_weights};
+    struct notes notes = {.model = model,
+                          .summary = summary,
+                          .covariance = json_object_get(summary, "covariance"),
+                          .rows = rows,
+                          .result = json_object_get(model->details, "result"),
+                          .errors = errors,
+                          .distribution = objective_find(model->layout.objective)->distribution,
+                          .list = json_array()};
+    for (size_t i = 0; i < sizeof tell / sizeof tell[0]; i++)
+        tell[i](&notes);
+    return notes.list;
+}
