@@ -27,6 +27,7 @@ void batch_clear(struct batch *batch) {
     batch->has_origins = false;
     batch->bytes = false;
     batch->text_count = 0;
+    words_begin_block(&batch->words);
 }
 
 void batch_release(struct batch *batch) {
@@ -43,8 +44,21 @@ void batch_release(struct batch *batch) {
     free(batch->position);
     free(batch->bad);
     free(batch->texts);
+    free(batch->spread);
+    words_release(&batch->words);
     bytes_release(&batch->workspace);
     *batch = (struct batch){0};
+}
+
+static void reserve_values(struct batch *batch, uint64_t values) {
+    if (batch->value_capacity - batch->value_count >= values)
+        return;
+    uint64_t capacity = batch->value_capacity = 2 * batch->value_capacity + values + 4096;
+    batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
+    batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
+    batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
+    if (batch->has_origins)
+        batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
 }
 
 void batch_reserve(struct batch *batch, uint64_t values) {
@@ -56,14 +70,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
         batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
         batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
     }
-    if (batch->value_capacity - batch->value_count < values) {
-        uint64_t capacity = batch->value_capacity = 2 * batch->value_capacity + values + 4096;
-        batch->id = memory_resize(batch->id, capacity, sizeof *batch->id);
-        batch->value = memory_resize(batch->value, capacity, sizeof *batch->value);
-        batch->position = memory_resize(batch->position, capacity, sizeof *batch->position);
-        if (batch->has_origins)
-            batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
-    }
+    reserve_values(batch, values);
     batch->start[batch->row_count] = batch->value_count;
 }
 
@@ -81,21 +88,17 @@ void batch_tell_apart(struct batch *batch) {
     }
 }
 
-void batch_add_text(struct batch *batch, uint64_t id, const struct source_origin *origin) {
+void batch_add_text(struct batch *batch, uint64_t id, double value,
+                    const struct source_origin *origin) {
     MEMORY_ROOM(batch->texts, batch->text_count, batch->texts_capacity);
-    batch->texts[batch->text_count++] = (struct batch_text){id, *origin};
+    batch->texts[batch->text_count++] = (struct batch_text){id, value, *origin};
 }
 
-/* More than so many are worth a call of qsort(). */
+/* Fewer are put in order one by one. */
 #define FEW_TEXTS 32
 
-static void sort_texts(struct batch *batch) {
-    struct batch_text *texts = batch->texts;
-    if (batch->text_count > FEW_TEXTS) {
-        qsort(texts, batch->text_count, sizeof *texts, compare_ids);
-        return;
-    }
-    for (uint32_t i = 1; i < batch->text_count; i++) {
+static void insert_texts(struct batch_text *texts, uint32_t count) {
+    for (uint32_t i = 1; i < count; i++) {
         struct batch_text text = texts[i];
         uint32_t at = i;
         for (; at && texts[at - 1].id > text.id; at--)
@@ -104,15 +107,47 @@ static void sort_texts(struct batch *batch) {
     }
 }
 
+/* Ids of texts are hashes, so that by their upper bits, below the one that all have, they are
+ * spread evenly: a text goes nearly to its place at once. */
+#define SPREAD_BITS 10
+#define SPREAD_SHIFT (63 - SPREAD_BITS)
+
+static void spread_texts(struct batch *batch) {
+    uint32_t next[1u << SPREAD_BITS] = {0}, sum = 0, most = 0, count = batch->text_count;
+    const uint64_t mask = (UINT64_C(1) << SPREAD_BITS) - 1;
+    batch->spread = memory_resize(batch->spread, batch->texts_capacity, sizeof *batch->spread);
+    for (uint32_t i = 0; i < count; i++)
+        next[batch->texts[i].id >> SPREAD_SHIFT & mask]++;
+    for (uint32_t digit = 0; digit <= mask; digit++) {
+        uint32_t here = next[digit];
+        next[digit] = sum;
+        sum += here;
+        most = here > most ? here : most;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        batch->spread[next[batch->texts[i].id >> SPREAD_SHIFT & mask]++] = batch->texts[i];
+    struct batch_text *sorted = batch->spread;
+    batch->spread = batch->texts;
+    batch->texts = sorted;
+    if (most > FEW_TEXTS)
+        qsort(sorted, count, sizeof *sorted, compare_ids);
+    else
+        insert_texts(sorted, count);
+}
+
 bool batch_put_texts(struct batch *batch) {
+    reserve_values(batch, batch->text_count); /* words come in any number */
     uint64_t at = batch->value_count;
     bool differ = true;
-    assert(batch->has_origins && batch->text_count <= batch->value_capacity - at);
-    sort_texts(batch);
+    assert(batch->has_origins);
+    if (batch->text_count > FEW_TEXTS)
+        spread_texts(batch);
+    else
+        insert_texts(batch->texts, batch->text_count);
     for (uint32_t i = 0; i < batch->text_count; i++, at++) {
         differ &= !i || batch->texts[i].id != batch->texts[i - 1].id;
         batch->id[at] = batch->texts[i].id;
-        batch->value[at] = 1;
+        batch->value[at] = batch->texts[i].value;
         batch->origin[at] = batch->texts[i].origin;
     }
     batch->value_count = at;

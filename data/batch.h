@@ -9,6 +9,7 @@
 
 #include "data/number.h"
 #include "data/source.h"
+#include "data/words.h"
 
 /* Zeros behind a text: its end, and what a parser may read beyond. */
 #define TEXT_END_BYTES (1 + DIGITS_READ_PAST)
@@ -38,9 +39,11 @@ struct batch {
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */
+        double value;
         struct source_origin origin;
-    } * texts; /* of the row being read */
+    } * texts, *spread; /* of the row being read; workspace to sort them */
     uint32_t text_count, texts_capacity;
+    struct words words;
 
     struct bad_line *bad;
     uint64_t bad_count, bad_capacity;
@@ -56,8 +59,9 @@ void batch_clear(struct batch *batch);
  * count them in. */
 void batch_reserve(struct batch *batch, uint64_t values);
 
-/* A value of 1 of the row being read, which comes behind those of its numbers. */
-void batch_add_text(struct batch *batch, uint64_t id, const struct source_origin *origin);
+/* A value of the row being read, which comes behind those of its numbers. */
+void batch_add_text(struct batch *batch, uint64_t id, double value,
+                    const struct source_origin *origin);
 
 /* Puts the values that were added so behind the others, by rising id; false if an id is repeated.
  */

@@ -13,6 +13,7 @@ void chunk_buffer_init(struct chunk_buffer *buffer) {
     bytes_init(&buffer->places);
     bytes_init(&buffer->tile);
     bytes_init(&buffer->made);
+    bytes_init(&buffer->words);
 }
 
 void chunk_buffer_release(struct chunk_buffer *buffer) {
@@ -21,6 +22,7 @@ void chunk_buffer_release(struct chunk_buffer *buffer) {
     bytes_release(&buffer->places);
     bytes_release(&buffer->tile);
     bytes_release(&buffer->made);
+    bytes_release(&buffer->words);
 }
 
 /* What rows are made from, and the type of their values. */
@@ -29,8 +31,17 @@ struct row_filler {
     const struct labels *labels;
     const struct row_weights *row_weights;
     enum value_type type;
-    struct bytes *workspace;
+    struct bytes *workspace, *words;
 };
+
+/* The values of a row, if they are not those of the pack; else NULL. */
+static inline const double *own_values(const struct row_filler *filler,
+                                       const struct row_walk *walk) {
+    if (!columns_has_words(filler->columns, walk->pack))
+        return NULL;
+    return columns_row_values(filler->columns, walk->split, walk->pack, &walk->rows, walk->row,
+                              filler->words);
+}
 
 /* The arrays of a chunk. */
 struct chunk_arrays {
@@ -139,6 +150,7 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
     uint32_t count = gathered->count, row = gathered->rows++;
     gathered->place[row] = place;
     bool sorted = true, values = filler->type != VALUE_ONES;
+    const double *own = values ? own_values(filler, walk) : NULL;
     int64_t before = -1;
     for (uint64_t i = first; i < end; i++) {
         if (i + AHEAD < rows.values && rows.feature)
@@ -150,7 +162,7 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
         before = column;
         gathered->key[count] = (uint64_t)column << 32 | count;
         if (values)
-            gathered->value[count] = pack_value(&rows, i);
+            gathered->value[count] = own ? own[i - first] : pack_value(&rows, i);
         gathered->row[count++] = row;
     }
     gathered->count = count;
@@ -240,7 +252,8 @@ void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *
                         const struct set_chunk *chunk, uint64_t *values) {
     const struct plan_part *part = &source->plan->trained;
     struct row_filler filler = {source->columns, source->labels, source->row_weights, VALUE_ONES,
-                                &buffer->made};
+                                &buffer->made,
+                                &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk))
@@ -266,11 +279,26 @@ static inline void put_dense(const struct row_filler *filler, const struct row_w
     }
 }
 
+/* The same of a row that has values of its own. */
+static void put_dense_own(const struct row_filler *filler, const struct row_walk *walk, void *row,
+                          const double *own) {
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t column = column_of[pack_feature(&walk->rows, first, i)];
+        if (column != DICTIONARY_NONE)
+            put_value(row, filler->type, column, own[i - first]);
+    }
+}
+
 static void fill_dense_row(const struct row_filler *filler, const struct row_walk *walk,
                            const struct row_place *place) {
     enum value_type from = walk->rows.type;
+    const double *own = own_values(filler, walk);
     put_label(filler, walk, place);
-    if (filler->type == VALUE_BYTE && from == VALUE_BYTE)
+    if (own)
+        put_dense_own(filler, walk, place->value, own);
+    else if (filler->type == VALUE_BYTE && from == VALUE_BYTE)
         put_dense(filler, walk, place->value, VALUE_BYTE, VALUE_BYTE);
     else if (filler->type == VALUE_FLOAT && from == VALUE_FLOAT)
         put_dense(filler, walk, place->value, VALUE_FLOAT, VALUE_FLOAT);
@@ -292,7 +320,8 @@ void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
     bool dense = source->plan->dense;
     size_t bytes = set_chunk_layout(chunk, dense).bytes;
     struct row_filler filler = {source->columns, source->labels, source->row_weights, part->type,
-                                &buffer->made};
+                                &buffer->made,
+                                &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     if (buffer->capacity < bytes) {
         memory_unmap(buffer->data, buffer->capacity);
@@ -396,7 +425,8 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
 void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                        const struct chunk_window *window, uint32_t block) {
     struct row_filler filler = {source->columns, source->labels, source->row_weights,
-                                source->plan->trained.type, &buffer->made};
+                                source->plan->trained.type, &buffer->made,
+                                &buffer->words};
     struct scatter at = scatter_of(source, window, block);
     if (!source->plan->dense) {
         scatter_sparse(buffer, &filler, at);

@@ -316,6 +316,7 @@ int columns_find(struct columns *columns, const struct split *split,
         columns_list_absent(columns, split);
         if (columns->crosses)
             crosses_find_levels(columns->crosses, columns->count);
+        columns_weigh_words(columns, split);
         sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
@@ -336,6 +337,9 @@ void columns_release(struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->absent[p].values);
     free(columns->of_pack);
+    free(columns->text_number);
+    free(columns->has_words);
+    free(columns->idf);
     free(columns->absent);
     crosses_free(columns->crosses);
     free(columns->missing_column);

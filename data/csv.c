@@ -115,7 +115,8 @@ static bool reject_cell(const struct csv_line *line, uint32_t column, const char
                             name, cell);
     return batch_reject(line->batch, line->number,
                         "%s holds \"%.40s\", which is not a finite number; if the column holds "
-                        "texts, list it in csv.categories; if this stands for a missing number, "
+                        "texts, list it in csv.categories, or of sentences in csv.text; if this "
+                        "stands for a missing number, "
                         "list it in csv.missing; or leave the column out with csv.skip%s",
                         name, cell,
                         first ? "; if this line names the columns, set csv.header = yes" : "");
@@ -255,8 +256,9 @@ static bool take_category(struct csv_line *line, uint32_t column) {
         return reject_quote(line, column);
     if (length > CATEGORY_BYTES_MAX)
         return batch_reject(line->batch, line->number,
-                            "%s holds a text of %zu bytes, and a category has %u at most; leave "
-                            "the column out with csv.skip",
+                            "%s holds a text of %zu bytes, and a category has %u at most; if it "
+                            "holds sentences, list it in csv.text, or leave the column out with "
+                            "csv.skip",
                             describe_column(format, column, name), length, CATEGORY_BYTES_MAX);
     bool missing = csv_is_missing(format, cell, length);
     struct source_origin origin = {.text = missing ? NULL : cell,
@@ -270,7 +272,47 @@ static bool take_category(struct csv_line *line, uint32_t column) {
         origin.hash = table_hash(format->table, origin.column, cell, length);
         id = table_hashed_feature(ids, origin.column, origin.hash);
     }
-    batch_add_text(line->batch, id, &origin);
+    batch_add_text(line->batch, id, 1, &origin);
+    return true;
+}
+
+/* ---- texts ---- */
+
+static bool reject_words(const struct csv_line *line, uint32_t column, enum words_error error,
+                         const char *cell) {
+    char name[COLUMN_TEXT];
+    describe_column(line->format, column, name);
+    if (error == WORDS_COLLIDE)
+        return batch_reject(line->batch, line->number,
+                            "%s: two words of the data have the same hash; change csv.ngrams or "
+                            "leave the column out with csv.skip",
+                            name);
+    size_t at = line->batch->words.invalid;
+    return batch_reject(
+        line->batch, line->number,
+        "%s: the text is not UTF-8: byte 0x%02x behind %zu bytes of it; convert the "
+        "file, as with iconv -f latin1 -t utf8",
+        name, (unsigned char)cell[at], at);
+}
+
+/* An empty text has no words, and neither has a missing one. */
+static bool take_words(struct csv_line *line, uint32_t column) {
+    const struct format *format = line->format;
+    struct words *words = &line->batch->words;
+    char *cell = csv_cell(&line->at, line->end, format->delimiter);
+    if (!cell)
+        return reject_quote(line, column);
+    uint32_t number = format->column[column].number;
+    enum words_error error = words_find(words, format->table, number, cell, strlen(cell));
+    if (error)
+        return reject_words(line, column, error, cell);
+    struct source_origin origin = {.column = number,
+                                   .role = format->table->hash ? ROLE_HASHED : ROLE_WORD};
+    for (uint32_t i = 0; i < words->count; i++) {
+        origin.text = words->found[i].text;
+        origin.hash = words->found[i].hash;
+        batch_add_text(line->batch, words->found[i].id, words->found[i].count, &origin);
+    }
     return true;
 }
 
@@ -292,7 +334,7 @@ static void put_numbers(const struct format *format, struct batch *batch) {
             origin.role = ROLE_MISSING;
             batch_add_text(batch,
                            table_feature(format->table->ids, origin.column, ROLE_MISSING, NULL, 0),
-                           &origin);
+                           1, &origin);
             continue;
         }
         batch->id[at] = format->number_id[i];
@@ -333,6 +375,8 @@ static bool take_other(struct csv_line *line, uint32_t column) {
     switch (line->format->column[column].kind) {
     case COLUMN_CATEGORY:
         return take_category(line, column);
+    case COLUMN_WORDS:
+        return take_words(line, column);
     case COLUMN_LABEL:
         return take_label(line, column);
     case COLUMN_WEIGHT:

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -44,10 +45,23 @@ static bool has_decimal_commas(const char *line, size_t length) {
     return true;
 }
 
+/* Whether the name of a file says that tabs part its columns: sentences have commas, too. */
+static bool is_named_for_tabs(const char *path) {
+    static const char *const endings[] = {".tsv",    ".tab",     ".tsv.gz",
+                                          ".tab.gz", ".tsv.zst", ".tab.zst"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (name_ends(path, endings[i]))
+            return true;
+    return false;
+}
+
 /* A comma between digits may be a decimal point if there are semicolons, too; but not if these
  * stand between the labels of a row. */
-static char find_delimiter(const struct source_options *options, const char *line, size_t length) {
+static char find_delimiter(const struct source_options *options, const char *path, const char *line,
+                           size_t length) {
     const struct record_rule rule = csv_rule(options);
+    if (!options->delimiter && is_named_for_tabs(path) && record_has(&rule, line, length, '\t'))
+        return '\t';
     for (const char *delimiter = rule.delimiters; *delimiter; delimiter++) {
         bool decimal = *delimiter == ',' && !options->decimal && options->separator != ';' &&
                        record_has(&rule, line, length, ';') && has_decimal_commas(line, length);
@@ -171,7 +185,8 @@ static bool asks_for_names(const struct source_options *options) {
         return false;
     return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
            (options->weight && !csv_is_number(options->weight)) ||
-           list_has_name(options->numbers) || list_has_name(options->categories);
+           list_has_name(options->numbers) || list_has_name(options->categories) ||
+           list_has_name(options->text);
 }
 
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
@@ -223,13 +238,27 @@ static const struct table *order_of(const struct format *format) {
     return order && format->header && table_is_named(order) ? order : NULL;
 }
 
+/* The last column that is no text. */
+static uint32_t last_label(const struct format *format, const struct csv_cells *first) {
+    uint32_t label = first->count - 1;
+    bool text = true;
+    while (text && label) {
+        text = false;
+        for (const char *const *name = format->options->text; name && *name; name++)
+            text |= csv_find_column(first, format->header, *name) == label;
+        label -= text;
+    }
+    return label;
+}
+
 static int find_label(struct format *format, const struct csv_cells *first) {
     const struct source_options *options = format->options;
     const struct table *order = order_of(format);
     const char *label = options->label;
     if (!label && order)
         label = csv_label_before(order, first); /* it need not be the last any more */
-    format->label = label ? csv_find_column(first, format->header, label) : first->count - 1;
+    format->label =
+        label ? csv_find_column(first, format->header, label) : last_label(format, first);
     if (format->label == first->count && !options->label_optional)
         return csv_no_column(first, format->header, "take the label from", options->label);
     if (format->label < first->count)
@@ -254,9 +283,9 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
             return error_set(ERROR_DATA,
                              "%s:%llu: column \"%s\" cannot be %s: it is %s; take it out of one of "
-                             "csv.label, csv.numbers and csv.categories",
+                             "csv.label, csv.numbers, csv.categories and csv.text",
                              first->path, (unsigned long long)first->number, *name, what,
-                             here->kind == COLUMN_LABEL ? "the label" : "the other");
+                             here->kind == COLUMN_LABEL ? "the label" : "another");
         if (here->kind != COLUMN_SKIPPED)
             here->kind = kind;
         known[column] = true;
@@ -312,6 +341,8 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
     if (!code)
         code = set_kinds(format, first, options->categories, COLUMN_CATEGORY, "read as a category",
                          known);
+    if (!code)
+        code = set_kinds(format, first, options->text, COLUMN_WORDS, "read as a text", known);
     if (!code && options->weight && !options->table)
         code = set_weight(format, first, known);
     if (!code && !options->numbers_only)
@@ -342,6 +373,9 @@ static int make_table(struct format *format, const struct csv_cells *first,
     format->table = table_new(first->count);
     format->table->trim = options->trim;
     format->table->hash = options->hash_bits;
+    if (options->text && *options->text)
+        format->table->text = (struct table_text){.ngrams = options->ngrams ? options->ngrams : 1,
+                                                  .lowercase = options->lowercase};
     if (words)
         table_set_missing(format->table, words);
     keep_words(format);
@@ -370,7 +404,7 @@ static int place_numbers(struct format *format, const struct csv_cells *first) {
     format->number_id = memory_new(format->columns, sizeof *format->number_id);
     for (uint32_t i = 0; i < format->columns; i++) {
         const struct csv_column *column = &format->column[i];
-        format->categories += column->kind == COLUMN_CATEGORY;
+        format->categories += column->kind == COLUMN_CATEGORY || column->kind == COLUMN_WORDS;
         if (column->kind == COLUMN_NUMBER)
             format->number_id[format->numbers++] = (uint64_t)column->number + 1;
     }
@@ -486,7 +520,7 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
                     const struct text_line *line, const struct text_line *second,
                     const struct text_line *behind) {
     struct csv_cells first = {.path = path, .number = line_number};
-    format->delimiter = find_delimiter(format->options, line->text, line->length);
+    format->delimiter = find_delimiter(format->options, path, line->text, line->length);
     format->rule = (struct record_rule){{format->delimiter}};
     format->decimal_comma = comma_is_decimal(format->options);
     int code = split_cells(&first, line, format->delimiter);

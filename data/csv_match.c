@@ -122,7 +122,8 @@ static int skip_absent_columns(struct format *format, const struct csv_cells *fi
     bool *there = memory_new(columns, sizeof *there);
     int code = 0;
     for (uint32_t i = 0; i < first->count; i++)
-        if (format->column[i].kind == COLUMN_NUMBER || format->column[i].kind == COLUMN_CATEGORY)
+        if (format->column[i].kind == COLUMN_NUMBER || format->column[i].kind == COLUMN_CATEGORY ||
+            format->column[i].kind == COLUMN_WORDS)
             there[format->column[i].number] = true;
     for (uint32_t i = 0; i < columns && !code; i++)
         if (table_uses(&format->table->column[i]) && !there[i])

@@ -23,7 +23,7 @@ void dictionary_release(struct dictionary *dictionary) {
 /* The place of `id` in the table, or the free one where it belongs. */
 static uint32_t *find_place(const struct dictionary *dictionary, uint64_t id) {
     uint64_t mask = dictionary->table_size - 1;
-    uint64_t i = ((id * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & mask;
+    uint64_t i = dictionary_place(dictionary, id);
     while (dictionary->table[i] && dictionary->id[dictionary->table[i] - 1] != id)
         i = (i + 1) & mask;
     return &dictionary->table[i];

@@ -38,10 +38,29 @@ static inline uint32_t dictionary_number(struct dictionary *dictionary, uint64_t
     return after ? after - 1 : dictionary_add(dictionary, id);
 }
 
+/* Where the search for an id that is no small one begins, in `table`, which is not empty. */
+static inline uint64_t dictionary_place(const struct dictionary *dictionary, uint64_t id) {
+    return ((id * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (dictionary->table_size - 1);
+}
+
+/* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
+#define DICTIONARY_DIRECT_MAX (UINT64_C(1) << 24)
+
 /* Call it well before dictionary_number(). */
 static inline void dictionary_prefetch(const struct dictionary *dictionary, uint64_t id) {
     if (id < dictionary->direct_size)
         __builtin_prefetch(&dictionary->direct[id]);
+    else if (id >= DICTIONARY_DIRECT_MAX && dictionary->table_size)
+        __builtin_prefetch(&dictionary->table[dictionary_place(dictionary, id)]);
+}
+
+/* Call it between the two, for an id that is no small one. */
+static inline void dictionary_prefetch_id(const struct dictionary *dictionary, uint64_t id) {
+    if (id < DICTIONARY_DIRECT_MAX || !dictionary->table_size)
+        return;
+    uint32_t after = dictionary->table[dictionary_place(dictionary, id)];
+    if (after)
+        __builtin_prefetch(&dictionary->id[after - 1]);
 }
 
 /* The number of `id`, or DICTIONARY_NONE. Safe from many threads while nobody adds. */
@@ -85,6 +104,14 @@ void origins_release(struct origins *origins);
 /* Notes where the value of feature `number` comes from: `number` is `count` if it is new. False if
  * the feature is known as that of something else: their hashes are the same. */
 bool origins_note(struct origins *origins, uint32_t number, const struct source_origin *origin);
+
+/* Asks for what origins_note() needs of a feature, and before that for where this is. */
+static inline void origins_prefetch(const struct origins *origins, uint32_t near, uint32_t far) {
+    if (far < origins->count)
+        __builtin_prefetch(&origins->origin[far]);
+    if (near < origins->count)
+        __builtin_prefetch(origins->texts.data + origins->origin[near].text);
+}
 
 /* The id of a feature by TABLE_IDS_SEEDED. */
 uint64_t origins_seeded_id(const struct origins *origins, uint32_t number);

@@ -41,7 +41,7 @@ struct format {
     struct csv_column *column; /* `columns`; owned */
     uint32_t numbers;          /* columns of numbers, */
     uint64_t *number_id;       /* and their ids, rising; owned */
-    uint32_t categories;       /* columns of categories */
+    uint32_t categories;       /* columns of categories and of texts */
     struct csv_word *missing;  /* `words`; owned */
     uint32_t words;
 };

@@ -18,6 +18,7 @@ libdata_a_SOURCES = \
 	data/inspect.c \
 	data/labels.c \
 	data/merge.h \
+	data/letters.c data/letters.h \
 	data/moments.c \
 	data/prefix.c \
 	data/number.c data/number.h \
@@ -30,6 +31,8 @@ libdata_a_SOURCES = \
 	data/split.c \
 	data/table.c data/table.h data/table_column.c \
 	data/tiles.c \
-	data/weights.c
+	data/weights.c \
+	data/weigh_words.c \
+	data/words.c data/words.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)
-DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS)
+DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(JANSSON_LIBS) $(UNISTRING_LIBS)

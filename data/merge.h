@@ -37,6 +37,9 @@ int split_make(struct split *split, struct pack *const *packs, uint32_t count,
                const struct set_options *options);
 void split_release(struct split *split);
 
+/* How many rows of a pack are trained on. */
+uint64_t split_count_trained(const struct split *split, uint32_t p);
+
 /* The side of row `row` of a block. */
 static inline enum row_side split_side(const struct split *split, uint32_t pack, uint32_t block,
                                        uint32_t row) {
@@ -65,6 +68,11 @@ struct columns {
         *derivation;         /* for each pack: of each of its features; NULL if it has none */
     struct absent *absent;   /* for each pack */
     struct crosses *crosses; /* or NULL */
+    uint32_t texts;          /* columns of texts that the table has; 0: the rest is not used */
+    uint32_t *text_number;   /* of each column of the table: its number among these, or
+                                DICTIONARY_NONE */
+    bool *has_words;         /* for each pack */
+    double *idf;             /* of each column, 0 if it is no word; NULL: words are not weighed */
     char **made_name;        /* names that no pack has; owned; `made_names` of them */
     uint32_t made_names, made_capacity;
 };
@@ -209,6 +217,28 @@ void columns_find_absent(struct columns *columns, struct column_builder *builder
 
 /* Lists it for each pack, by the numbers that columns have now. */
 void columns_list_absent(struct columns *columns, const struct split *split);
+
+/* Notes the columns of texts, and which packs have some. */
+void columns_find_texts(struct columns *columns, const struct split *split);
+
+/* Whether a feature of a pack is a word; of a pack that has some. */
+bool columns_is_word(const struct columns *columns, const struct pack *pack, uint32_t feature);
+
+/* Finds out what words weigh, if they do, when columns have their final numbers. */
+void columns_weigh_words(struct columns *columns, const struct split *split);
+
+/* Whether a pack has words: then rows have other values, or fewer, than there. */
+static inline bool columns_has_words(const struct columns *columns, uint32_t pack) {
+    return columns->texts && columns->has_words[pack];
+}
+
+/* The values of a row of a pack that has words, as a set has them; in the workspace. */
+const double *columns_row_values(const struct columns *columns, const struct split *split,
+                                 uint32_t p, const struct pack_rows *rows, uint32_t row,
+                                 struct bytes *workspace);
+
+/* The type of the value that a word has in a set of which a text has it so often. */
+enum value_type columns_word_type(const struct columns *columns, double count);
 
 /* Replaces each number by its place in `to`, as a number may be DICTIONARY_NONE. */
 void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to);
@@ -374,6 +404,7 @@ struct chunk_buffer {
     struct bytes places;  /* workspace: where each row's next value goes */
     struct bytes tile;    /* workspace: a tile as stored */
     struct bytes made;    /* workspace: what a row has besides its text */
+    struct bytes words;   /* workspace: the values of a row with words */
 };
 
 void chunk_buffer_init(struct chunk_buffer *buffer);

@@ -56,6 +56,11 @@ static uint64_t hash_options(const struct source_options *options) {
         hash_text(stream, options->delimiter);
         hash_text(stream, options->decimal);
     }
+    if (options->text && *options->text) {
+        uint32_t words[] = {options->ngrams, options->lowercase};
+        hash_texts(stream, options->text);
+        hash_stream_add(stream, words, sizeof words);
+    }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     /* Only what an order says: its kinds and means do not count. */

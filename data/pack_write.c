@@ -52,8 +52,11 @@ static void reserve_counts(struct pack_writer *writer, uint64_t features) {
 static bool number_ids(struct pack_writer *writer, const uint64_t *id, uint64_t values,
                        uint32_t times, uint32_t *local) {
     struct dictionary *features = &writer->features;
-    for (uint64_t i = 0; i < values && features->direct_size > NEAR; i++)
+    bool far = features->table_size > NEAR;
+    for (uint64_t i = 0; i < values && (features->direct_size > NEAR || far); i++)
         dictionary_prefetch(features, id[i]);
+    for (uint64_t i = 0; i < values && far; i++)
+        dictionary_prefetch_id(features, id[i]);
     reserve_counts(writer, features->count + values);
     uint64_t *count = writer->count;
     for (uint64_t i = 0; i < values; i++) {
@@ -150,12 +153,17 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
+/* So many values ahead an origin's text is asked for, and twice as many ahead the origin. */
+#define AHEAD 16
+
 /* Notes the origins of the rows' features, as they are numbered: `local`. False if two texts have
  * the same hash. */
 static bool note_origins(struct pack_writer *writer, const struct source_rows *rows, bool alike,
                          const uint32_t *local) {
     uint64_t values = features_numbered(rows, alike);
     for (uint64_t i = 0; i < values; i++) {
+        if (rows->origin && i + 2 * AHEAD < values)
+            origins_prefetch(&writer->origins, local[i + AHEAD], local[i + 2 * AHEAD]);
         struct source_origin number = {.column = (uint32_t)(rows->id[i] - 1), .role = ROLE_NUMBER};
         if (!origins_note(&writer->origins, local[i], rows->origin ? &rows->origin[i] : &number))
             return false;

@@ -56,9 +56,11 @@ static void count_value(struct plan_part *part, double value) {
 }
 
 /* Counts a row into the part, with what its values bring with them. */
-static void count_row(struct plan_part *part, const struct pack_rows *rows, uint32_t row,
-                      const struct columns *columns, uint32_t p, struct bytes *workspace) {
+static void count_row(struct plan_part *part, const struct pack *pack, const struct pack_rows *rows,
+                      uint32_t row, const struct columns *columns, uint32_t p,
+                      struct bytes *workspace) {
     const uint32_t *column = columns->of_pack[p];
+    bool words = columns_has_words(columns, p);
     uint64_t first, end = pack_row(rows, row, &first);
     part->rows++;
     for (uint64_t i = first; i < end; i++) {
@@ -66,11 +68,12 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
         if (column[feature] == DICTIONARY_NONE)
             continue;
         part->values++;
-        if (part->type < rows->type) {
-            enum value_type type =
-                rows->type == VALUE_BYTE ? VALUE_BYTE : type_of(pack_value(rows, i));
-            part->type = type > part->type ? type : part->type;
-        }
+        enum value_type type = part->type;
+        if (words && columns_is_word(columns, pack, feature))
+            type = columns_word_type(columns, pack_value(rows, i));
+        else if (part->type < rows->type)
+            type = rows->type == VALUE_BYTE ? VALUE_BYTE : type_of(pack_value(rows, i));
+        part->type = type > part->type ? type : part->type;
     }
     if (!columns_makes(columns, p))
         return;
@@ -83,7 +86,8 @@ static void count_row(struct plan_part *part, const struct pack_rows *rows, uint
 static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
                        const struct columns *columns, struct bytes *workspace) {
     const struct pack_block *block = &split->packs[p]->block[b];
-    if (!split->side[p] && !columns_makes(columns, p)) { /* its facts say everything */
+    if (!split->side[p] && !columns_makes(columns, p) && !columns_has_words(columns, p)) {
+        /* its facts say everything */
         if (part->side != ROW_TRAINED)
             return;
         part->rows += block->rows;
@@ -95,7 +99,7 @@ static void count_side(struct plan_part *part, const struct split *split, uint32
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; row < rows.rows; row++)
         if (split_side(split, p, b, row) == part->side)
-            count_row(part, &rows, row, columns, p, workspace);
+            count_row(part, split->packs[p], &rows, row, columns, p, workspace);
 }
 
 /* Lists the blocks that have rows of the side, and counts what is in them. */
@@ -144,7 +148,8 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
     if (plan->dense)
         return columns->count;
     uint64_t first, end = pack_row(rows, row, &first), values = end - first;
-    for (uint64_t i = first; split->side[p] && i < end; i++)
+    bool drops = split->side[p] || columns_has_words(columns, p);
+    for (uint64_t i = first; drops && i < end; i++)
         values -= columns->of_pack[p][pack_feature(rows, first, i)] == DICTIONARY_NONE;
     if (columns_makes(columns, p))
         values += columns_made(columns, p, rows, row, workspace);

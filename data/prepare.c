@@ -108,18 +108,23 @@ static void count_missing(const struct columns *columns, struct column_builder *
 
 /* ---- categories ---- */
 
-/* The column of the table whose text a number of the columns is, or DICTIONARY_NONE. */
+/* Whether a feature is a text of a category that is not hashed, or a word. */
+static bool is_text(const struct columns *columns, const struct pack *pack, uint32_t feature) {
+    uint32_t column = pack->column[feature];
+    enum column_kind kind = columns->table->column[column].kind;
+    return kind == COLUMN_WORDS || (kind == COLUMN_CATEGORY && !columns->table->hash &&
+                                    pack->id[feature] >= FEATURE_HASHED &&
+                                    pack->id[feature] != missing_feature(pack, column));
+}
+
+/* The column of the table whose text or word a number of the columns is, or DICTIONARY_NONE. */
 static uint32_t *find_texts(const struct columns *columns, const struct split *split) {
     uint32_t *of = no_columns(columns->count);
-    for (uint32_t p = 0; p < columns->packs && !columns->table->hash; p++) {
+    for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = split->packs[p];
-        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++) {
-            uint32_t number = columns->of_pack[p][i], column = pack->column[i];
-            if (number != DICTIONARY_NONE && pack->id[i] >= FEATURE_HASHED &&
-                columns->table->column[column].kind == COLUMN_CATEGORY &&
-                pack->id[i] != missing_feature(pack, column))
-                of[number] = column;
-        }
+        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++)
+            if (columns->of_pack[p][i] != DICTIONARY_NONE && is_text(columns, pack, i))
+                of[columns->of_pack[p][i]] = pack->column[i];
     }
     return of;
 }
@@ -143,7 +148,8 @@ static int check_category_texts(const struct columns *columns, const struct colu
             code = error_set(ERROR_DATA,
                              "%s: %s holds %llu different texts in %llu rows, which is no category "
                              "to learn from; leave it out with csv.skip, hash all categories with "
-                             "csv.hash, or list it in csv.categories if it is meant",
+                             "csv.hash, list it in csv.text if it holds sentences, or in "
+                             "csv.categories if it is meant",
                              pack_source(builder->split->packs[0]),
                              table_describe(columns->table, c, name), (unsigned long long)texts[c],
                              (unsigned long long)values[c]);
@@ -152,7 +158,8 @@ static int check_category_texts(const struct columns *columns, const struct colu
     return code;
 }
 
-/* Puts the rare texts of a column together: the first to appear stands for all. */
+/* Puts the rare texts of a column together: the first to appear stands for all. Rare words are left
+ * out. */
 static void merge_rare(struct columns *columns, struct column_builder *builder, const uint32_t *of,
                        uint32_t least) {
     struct table *table = columns->table;
@@ -162,6 +169,10 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
         struct table_column *here = column == DICTIONARY_NONE ? NULL : &table->column[column];
         uint64_t id = builder->id[i], values = builder->values[i];
         bool rare = here && values < least;
+        if (rare && here->kind == COLUMN_WORDS) {
+            to[i] = DICTIONARY_NONE;
+            continue;
+        }
         if (rare) {
             here->rare = memory_resize(here->rare, here->rares + (size_t)1, sizeof *here->rare);
             here->rare[here->rares++] = id;
@@ -202,6 +213,8 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
     }
     if (!columns->table)
         return 0;
+    columns->table->text.values = options->text_values;
+    columns_find_texts(columns, split);
     uint32_t *of = find_texts(columns, split);
     int code = check_category_texts(columns, builder, of);
     columns->rare_column = no_columns(columns->table->columns);
@@ -231,22 +244,16 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
  * stay as they are when another file brings a column. */
 
 static bool pack_lacks(const struct columns *columns, const struct pack *pack, uint32_t column) {
-    return pack->table && table_uses(&columns->table->column[column]) &&
+    const struct table_column *here = &columns->table->column[column];
+    return pack->table && table_uses(here) && here->kind != COLUMN_WORDS &&
            table_lacks(pack->table, column);
-}
-
-static uint64_t count_trained(const struct split *split, uint32_t p) {
-    uint64_t rows = split->packs[p]->facts->rows, trained = 0;
-    for (uint64_t row = 0; split->side[p] && row < rows; row++)
-        trained += split->side[p][row] == ROW_TRAINED;
-    return split->side[p] ? trained : rows;
 }
 
 /* How many training rows each column of the table is missing in because their files lack it. */
 static uint64_t *count_lacking(const struct columns *columns, const struct split *split) {
     uint64_t *rows = memory_new(columns->table->columns, sizeof *rows);
     for (uint32_t p = 0; p < split->trained; p++) {
-        uint64_t trained = count_trained(split, p);
+        uint64_t trained = split_count_trained(split, p);
         for (uint32_t c = 0; c < columns->table->columns; c++)
             rows[c] += pack_lacks(columns, split->packs[p], c) ? trained : 0;
     }

@@ -125,6 +125,17 @@ static int map_texts(struct set *set) {
     return container_table(container, SET_TABLE, &set->table);
 }
 
+/* What the words of a table weigh, if they do. */
+static int map_idf(struct set *set) {
+    const void *counts = NULL;
+    if (!set->table || !table_has_texts(set->table) || !table_weighs_words(set->table))
+        return 0;
+    uint64_t features = set->facts->features;
+    int code = container_array(&set->container, SET_COUNTS, 2 * features, sizeof(double), &counts);
+    set->info.idf = code ? NULL : (const double *)counts + features;
+    return code;
+}
+
 static void fill_info(struct set *set) {
     const struct set_facts *facts = set->facts;
     struct set_info *info = &set->info;
@@ -229,6 +240,8 @@ int set_open(const char *path, struct set **opened) {
         code = map_arrays(set);
     if (!code)
         code = map_texts(set);
+    if (!code)
+        code = map_idf(set);
     if (!code) {
         fill_info(set);
         code = check_bounds(set);
@@ -425,7 +438,7 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
                           options->positive != NULL,
                           options->keep_holdout + 2 * (uint64_t)options->shuffled,
                           options->category_least,
-                          options->bins,
+                          options->bins + ((uint64_t)options->text_values << 32),
                           count,
                           options->holdout_count};
     hash_stream_add(stream, numbers, sizeof numbers);

@@ -53,6 +53,8 @@ struct set_info {
     const char *const *feature_names;    /* by column, or NULL: CSV */
     const struct table *table; /* CSV: what the columns of the files are, with the means of the
                                   training rows; or NULL */
+    const double *idf;         /* CSV with texts: by column, what a word weighs (data/merge.h), 0 of
+                                  others; or NULL */
     const int16_t *exponent;   /* base exponents (numeric/fixed.h), `features` + 1 with that
                                   of the intercept last */
     bool uniform;              /* one exponent will do: */
@@ -109,6 +111,7 @@ struct set_options {
                                         class_weight_parse(); NULL-terminated; or NULL: all 1 */
     bool keep_holdout;               /* put held-out rows into chunks after those of training */
     uint32_t category_least;  /* a category's texts that fewer training rows have are one feature */
+    enum text_values text_values; /* of the words of columns of texts */
     uint32_t bins;            /* of each number of a table, beside it; 0: none */
     const char *const *cross; /* of table_find_crosses() */
     uint32_t cross_least;     /* crosses that fewer training rows have are left out */

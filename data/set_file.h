@@ -19,7 +19,8 @@ enum set_section {
     SET_CHUNKS,    /* struct set_chunk × chunks */
     SET_IDS,       /* u64 × features: original id of each column */
     SET_ORDER,     /* u32 × features: columns by rising original id */
-    SET_COUNTS,    /* u64 × features: values the text had of each column */
+    SET_COUNTS,    /* u64 × features: values the text had of each column; and behind them, if words
+                      are weighed, f64 × features: what they weigh, 0 of others */
     SET_EXPONENTS, /* i16 × features+1 */
     SET_NAMES,     /* texts × features, if named */
     SET_CLASSES,   /* texts × classes */

@@ -386,6 +386,17 @@ static size_t of_class_bytes(const struct set_writer *writer) {
     return of_class ? writer->labels.classes * sizeof *of_class : 0;
 }
 
+static int write_counts(struct container_writer *container, const struct columns *columns) {
+    size_t bytes = columns->count * sizeof(uint64_t);
+    uint8_t *both = memory_new(2, bytes);
+    memcpy(both, columns->values, bytes);
+    if (columns->idf)
+        memcpy(both + bytes, columns->idf, bytes);
+    int code = container_section(container, SET_COUNTS, both, columns->idf ? 2 * bytes : bytes);
+    free(both);
+    return code;
+}
+
 static int write_set_sections(struct set_writer *writer) {
     struct container_writer *container = &writer->container;
     const struct columns *columns = &writer->columns;
@@ -400,7 +411,6 @@ static int write_set_sections(struct set_writer *writer) {
         {SET_TILES, plan->tile, plan->strips * plan->chunks * sizeof *plan->tile},
         {SET_IDS, columns->id, columns->count * sizeof *columns->id},
         {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
-        {SET_COUNTS, columns->values, columns->count * sizeof *columns->values},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
         {SET_WEIGHTS, &weights, writer->row_weights.weighted ? sizeof weights : 0},
         {SET_OF_CLASS, writer->row_weights.of_class, of_class_bytes(writer)},
@@ -409,6 +419,8 @@ static int write_set_sections(struct set_writer *writer) {
         {SET_LISTED, writer->labels.list_class, listed_bytes(&writer->labels)},
     };
     int code = container_sections(container, parts, sizeof parts / sizeof *parts);
+    if (!code)
+        code = write_counts(container, columns);
     if (!code)
         code = container_put_strings(container, SET_NAMES, columns->name, columns->count);
     if (!code)

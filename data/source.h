@@ -34,16 +34,21 @@ struct source_options {
     const char *weights;     /* a file with a weight for each row, or NULL: data/blocks.h */
     const char *labels;      /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
+    const char *const *text;    /* CSV: columns of texts, likewise, which become words */
+    uint32_t ngrams;            /* CSV: and up to so many words together; 0: 1 */
+    bool lowercase;             /* CSV: words are brought to lower case */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
     char separator;             /* labels are texts: lists with this between their parts, which may
                                    be none (data/number.h); 0: a row has one label */
-    uint32_t hash_bits;         /* CSV: texts of categories are hashed to so many bits; 0: not */
+    uint32_t hash_bits;         /* CSV: texts of categories, and words, are hashed to so many bits;
+                                   0: not */
     bool trim;                  /* CSV: blanks around the text of a category do not count */
     bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */
     const struct table *table;  /* CSV: what the columns are, found out before; NULL: find it out.
                                    Columns are matched by name where both sides have names, and what
-                                   `skip`, `numbers`, `categories`, `missing` say does not count */
+                                   `skip`, `numbers`, `categories`, `text`, `missing` say does not
+                                   count */
     const struct table *order;  /* CSV, without `table`: columns take the numbers that they have
                                    here,  by name, where both sides have names; new ones follow */
     enum missing_columns missing_columns; /* CSV, with `table` */
@@ -67,7 +72,7 @@ struct bad_line {
 
 /* Where a value of a CSV row comes from. */
 struct source_origin {
-    const char *text; /* of ROLE_VALUE; else NULL */
+    const char *text; /* of ROLE_VALUE and ROLE_WORD; else NULL */
     uint32_t column;  /* from 0, as the table counts */
     enum feature_role role;
     uint32_t hash; /* of ROLE_HASHED */

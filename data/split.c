@@ -295,3 +295,10 @@ void row_weights_release(struct row_weights *row_weights) {
     free(row_weights->of_class);
     *row_weights = (struct row_weights){0};
 }
+
+uint64_t split_count_trained(const struct split *split, uint32_t p) {
+    uint64_t rows = split->packs[p]->facts->rows, trained = 0;
+    for (uint64_t row = 0; split->side[p] && row < rows; row++)
+        trained += split->side[p][row] == ROW_TRAINED;
+    return split->side[p] ? trained : rows;
+}

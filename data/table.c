@@ -12,21 +12,21 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/number.h"
+#include "numeric/special.h"
 
 const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
                                            "null", "NULL", "none", NULL};
 
-static const char *const kind_names[] = {[COLUMN_NUMBER] = "number",
-                                         [COLUMN_CATEGORY] = "category",
-                                         [COLUMN_LABEL] = "label",
-                                         [COLUMN_SKIPPED] = "skip",
-                                         [COLUMN_WEIGHT] = "weight"};
+static const char *const kind_names[] = {
+    [COLUMN_NUMBER] = "number", [COLUMN_CATEGORY] = "category", [COLUMN_LABEL] = "label",
+    [COLUMN_SKIPPED] = "skip",  [COLUMN_WEIGHT] = "weight",     [COLUMN_WORDS] = "text"};
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
 struct table *table_new(uint32_t columns) {
     struct table *table = memory_new(1, sizeof *table);
     table->columns = columns;
     table->ids = TABLE_IDS_JOINED;
+    table->text = (struct table_text){.ngrams = 1, .lowercase = true};
     table->column = memory_new(columns, sizeof *table->column);
     for (uint32_t i = 0; i < columns; i++)
         table->column[i] = (struct table_column){.place = i, .mean = NAN};
@@ -88,6 +88,7 @@ struct table *table_copy_first(const struct table *table, uint32_t columns) {
     copy->trim = table->trim;
     copy->hash = table->hash;
     copy->ids = table->ids;
+    copy->text = table->text;
     table_set_missing(copy, (const char *const *)table->missing);
     for (uint32_t i = 0; i < columns; i++)
         copy_column(&copy->column[i], &table->column[i]);
@@ -104,6 +105,8 @@ struct table *table_copy(const struct table *table) {
 
 void table_add_columns(struct table *table, const struct table *other) {
     uint32_t columns = table->columns;
+    if (!table_has_texts(table))
+        table->text = other->text;
     if (other->columns > columns) {
         table->column = memory_resize(table->column, other->columns, sizeof *table->column);
         table->columns = other->columns;
@@ -115,6 +118,13 @@ void table_add_columns(struct table *table, const struct table *other) {
             table->column[i].kind = other->column[i].kind;
             table->column[i].found = other->column[i].found;
         }
+}
+
+bool table_has_texts(const struct table *table) {
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].kind == COLUMN_WORDS)
+            return true;
+    return false;
 }
 
 bool table_is_named(const struct table *table) {
@@ -196,6 +206,16 @@ static json_t *column_json(const struct table_column *column, uint32_t number) {
     return object;
 }
 
+const char *const table_text_values[] = {"tfidf", "log_tfidf", "count", "binary", NULL};
+_Static_assert(TEXT_TFIDF == 0 && TEXT_LOG_TFIDF == 1 && TEXT_COUNT == 2 && TEXT_BINARY == 3,
+               "as above");
+
+static json_t *text_json(const struct table_text *text) {
+    json_t *object = json_pack("{s:I, s:b, s:s}", "ngrams", (json_int_t)text->ngrams, "lowercase",
+                               text->lowercase, "values", table_text_values[text->values]);
+    if (text->rows)
+        json_object_set_new(object, "rows", json_integer((json_int_t)text->rows));
+    return object;
 /* Columns are told from 1. */
 static json_t *cross_json(const struct table_cross *cross) {
     json_t *list = json_array();
@@ -223,6 +243,8 @@ json_t *table_json(const struct table *table) {
         json_object_set_new(object, "hash", json_integer(table->hash));
     if (table->ids != TABLE_IDS_SEEDED)
         json_object_set_new(object, "ids", json_integer(table->ids));
+    if (table_has_texts(table))
+        json_object_set_new(object, "text", text_json(&table->text));
     if (table->crosses)
         json_object_update_new(object, json_pack("{s:o, s:f}", "crosses", crosses_json(table),
                                                  "cross_value", table->cross_value));
@@ -331,6 +353,23 @@ static bool read_missing(const json_t *list, struct table *table) {
     return sound;
 }
 
+static bool read_text(const json_t *object, struct table_text *text) {
+    json_int_t ngrams = json_integer_value(json_object_get(object, "ngrams"));
+    json_int_t rows = json_integer_value(json_object_get(object, "rows"));
+    const char *values = json_string_value(json_object_get(object, "values"));
+    if (ngrams < 1 || ngrams > NGRAMS_MAX || rows < 0 || !values)
+        return false;
+    *text = (struct table_text){.ngrams = (uint32_t)ngrams,
+                                .lowercase = json_is_true(json_object_get(object, "lowercase")),
+                                .rows = (uint64_t)rows};
+    for (int i = 0; table_text_values[i]; i++)
+        if (!strcmp(table_text_values[i], values)) {
+            text->values = (enum text_values)i;
+            return true;
+        }
+    return false;
+}
+
 static bool read_columns(const json_t *object, struct table *table) {
     const json_t *columns = json_object_get(object, "columns");
     bool named = json_object_get(json_array_get(columns, 0), "name");
@@ -344,7 +383,9 @@ static bool read_columns(const json_t *object, struct table *table) {
     table->ids = ids ? TABLE_IDS_JOINED : TABLE_IDS_SEEDED;
     if (hash != table->hash || (ids && json_integer_value(ids) != TABLE_IDS_JOINED))
         return false;
-    return read_missing(json_object_get(object, "missing"), table) &&
+    const json_t *text = json_object_get(object, "text");
+    return (text ? read_text(text, &table->text) : !table_has_texts(table)) &&
+           read_missing(json_object_get(object, "missing"), table) &&
            read_crosses(json_object_get(object, "crosses"), table);
 }
 
@@ -391,13 +432,22 @@ static void put_u32(uint8_t bytes[4], uint32_t number) {
  * roles apart is no seed, but stands before the text. */
 static uint64_t hash_joined(uint32_t column, enum feature_role role, const char *text,
                             size_t length) {
-    uint8_t joined[5 + CATEGORY_BYTES_MAX];
-    assert(length <= CATEGORY_BYTES_MAX);
+    uint8_t usual[TABLE_PREFIX_BYTES + CATEGORY_BYTES_MAX];
+    uint8_t *joined = length <= CATEGORY_BYTES_MAX ? usual : memory_new(sizeof usual + length, 1);
     put_u32(joined, column + 1);
     joined[4] = (uint8_t)role;
     if (length)
-        memcpy(joined + 5, text, length);
-    return hash64(joined, 5 + length);
+        memcpy(joined + TABLE_PREFIX_BYTES, text, length);
+    uint64_t hash = hash64(joined, TABLE_PREFIX_BYTES + length);
+    if (joined != usual)
+        free(joined);
+    return hash;
+}
+
+uint64_t table_word_feature(uint32_t column, char *joined, size_t length) {
+    put_u32((uint8_t *)joined, column + 1);
+    joined[4] = ROLE_WORD;
+    return hash64(joined, TABLE_PREFIX_BYTES + length) | FEATURE_HASHED;
 }
 
 uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
@@ -438,6 +488,29 @@ uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash
     uint8_t bytes[4];
     put_u32(bytes, hash);
     return table_feature(ids, column, ROLE_HASHED, (const char *)bytes, sizeof bytes);
+}
+
+static double logarithm(double x) {
+    special_log(1, &x, &x);
+    return x;
+}
+
+double table_word_idf(const struct table *table, uint64_t rows) {
+    return logarithm((1 + (double)table->text.rows) / (1 + (double)rows)) + 1;
+}
+
+double table_word_value(const struct table *table, double count, double idf) {
+    switch (table->text.values) {
+    case TEXT_TFIDF:
+        return count * idf;
+    case TEXT_LOG_TFIDF:
+        return (count == 1 ? 1 : 1 + logarithm(count)) * idf;
+    case TEXT_BINARY:
+        return 1;
+    case TEXT_COUNT:
+        break;
+    }
+    return count;
 }
 
 /* As "age=[25, 30)": the column and the numbers of a bin. */

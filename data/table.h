@@ -15,6 +15,7 @@ enum column_kind {
     COLUMN_LABEL,
     COLUMN_SKIPPED,
     COLUMN_WEIGHT, /* of the row */
+    COLUMN_WORDS,  /* a feature for each word */
 };
 
 struct table_column {
@@ -64,9 +65,22 @@ struct table_cross {
     uint32_t columns;                   /* from 2 */
     uint32_t column[CROSS_COLUMNS_MAX]; /* of the table, rising */
 };
+/* What the value of a word is, from how often the text has it. */
+enum text_values { TEXT_TFIDF, TEXT_LOG_TFIDF, TEXT_COUNT, TEXT_BINARY };
+extern const char *const table_text_values[]; /* in this order, and a NULL */
+
+/* How columns of texts become words, and these values (data/words.h). */
+struct table_text {
+    uint32_t ngrams; /* words that one feature has at most; from 1 */
+    bool lowercase;
+    enum text_values values; /* what a set is made with; packs have counts */
+    uint64_t rows;           /* of training, by which words are weighed; 0: it is not known */
+};
+#define NGRAMS_MAX 5
 
 struct table {
     uint32_t columns;
+    struct table_text text;
     enum table_ids ids;          /* TABLE_IDS_JOINED, but of models from before */
     struct table_column *column; /* owned */
     struct table_cross *cross;   /* `crosses`, all different; owned. Packs have none */
@@ -95,7 +109,23 @@ bool table_names_equal(const struct table *a, const struct table *b);
 
 /* Whether features are made of a column. */
 static inline bool table_uses(const struct table_column *column) {
-    return column->kind == COLUMN_NUMBER || column->kind == COLUMN_CATEGORY;
+    return column->kind == COLUMN_NUMBER || column->kind == COLUMN_CATEGORY ||
+           column->kind == COLUMN_WORDS;
+}
+
+/* Whether it has columns of texts. */
+bool table_has_texts(const struct table *table);
+
+/* What a word counts for that so many rows have: its inverse document frequency. */
+double table_word_idf(const struct table *table, uint64_t rows);
+
+/* The value of a word, from how often a text has it, before the values of a text are divided by
+ * their norm, if words are weighed. */
+double table_word_value(const struct table *table, double count, double idf);
+
+/* Whether words are weighed by how many rows have them. */
+static inline bool table_weighs_words(const struct table *table) {
+    return table->text.values == TEXT_TFIDF || table->text.values == TEXT_LOG_TFIDF;
 }
 
 /* Whether the table keeps only the name and the number of a column, which its file lacks. */
@@ -148,9 +178,10 @@ enum feature_role {
     ROLE_VALUE,   /* of a category: the text */
     ROLE_MISSING, /* the cell is missing */
     ROLE_RARE,    /* of a category: any text that training has in few rows */
-    ROLE_HASHED,  /* of a category: texts of one hash */
+    ROLE_HASHED,  /* of a category or a text: texts or words of one hash */
     ROLE_BIN,     /* of a number: it is in a bin, which `text` names by its number, "0" the first */
     ROLE_CROSS,   /* of several columns: what they have, table_cross_feature() */
+    ROLE_WORD,    /* of a text: a word, or some that follow each other */
 };
 
 #define FEATURE_HASHED (UINT64_C(1) << 63)
@@ -158,8 +189,7 @@ enum feature_role {
 
 #define CATEGORY_BYTES_MAX 4096u /* of a category's text */
 
-/* `column` from 0. The text, of at most CATEGORY_BYTES_MAX bytes, is used by ROLE_VALUE,
- * ROLE_HASHED and ROLE_BIN alone. */
+/* `column` from 0. The text is used by ROLE_VALUE, ROLE_HASHED, ROLE_BIN and ROLE_WORD alone. */
 uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
                        const char *text, size_t length);
 
@@ -174,6 +204,11 @@ uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash
 
 /* The column that a feature of this id and name was made of; COLUMN_NOWHERE if there is none. */
 uint32_t table_column_of(const struct table *table, uint64_t id, const char *name);
+
+/* The feature of ROLE_WORD whose text stands behind TABLE_PREFIX_BYTES bytes at `joined`, which are
+ * overwritten. */
+#define TABLE_PREFIX_BYTES 5
+uint64_t table_word_feature(uint32_t column, char *joined, size_t length);
 
 /* The name of such a feature, as "workclass=Private" or "age=(missing)"; "" for a number without a
  * name. Free the result. */

@@ -27,6 +27,8 @@ static bool is_quoted_value(const struct table *table, uint32_t column, uint64_t
 /* Whether the feature is one of the column, whose name stood before `text`. */
 static bool is_of_column(const struct table *table, uint32_t column, uint64_t id,
                          const char *text) {
+    if (table->column[column].kind == COLUMN_WORDS)
+        return has_id(table, column, id, ROLE_WORD, text);
     if (has_id(table, column, id, ROLE_VALUE, text) ||
         has_id(table, column, id, ROLE_MISSING, "") || has_id(table, column, id, ROLE_RARE, "") ||
         is_quoted_value(table, column, id, text))

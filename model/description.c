@@ -46,6 +46,8 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
+    if (layout->table && table_has_texts(layout->table))
+        return MODEL_FORMAT_VERSION;
     if (layout->table && layout->table->crosses)
         return MODEL_FORMAT_CROSSES;
     if (layout->response)

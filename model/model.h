@@ -17,8 +17,8 @@
 
 /* The version of both files, raised when an older reader could not read a newer one. Models of
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
- * are not of tables, networks, those of tables, and those with a response. */
-#define MODEL_FORMAT_VERSION 7
+ * are not of tables, networks, those of tables, those with a response, and those with crosses. */
+#define MODEL_FORMAT_VERSION 8
 #define MODEL_FORMAT_CROSSES 7
 #define MODEL_FORMAT_RESPONSE 6
 #define MODEL_FORMAT_TABLE 5
@@ -62,6 +62,8 @@ struct model_layout {
     char separator;                    /* a row has a list of classes; this parts them; else 0 */
     const struct model_kept *kept;     /* for writing: features to keep besides, or NULL */
     const struct response *response;   /* what is made of the margins (model/response.h), or NULL */
+    const double *idf; /* F: what a word weighs, 0 of other features; NULL: the table has no words
+                          that are weighed (data/table.h) */
     const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
                                   not from tables, or format 1 */
 };

@@ -176,6 +176,10 @@ static int read_table(const char *path, struct model *model) {
         return 0;
     int code = table_of_json(object, path, &model->table);
     model->layout.table = model->table;
+    bool weighs = !code && table_has_texts(model->table) && table_weighs_words(model->table);
+    if (weighs && !model->layout.idf)
+        code =
+            error_set(ERROR_DATA, "%s: its words are weighed, but the tensor idf is missing", path);
     return code;
 }
 
@@ -189,6 +193,8 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     tensors->family->take(file, tensors, model);
     model->layout.feature_id = (const uint64_t *)(file + tensors->feature_id);
     model->layout.features = tensors->features;
+    if (tensors->weighs_words)
+        model->layout.idf = (const double *)(file + tensors->idf);
     for (uint64_t j = 1; j < tensors->features; j++)
         if (model->layout.feature_id[j] <= model->layout.feature_id[j - 1])
             return error_set(ERROR_DATA, "%s: the feature ids are not in rising order", path);

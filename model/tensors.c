@@ -65,6 +65,10 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     tensors->feature_id = offset;
     add_tensor(header, "feature_id", "U64", shape_of(1, tensors->features, false), &offset,
                8 * tensors->features);
+    tensors->idf = tensors->weighs_words ? offset : 0;
+    if (tensors->weighs_words)
+        add_tensor(header, "idf", "F64", shape_of(1, tensors->features, false), &offset,
+                   8 * tensors->features);
 
     char *text = json_dumps(header, JSON_COMPACT);
     json_decref(header);
@@ -81,6 +85,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     tensors->weight = start;
     tensors->bias += tensors->biases ? start : 0;
     tensors->feature_id += start;
+    tensors->idf += tensors->weighs_words ? start : 0;
     tensors->bytes = start + offset;
     return prefix;
 }
@@ -159,9 +164,20 @@ int tensors_place_vector(const char *path, const json_t *header, size_t data, si
     return 0;
 }
 
+/* A tensor with an element a feature. */
+static int place_by_feature(const char *path, const json_t *header, size_t data, size_t length,
+                            const char *name, const char *type, uint64_t features, size_t *at) {
+    struct described found;
+    if (!tensors_described(header, name, &found))
+        return error_set(ERROR_DATA, "%s lacks a well-formed %s", path, name);
+    if (found.dimensions != 1 || found.dimension[0] != features)
+        return error_set(ERROR_DATA, "%s: tensor %s is not of shape [%llu]", path, name,
+                         (unsigned long long)features);
+    return tensors_place(path, data, length, name, &found, type, features, at);
+}
+
 static int place_all(const char *path, const json_t *header, size_t data, size_t length,
                      struct tensors *tensors) {
-    struct described feature_id;
     const struct model_family *family = model_family_of_header(header);
     int code = check_version(path, header);
     if (!code)
@@ -169,13 +185,13 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     if (code)
         return code;
     tensors->family = family;
-    if (!tensors_described(header, "feature_id", &feature_id))
-        return error_set(ERROR_DATA, "%s lacks a well-formed feature_id", path);
-    if (feature_id.dimensions != 1 || feature_id.dimension[0] != tensors->features)
-        return error_set(ERROR_DATA, "%s: tensor feature_id is not of shape [%llu]", path,
-                         (unsigned long long)tensors->features);
-    return tensors_place(path, data, length, "feature_id", &feature_id, "U64", tensors->features,
-                         &tensors->feature_id);
+    code = place_by_feature(path, header, data, length, "feature_id", "U64", tensors->features,
+                            &tensors->feature_id);
+    tensors->weighs_words = json_object_get(header, "idf") != NULL;
+    if (code || !tensors->weighs_words)
+        return code;
+    return place_by_feature(path, header, data, length, "idf", "F64", tensors->features,
+                            &tensors->idf);
 }
 
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors) {
@@ -239,5 +255,6 @@ static bool all_finite(const double *value, uint64_t count) {
 
 bool tensors_finite(const struct tensors *tensors, const void *file) {
     return all_finite(at(file, tensors->weight), weights_of(tensors)) &&
-           all_finite(at(file, tensors->bias), tensors->biases);
+           all_finite(at(file, tensors->bias), tensors->biases) &&
+           all_finite(at(file, tensors->idf), tensors->weighs_words ? tensors->features : 0);
 }

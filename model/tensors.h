@@ -22,18 +22,19 @@ struct tensors {
     uint32_t rows;   /* of weight */
     uint32_t biases; /* as many as rows, or 0; any number if outputs share one row */
     uint64_t features;
-    struct layout vector;              /* of the run's vector, if the file has it as it is; else no
-                                          tensors */
-    bool matrices;                     /* all tensors of `vector` are, whatever their names */
-    size_t weight, bias, feature_id;   /* bytes from the start of the file; bias 0 if there is none;
-                                          the vector begins at `weight` */
-    size_t bytes;                      /* of the whole file */
-    const struct model_family *family; /* of a file that was parsed */
+    struct layout vector; /* of the run's vector, if the file has it as it is; else no
+                             tensors */
+    bool matrices;        /* all tensors of `vector` are, whatever their names */
+    bool weighs_words;    /* the file has `idf` */
+    size_t weight, bias, feature_id, idf; /* bytes from the start of the file; bias and idf 0 if
+                                             there is none; the vector begins at `weight` */
+    size_t bytes;                         /* of the whole file */
+    const struct model_family *family;    /* of a file that was parsed */
 };
 
-/* Lays out a file: reads `features` of *tensors, and `vector` or else `rows` and `biases`, and
- * sets the other members. Returns the first tensors->weight bytes of the file: the header's length
- * and the padded header. Free the result. */
+/* Lays out a file: reads `features` of *tensors, `weighs_words`, and `vector` or else `rows` and
+ * `biases`, and sets the other members. Returns the first tensors->weight bytes of the file: the
+ * header's length and the padded header. Free the result. */
 char *tensors_plan(struct tensors *tensors, const char *objective);
 
 /* One tensor as its header describes it. */

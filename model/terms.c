@@ -70,6 +70,8 @@ static struct missing missing_of(const struct model *model, uint32_t column) {
 void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
     uint32_t columns = table_columns(model);
     *mapper = (struct term_mapper){.model = model};
+    mapper->has_texts = columns && table_has_texts(model->layout.table);
+    mapper->squares = memory_new(columns, sizeof *mapper->squares);
     mapper->told = memory_new(columns, sizeof *mapper->told);
     mapper->missing = memory_new(columns, sizeof *mapper->missing);
     mapper->bins = memory_new(columns, sizeof *mapper->bins);
@@ -93,6 +95,8 @@ void term_mapper_release(struct term_mapper *mapper) {
         free(mapper->bins[i]);
     free(mapper->bins);
     free(mapper->missing);
+    free(mapper->squares);
+    free(mapper->words);
     free(mapper->told);
     cross_mapper_free(mapper->crosses);
     terms_release(&mapper->absent);
@@ -203,6 +207,34 @@ static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, ui
     return true;
 }
 
+/* ---- words ---- */
+
+/* The last term is that of a value of the column: if it is a word, gives it its value, but for the norm of its text. */
+static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms *terms) {
+    const struct model_layout *layout = &mapper->model->layout;
+    if (column >= layout->table->columns || layout->table->column[column].kind != COLUMN_WORDS)
+        return;
+    size_t last = terms->count - 1;
+    double *value = &terms->value[last], idf = layout->idf ? layout->idf[terms->feature[last]] : 0;
+    *value = table_word_value(layout->table, *value, idf);
+    if (!layout->idf)
+        return;
+    mapper->squares[column] += *value * *value;
+    MEMORY_ROOM(mapper->words, mapper->words_count, mapper->words_room);
+    mapper->words[mapper->words_count++] = (struct word_term){last, column};
+}
+
+static void normalise_words(struct term_mapper *mapper, struct terms *terms) {
+    for (size_t i = 0; i < mapper->words_count; i++) {
+        double squares = mapper->squares[mapper->words[i].column];
+        if (squares > 0)
+            terms->value[mapper->words[i].term] /= sqrt(squares);
+    }
+    for (size_t i = 0; i < mapper->words_count; i++)
+        mapper->squares[mapper->words[i].column] = 0;
+    mapper->words_count = 0;
+}
+
 /* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
  * numbered in the older way a pack has the older ids, too; these do not rise. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
@@ -216,7 +248,10 @@ uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *r
     for (uint64_t i = first; i < rows->start[row + 1]; i++) {
         uint64_t of = id[i - first];
         rank = seeded ? 0 : rank;
-        known += map_value(mapper, &of, rows->value[i], &rank, terms);
+        bool found = map_value(mapper, &of, rows->value[i], &rank, terms);
+        known += found;
+        if (mapper->has_texts && found && of >= FEATURE_HASHED)
+            weigh_word(mapper, source_row_column(rows, row, i - first), terms);
         if (!mapper->crosses)
             continue;
         uint32_t column = source_row_column(rows, row, i - first);
@@ -225,6 +260,7 @@ uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *r
         else
             cross_mapper_see(mapper->crosses, column, of);
     }
+    normalise_words(mapper, terms);
     terms_append(terms, &mapper->absent);
     uint32_t crosses = 0;
     const uint64_t *cross = mapper->crosses ? cross_mapper_end(mapper->crosses, &crosses) : NULL;

@@ -45,7 +45,8 @@ struct missing; /* a number that a row may lack */
 struct cross_mapper;
 
 /* How rows become terms. In rows of tables one feature may add the terms of others: the mean of a
- * number that is missing, the bin of a number, what stands for a rare text, and its crosses. */
+ * number that is missing, the bin of a number, what stands for a rare text, and its crosses. Counts
+ * of words become the values that the model was trained with. */
 struct term_mapper {
     const struct model *model;
     struct missing *missing; /* by rising id; owned */
@@ -54,7 +55,14 @@ struct term_mapper {
     bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
     struct terms absent; /* of columns that no row of the data has */
     struct cross_mapper *crosses; /* or NULL; owned */
-    uint64_t unseen;              /* values of features that the model does not have, so far */
+    bool has_texts;
+    double *squares;     /* of each column: of the values of its words in a row; owned */
+    struct word_term {
+        size_t term; /* its place among the terms */
+        uint32_t column;
+    } * words; /* of a row; owned */
+    size_t words_count, words_room;
+    uint64_t unseen; /* values of features that the model does not have, so far */
 };
 
 void term_mapper_init(struct term_mapper *mapper, const struct model *model);

@@ -145,6 +145,8 @@ static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
     const struct model_kept *kept = layout->kept;
     uint64_t *feature_id = (uint64_t *)(writer->file + writer->tensors.feature_id);
+    double *idf =
+        writer->tensors.weighs_words ? (double *)(writer->file + writer->tensors.idf) : NULL;
     struct merge merge = {.layout = layout};
     uint64_t number;
     writer->rank = memory_map(rank_bytes(writer));
@@ -152,8 +154,13 @@ static void write_features(struct model_writer *writer) {
         if (!merge_next_is_kept(&merge, &number)) {
             feature_id[r] = layout->feature_id[number];
             writer->rank[number] = (uint32_t)r;
+            if (idf)
+                idf[r] = layout->idf[number];
             continue;
         }
+        if (idf)
+            idf[r] =
+                kept->feature_id[number] < FEATURE_HASHED ? 0 : table_word_idf(layout->table, 0);
         feature_id[r] = kept->feature_id[number];
         for (uint32_t k = 0; k < model_rows(layout); k++)
             *weight_at(writer, r, k) = positive_zero(kept->weight[k * kept->features + number]);
@@ -164,7 +171,8 @@ static void write_features(struct model_writer *writer) {
 /* The tensors of the file, which has the kept features, too. */
 static struct tensors tensors_of(const struct model_writer *writer) {
     struct model_layout layout = *writer->layout;
-    struct tensors tensors = {.features = writer->features};
+    struct tensors tensors = {.features = writer->features,
+                              .weighs_words = writer->layout->idf != NULL};
     layout.features = writer->features;
     const struct model_family *family = model_family(&layout);
     if (family->stores_vector) {
@@ -327,6 +335,8 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
     view->layout.features = writer->features;
     view->layout.feature_id = (const uint64_t *)(writer->file + writer->tensors.feature_id);
     view->layout.feature_names = writer->name;
+    view->layout.idf =
+        writer->tensors.weighs_words ? (const double *)(writer->file + writer->tensors.idf) : NULL;
     view->layout.original_order = NULL;
     view->layout.kept = NULL;
     return 0;

@@ -13,7 +13,8 @@ MAY_INCLUDE = {
     'wire': ['base', 'device/find.h'],
     'device': ['base'],
     'numeric': ['base', 'device/kernel.h'],
-    'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h'],
+    'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h',
+             'numeric/special.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
     'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',
@@ -95,6 +96,7 @@ LIBRARIES = {
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/hash\.c|wire/tls\.c',
     r'(zlib|zstd)\.h': r'data/',
+    r'uni(case|ctype)\.h': r'data/letters\.c',
     r'confuse\.h': r'coordinator/job/',
 }
 

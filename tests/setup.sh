@@ -35,6 +35,8 @@ done
 for entry in $modules; do
     pkg-config --exists "${entry%%:*}" 2>/dev/null || missing="$missing ${entry#*:}"
 done
+# It has no module.
+echo '#include <unictype.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libunistring-dev"
 # A compiler without the C library's headers compiles nothing.
 echo '#include <stdio.h>' | cc -E - >/dev/null 2>&1 || missing="$missing libc6-dev"
 [ -n "$missing$lacking" ] || exit 0

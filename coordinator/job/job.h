@@ -86,9 +86,10 @@ struct job {
     char **test_labels;            /* of `test` */
     char **holdout_labels;         /* and of the holdout's files */
     char **class_weight;           /* as in struct set_options; may be empty */
-    uint32_t category_least, bins; /* as in struct set_options */
+    uint32_t category_least, bins; /* as in struct set_options, */
     char **cross;                  /* as in struct set_options; may be empty */
     uint32_t cross_least;          /* likewise */
+    enum text_values text_values;  /* likewise */
     uint32_t strip_columns;        /* of data in tiles; 0: never; or STRIP_COLUMNS_AUTO */
     struct source_options source;  /* points into this job */
     char *positive;                /* or NULL */

@@ -304,7 +304,11 @@ void job_warn_of_unused(const struct job *job) {
     warn_unless(job, "prior_correction", job->class_weight[0], "without `class_weight`");
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
-    warn_unless(job, "csv.category_least", !job->source.hash_bits, "with `csv.hash`");
+    bool text = job->source.text && *job->source.text;
+    warn_unless(job, "csv.category_least", !job->source.hash_bits || text, "with `csv.hash`");
+    warn_unless(job, "csv.text_values", text, "without `csv.text`");
+    warn_unless(job, "csv.ngrams", text, "without `csv.text`");
+    warn_unless(job, "csv.lowercase", text, "without `csv.text`");
     warn_unless(job, "cross_least", job->cross[0], "without `cross`");
     warn_unless(job, "precondition_block",
                 job->precondition == PRECONDITION_AUTO || job->precondition == PRECONDITION_BLOCK,

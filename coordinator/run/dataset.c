@@ -184,6 +184,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .block_rows = block_rows_of(job->downpour.batch),
                                   .chunks_least = job_steps_least(job),
                                   .category_least = job->category_least,
+                                  .text_values = job->text_values,
                                   .bins = job->bins,
                                   .cross = (const char *const *)job->cross,
                                   .cross_least = job->cross_least,

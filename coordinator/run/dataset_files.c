@@ -208,7 +208,8 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
         const char *key, *const *list;
     } lists[] = {{"csv.skip", job->source.skip},
                  {"csv.numbers", job->source.numbers},
-                 {"csv.categories", job->source.categories}};
+                 {"csv.categories", job->source.categories},
+                 {"csv.text", job->source.text}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists && table_is_named(table); i++) {
         const char *unknown = unknown_of(lists[i].list, table);
         struct nearest nearest = {.text = unknown};

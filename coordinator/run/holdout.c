@@ -39,10 +39,15 @@ void holdout_free(struct holdout *holdout) {
 static struct model *empty_model(const struct model_layout *layout) {
     struct model *model = memory_new(1, sizeof *model);
     uint64_t *ids = memory_new(layout->features, sizeof *ids);
-    for (uint64_t r = 0; r < layout->features; r++)
+    double *idf = layout->idf ? memory_new(layout->features, sizeof *idf) : NULL;
+    for (uint64_t r = 0; r < layout->features; r++) {
         ids[r] = layout->feature_id[layout->original_order[r]];
+        if (idf)
+            idf[r] = layout->idf[layout->original_order[r]];
+    }
     model->layout = *layout;
     model->layout.feature_id = ids;
+    model->layout.idf = idf;
     model->layout.feature_names = NULL;
     model->layout.original_order = NULL;
     model->layout.kept = NULL;
@@ -55,6 +60,7 @@ static int try_rows(const struct holdout *holdout, const struct set_info *data,
     struct model *model = empty_model(layout);
     int code = score_labels(model, holdout->packs, holdout->count, &figures);
     free((void *)(uintptr_t)model->layout.feature_id);
+    free((void *)(uintptr_t)model->layout.idf);
     free(model);
     if (code)
         return code;

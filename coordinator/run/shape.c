@@ -34,14 +34,18 @@ static void order_columns(struct training *run) {
     training_release_plugin(run);
     run->plugin_ids = memory_new(layout->features, sizeof *run->plugin_ids);
     run->plugin_order = memory_new(layout->features, sizeof *run->plugin_order);
+    run->plugin_idf = memory_new(layout->idf ? layout->features : 0, sizeof *run->plugin_idf);
     run->plugin_names = memory_new(layout->features, sizeof *run->plugin_names);
     for (uint64_t i = 0; i < layout->features; i++) {
         uint32_t column = layout->original_order[i];
         run->plugin_order[i] = (uint32_t)i;
         run->plugin_ids[i] = layout->feature_id[column];
+        if (layout->idf)
+            run->plugin_idf[i] = layout->idf[column];
         run->plugin_names[i] = layout->feature_names ? layout->feature_names[column] : NULL;
     }
     layout->feature_id = run->plugin_ids;
+    layout->idf = layout->idf ? run->plugin_idf : NULL;
     layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
     layout->original_order = run->plugin_order;
 }
@@ -62,9 +66,11 @@ static int add_plugin(struct training *run) {
 
 void training_release_plugin(struct training *run) {
     free(run->plugin_ids);
+    free(run->plugin_idf);
     free(run->plugin_order);
     free(run->plugin_names);
     run->plugin_ids = NULL;
+    run->plugin_idf = NULL;
     run->plugin_order = NULL;
     run->plugin_names = NULL;
 }
@@ -108,6 +114,7 @@ static void describe_model(struct training *run) {
         .feature_id = info->feature_id,
         .original_order = info->original_order,
         .feature_names = info->feature_names,
+        .idf = info->idf,
         .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,

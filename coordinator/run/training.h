@@ -55,6 +55,7 @@ struct training {
     struct layout parameters;
     struct model_plugin plugin; /* of a plug-in, as are the next: ids and names of features in */
     uint64_t *plugin_ids;       /* the order that it sees them in; owned */
+    double *plugin_idf;         /* likewise */
     uint32_t *plugin_order;
     const char **plugin_names;
     struct preconditioner_settings preconditioner;

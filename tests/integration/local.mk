@@ -8,6 +8,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_folds.py \
 	tests/integration/test_choosing.py \
 	tests/integration/test_shuffled.py \
+	tests/integration/test_text.py \
 	tests/integration/test_epochs.py \
 	tests/integration/test_loop.py \
 	tests/integration/test_links.py \
