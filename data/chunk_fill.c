@@ -251,9 +251,8 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
 void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct set_chunk *chunk, uint64_t *values) {
     const struct plan_part *part = &source->plan->trained;
-    struct row_filler filler = {source->columns, source->labels, source->row_weights, VALUE_ONES,
-                                &buffer->made,
-                                &buffer->words};
+    struct row_filler filler = {source->columns, source->labels, source->row_weights,
+                                VALUE_ONES,      &buffer->made,  &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk))
@@ -319,9 +318,8 @@ void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part) {
     bool dense = source->plan->dense;
     size_t bytes = set_chunk_layout(chunk, dense).bytes;
-    struct row_filler filler = {source->columns, source->labels, source->row_weights, part->type,
-                                &buffer->made,
-                                &buffer->words};
+    struct row_filler filler = {source->columns, source->labels, source->row_weights,
+                                part->type,      &buffer->made,  &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
     if (buffer->capacity < bytes) {
         memory_unmap(buffer->data, buffer->capacity);
@@ -424,9 +422,9 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
 
 void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                        const struct chunk_window *window, uint32_t block) {
-    struct row_filler filler = {source->columns, source->labels, source->row_weights,
-                                source->plan->trained.type, &buffer->made,
-                                &buffer->words};
+    struct row_filler filler = {source->columns,     source->labels,
+                                source->row_weights, source->plan->trained.type,
+                                &buffer->made,       &buffer->words};
     struct scatter at = scatter_of(source, window, block);
     if (!source->plan->dense) {
         scatter_sparse(buffer, &filler, at);

@@ -77,6 +77,9 @@ static int check_column(const struct cross_reader *reader, const struct table_cr
                          "set csv.bins, for example csv.bins = 16, or list the column in "
                          "csv.categories",
                          reader->text, name);
+    if (here->kind == COLUMN_WORDS)
+        return error_set(ERROR_CONFIG, "\"%s\": %s holds sentences, which are not crossed",
+                         reader->text, name);
     if (cross->columns == CROSS_COLUMNS_MAX)
         return error_set(ERROR_CONFIG, "\"%s\": allowed: at most %u columns", reader->text,
                          CROSS_COLUMNS_MAX);

@@ -110,11 +110,11 @@ struct set_options {
     const char *const *class_weight; /* "balanced" alone, or LABEL = WEIGHT for some classes, as of
                                         class_weight_parse(); NULL-terminated; or NULL: all 1 */
     bool keep_holdout;               /* put held-out rows into chunks after those of training */
-    uint32_t category_least;  /* a category's texts that fewer training rows have are one feature */
+    uint32_t category_least; /* a category's texts that fewer training rows have are one feature */
     enum text_values text_values; /* of the words of columns of texts */
-    uint32_t bins;            /* of each number of a table, beside it; 0: none */
-    const char *const *cross; /* of table_find_crosses() */
-    uint32_t cross_least;     /* crosses that fewer training rows have are left out */
+    uint32_t bins;                /* of each number of a table, beside it; 0: none */
+    const char *const *cross;     /* of table_find_crosses() */
+    uint32_t cross_least;         /* crosses that fewer training rows have are left out */
     /* The training row at place p is number permutation_at(p, rows, permutation_key(shuffle_seed,
      * 0)) in the order of files, and chunks of training have block_rows rows (0: SET_BLOCK_ROWS),
      * halved, down to SET_BLOCK_ROWS_MIN, while there are fewer than chunks_least. All else is as

@@ -216,6 +216,8 @@ static json_t *text_json(const struct table_text *text) {
     if (text->rows)
         json_object_set_new(object, "rows", json_integer((json_int_t)text->rows));
     return object;
+}
+
 /* Columns are told from 1. */
 static json_t *cross_json(const struct table_cross *cross) {
     json_t *list = json_array();
@@ -428,8 +430,8 @@ static void put_u32(uint8_t bytes[4], uint32_t number) {
     put_number(bytes, 4, number);
 }
 
-/* XXH3 adds the seed to a short text, where a small one meets the length: so what tells columns and
- * roles apart is no seed, but stands before the text. */
+/* XXH3 adds the seed to a short text, where a small one meets the length: so what tells columns
+ * and roles apart is no seed, but stands before the text. */
 static uint64_t hash_joined(uint32_t column, enum feature_role role, const char *text,
                             size_t length) {
     uint8_t usual[TABLE_PREFIX_BYTES + CATEGORY_BYTES_MAX];

@@ -209,7 +209,8 @@ static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, ui
 
 /* ---- words ---- */
 
-/* The last term is that of a value of the column: if it is a word, gives it its value, but for the norm of its text. */
+/* The last term is that of a value of the column: if it is a word, gives it its value, but for the
+ * norm of its text. */
 static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms *terms) {
     const struct model_layout *layout = &mapper->model->layout;
     if (column >= layout->table->columns || layout->table->column[column].kind != COLUMN_WORDS)

@@ -56,7 +56,7 @@ struct term_mapper {
     struct terms absent; /* of columns that no row of the data has */
     struct cross_mapper *crosses; /* or NULL; owned */
     bool has_texts;
-    double *squares;     /* of each column: of the values of its words in a row; owned */
+    double *squares; /* of each column: of the values of its words in a row; owned */
     struct word_term {
         size_t term; /* its place among the terms */
         uint32_t column;
