@@ -21,10 +21,11 @@
 
 /* Parameters: see base/layout.h. */
 #define TENSORS_MAX 32
-#define TENSOR_NAME_BYTES 24                       /* with the 0 at its end */
-#define PARAMETERS_MAX (UINT64_C(1) << 33)         /* elements of a vector */
-#define NETWORK_LAYERS_MAX 15                      /* hidden ones */
-#define PRECONDITION_PARAMETERS_MAX BLOCK_ELEMENTS /* of a dense matrix: all on one shard */
+#define TENSOR_NAME_BYTES 24                             /* with the 0 at its end */
+#define PARAMETERS_MAX (UINT64_C(1) << 33)               /* elements of a vector */
+#define NETWORK_LAYERS_MAX 15                            /* hidden ones */
+#define PRECONDITION_PARAMETERS_MAX (2 * BLOCK_ELEMENTS) /* of a dense matrix: all on one shard */
+#define PRECONDITION_BLOCK_MAX BLOCK_ELEMENTS /* that a job may ask for; a summary takes more */
 
 /* Losses. */
 #define LOSS_PARAMETERS_MAX 2 /* of one loss */

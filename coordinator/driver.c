@@ -118,6 +118,20 @@ static struct bounds curvature_bounds(const struct coordinator *c, double floor)
     return bounds_of_one(fixed_derivative_exponent(bound / floor) + 1);
 }
 
+/* The bound of products of scores: of x, whose derivatives are known; or, again, what was found. */
+static struct bounds scores_bounds(const struct coordinator *c, bool again) {
+    double largest = maxima_largest(&c->driver->maxima_at_x);
+    double bound = again ? maxima_largest(&c->dispatch.evaluation.maxima) : largest * largest;
+    return bounds_of_one(fixed_derivative_exponent(bound) + 1);
+}
+
+static struct bounds seconds_bounds(const struct coordinator *c,
+                                    const struct optimizer_request *request) {
+    return request->parts.items[0].kind == EVALUATION_SCORES
+               ? scores_bounds(c, request->again)
+               : curvature_bounds(c, request->sampling.floor);
+}
+
 /* ---- requests ---- */
 
 /* The program is journalled before it is sent, if programs are journalled now. A program that loads
@@ -154,7 +168,7 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
     evaluation.weight_count = request->weight_count;
     memcpy(evaluation.weights, request->weights,
            request->weight_count * sizeof *evaluation.weights);
-    evaluation.bounds = curvature          ? curvature_bounds(c, request->sampling.floor)
+    evaluation.bounds = curvature          ? seconds_bounds(c, request)
                         : request->bounded ? bounds_over(c, &largest, 1)
                         : request->again   ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
                                            : next_bounds(c);

@@ -1,7 +1,7 @@
 /* Reading the model: the optimizer's answer, slice by slice, one at a time, so that memory stays
- * bounded; then the curvature pairs that are kept, each vector formed in t first. All of it is of
- * L-BFGS, in which every run ends: an optimizer that came last would have to say what is read of
- * it. */
+ * bounded; then the errors of its estimates, if the run has them, and the curvature pairs that are
+ * kept, each vector formed in t first. All of it is of L-BFGS, in which every run ends: an
+ * optimizer that came last would have to say what is read of it. */
 #include <assert.h>
 
 #include "base/error.h"
@@ -16,14 +16,34 @@ uint32_t coordinator_pairs_kept(const struct coordinator *c) {
     return pairs < most ? pairs : most;
 }
 
-/* After the model. */
+/* After the model. They are in registers that what forms pairs overwrites, so they come first. */
+static uint32_t error_vectors(const struct coordinator *c) {
+    const struct summary_found *found = &c->driver->optimizer.lbfgs.summary.found;
+    return !found->made ? 0 : found->robust ? 2 : 1;
+}
+
 static uint32_t pair_vectors(const struct coordinator *c) {
     return 2 * coordinator_pairs_kept(c);
 }
 
+static enum slice_vector vector_read(const struct coordinator *c) {
+    uint32_t vector = c->driver->read_vector;
+    assert(c->phase == PHASE_READING && vector <= error_vectors(c) + pair_vectors(c));
+    return vector > error_vectors(c) ? SLICE_PAIR : (enum slice_vector)vector;
+}
+
 static uint8_t register_read(const struct coordinator *c) {
-    assert(c->phase == PHASE_READING);
-    return c->driver->read_vector ? REGISTER_T : lbfgs_answer_register(&c->driver->optimizer.lbfgs);
+    switch (vector_read(c)) {
+    case SLICE_MODEL:
+        return lbfgs_answer_register(&c->driver->optimizer.lbfgs);
+    case SLICE_VARIANCE:
+        return REGISTER_D;
+    case SLICE_ROBUST:
+        return REGISTER_PH;
+    case SLICE_PAIR:
+        break;
+    }
+    return REGISTER_T;
 }
 
 /* The shard that has the next element is asked for as much as one slice may hold. */
@@ -57,17 +77,17 @@ void driver_read(struct coordinator *c, struct output *out) {
 static void form_pair(struct coordinator *c, struct output *out) {
     const struct pairs *history = &c->driver->optimizer.lbfgs.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
-    assert(c->driver->read_vector <= pair_vectors(c));
-    bool is_s = c->driver->read_vector % 2;
-    struct operation operation = {
-        .code = OPERATION_DIRECTION,
-        .a = REGISTER_T,
-        .b = REGISTER_D,
-        .alpha = 1,
-        .count = 1,
-        .slots = {history->slot[oldest + (c->driver->read_vector - 1) / 2]},
-        .u = {is_s ? -1 : 0},
-        .w = {is_s ? 0 : 1}};
+    uint32_t vector = c->driver->read_vector - error_vectors(c); /* from 1 */
+    assert(vector && vector <= pair_vectors(c));
+    bool is_s = vector % 2;
+    struct operation operation = {.code = OPERATION_DIRECTION,
+                                  .a = REGISTER_T,
+                                  .b = REGISTER_D,
+                                  .alpha = 1,
+                                  .count = 1,
+                                  .slots = {history->slot[oldest + (vector - 1) / 2]},
+                                  .u = {is_s ? -1 : 0},
+                                  .w = {is_s ? 0 : 1}};
     bytes_clear(&c->driver->program);
     programs_zero(&c->driver->program, REGISTER_D);
     program_add(&c->driver->program, &operation);
@@ -88,8 +108,9 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
-    record->slice.of = c->driver->read_vector ? SLICE_PAIR : SLICE_MODEL;
-    record->slice.pair_vector = c->driver->read_vector;
+    record->slice.of = vector_read(c);
+    record->slice.pair_vector =
+        record->slice.of == SLICE_PAIR ? c->driver->read_vector - error_vectors(c) : 0;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;
@@ -99,7 +120,10 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         driver_ask_slice(c, out);
     else {
         c->driver->read = 0;
-        if (c->driver->read_vector++ < pair_vectors(c))
+        uint32_t next = ++c->driver->read_vector, errors = error_vectors(c);
+        if (next <= errors)
+            driver_ask_slice(c, out);
+        else if (next <= errors + pair_vectors(c))
             form_pair(c, out);
         else
             c->phase = PHASE_READ;

@@ -81,8 +81,7 @@ static double calibrated(const struct objective *objective, const struct calibra
         return calibration_probability(calibration, margin);
     if (calibration)
         margin = calibration->slope * margin + calibration->offset;
-    if (objective->predict)
-        objective->predict(1, &margin);
+    objective->predict(1, &margin);
     return margin;
 }
 

@@ -152,7 +152,8 @@ LANES_INLINE void row_dots(size_t count, size_t length, const double *const *row
 
 /* Rows first… of C, left to right. A row's elements from k on are 0 until they are found, so a
  * product over whole lanes is one over the elements before k. */
-LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double *const *a) {
+LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double *const *a,
+                            const double *least) {
     double *rows[TOGETHER] = {0};
     double dots[TOGETHER];
     for (size_t r = 0; r < count; r++)
@@ -168,9 +169,9 @@ LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double 
         row_dots(count - own, row_length(k), (const double *const *)rows + own, rows[own],
                  dots + own);
         double pivot = a[own][k] - dots[own];
-        if (!(pivot > PIVOT_LEAST) || isinf(pivot))
+        if (!(least ? isfinite(pivot) : pivot > PIVOT_LEAST) || isinf(pivot))
             return false;
-        rows[own][k] = sqrt(pivot);
+        rows[own][k] = least && !(pivot > least[k]) ? CHOLESKY_ALIASED : sqrt(pivot);
         for (size_t r = own + 1; r < count; r++)
             rows[r][k] = (a[r][k] - dots[r]) / rows[own][k];
     }
@@ -178,7 +179,7 @@ LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double 
 }
 
 VECTOR_CLONES
-static bool factor(size_t n, double *triangle, double *const *kept) {
+static bool factor(size_t n, double *triangle, double *const *kept, const double *least) {
     const double *const *a = (const double *const *)kept;
     for (size_t first = 0; first < n; first += TOGETHER) {
         size_t count = n - first < TOGETHER ? n - first : TOGETHER;
@@ -190,24 +191,32 @@ static bool factor(size_t n, double *triangle, double *const *kept) {
             memcpy(kept[r], row, bytes);
             memset(row, 0, bytes);
         }
-        bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a)
-                                       : find_rows(count, first, triangle, a);
+        bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a, least)
+                                       : find_rows(count, first, triangle, a, least);
         if (!found)
             return false;
     }
     return true;
 }
 
-bool cholesky_factor(size_t n, double *a) {
+static bool factor_in_room(size_t n, double *a, const double *least) {
     assert(n <= PRECONDITION_PARAMETERS_MAX);
     size_t length = row_length(n);
     double *room = memory_new(TOGETHER * length, sizeof *room), *kept[TOGETHER];
     assert(triangle_row(n) + length == triangle_row(n + 1));
     for (size_t r = 0; r < TOGETHER; r++)
         kept[r] = room + r * length;
-    bool found = factor(n, a, kept);
+    bool found = factor(n, a, kept, least);
     free(room);
     return found;
+}
+
+bool cholesky_factor(size_t n, double *a) {
+    return factor_in_room(n, a, NULL);
+}
+
+bool cholesky_ranked(size_t n, double *a, const double *least) {
+    return factor_in_room(n, a, least);
 }
 
 /* ---- solutions ---- */

@@ -95,7 +95,7 @@ int fixed_derivative_exponent(double magnitude) {
 
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform) {
-    double allowed = columns > PRECONDITION_PARAMETERS_MAX ? ROUNDING_MANY : ROUNDING_FEW;
+    double allowed = columns > PRECONDITION_BLOCK_MAX ? ROUNDING_MANY : ROUNDING_FEW;
     int least = FIXED_EXPONENT_MAX;
     for (uint64_t j = 0; j < columns; j++)
         if (e[j] < least)

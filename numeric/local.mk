@@ -7,6 +7,7 @@ libnumeric_a_SOURCES = \
 	numeric/clones.h \
 	numeric/exact.c numeric/exact.h numeric/sum_element.h \
 	numeric/fixed.c numeric/fixed.h \
+	numeric/inverse.c numeric/inverse.h \
 	numeric/lasso.c numeric/lasso.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
 	numeric/product.c numeric/product.h \

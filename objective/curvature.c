@@ -286,6 +286,8 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
     size_t count = list_values(shape, batch->rows, batch->first + i, workspace);
     size_t touched = count * workspace->outputs;
     double weight = weight_at(batch->rows, batch->first + i) / chance;
+    if (workspace->scores)
+        weight *= weight_at(batch->rows, batch->first + i);
     struct sampled_row row = {.count = count,
                               .column = workspace->column,
                               .value = workspace->value,
@@ -302,6 +304,13 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
     }
 }
 
+/* One that is not finite has no bound. */
+static double add_score(struct objective_hessian *hessian, double score) {
+    if (!(score <= hessian->largest))
+        hessian->largest = isnan(score) ? INFINITY : score;
+    return score;
+}
+
 /* A trace that is not a number makes a chance that is none, and draws nothing. */
 static void sample_batch(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct row_batch *batch, uint32_t number, const double *derivatives,
@@ -315,8 +324,11 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
         if (weight == 0)
             continue;
         for (size_t k = 0; k < outputs; k++) {
-            trace += workspace->diagonal[i * outputs + k];
-            hessian->exceeded |= !(workspace->diagonal[i * outputs + k] <= bound);
+            double second = workspace->diagonal[i * outputs + k];
+            trace += second;
+            if (workspace->scores)
+                second = add_score(hessian, weight * second);
+            hessian->exceeded |= !(second <= bound);
         }
         double weighted = trace * workspace->leverage[i];
         double chance = sampling->floor + sampling->rate * weighted;
@@ -333,17 +345,22 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
 }
 
 /* Of the second derivatives of the rows of a batch. */
-static void find_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
-                          struct objective_scratch *scratch) {
+static void find_diagonal(const struct objective_shape *shape, enum objective_seconds seconds,
+                          const struct row_batch *batch, struct objective_scratch *scratch) {
     struct hessian_workspace *workspace = scratch->workspace;
+    const struct objective *objective = objective_of(shape->kind);
     size_t outputs = shape->outputs;
     if (workspace->second_shared > 0)
         for (size_t i = 0; i < batch->count * outputs; i++)
             workspace->diagonal[i] = workspace->second_shared;
+    else if (workspace->scores)
+        for (size_t i = 0; i < batch->count * outputs; i++)
+            workspace->diagonal[i] = scratch->margins[i] * scratch->margins[i];
     else
-        objective_of(shape->kind)
-            ->second(&shape->loss, batch->count, outputs, batch->rows->label + batch->first,
-                     scratch->margins, scratch->work, workspace->diagonal);
+        objective->second(&shape->loss, batch->count, outputs, batch->rows->label + batch->first,
+                          scratch->margins, scratch->work, workspace->diagonal);
+    if (seconds == SECONDS_EXPECTED && objective->expected)
+        objective->expected(&shape->loss, batch->count, scratch->margins, workspace->diagonal);
 }
 
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
@@ -360,11 +377,12 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     if (sample->list)
         use_list(workspace, shape, sample->list);
     assert(workspace->block_columns <= sample->columns);
+    workspace->scores = sample->seconds == SECONDS_SCORES;
     find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (batches_next(&batches, &batch)) {
-        find_diagonal(shape, &batch, scratch);
+        find_diagonal(shape, sample->seconds, &batch, scratch);
         sizes(&batch, workspace->power, workspace->leverage);
         double intercept = shape->intercept ? workspace->power[shape->features] : 0;
         double share = (double)sample->examples * 0x1p-31;

@@ -197,6 +197,14 @@ static double gamma_second_bound(const struct loss_parameters *parameters, doubl
     return 1 + derivative_max;
 }
 
+/* That of y/μ: 1. */
+static void gamma_expected(const struct loss_parameters *parameters, size_t rows,
+                           const double *derivatives, double *diagonal) {
+    (void)parameters, (void)derivatives;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = 1;
+}
+
 const struct objective objective_gamma = {
     .name = "gamma",
     .labels = LABEL_TARGET,
@@ -209,6 +217,7 @@ const struct objective objective_gamma = {
     .adapts = true,
     .losses = gamma_losses,
     .second = gamma_second, /* y/μ */
+    .expected = gamma_expected,
     .second_bound = gamma_second_bound,
     .distribution = &distribution_gamma,
     .predict = log_link_predict,
@@ -232,6 +241,15 @@ static double tweedie_second_bound(const struct loss_parameters *parameters, dou
     return derivative_max + (label_max_abs > 1 ? label_max_abs : 1);
 }
 
+/* That of a·μ^a + b·y·μ^−b: μ^a, which is b times the derivative μ^a − y·μ^−b more, as a + b is 1.
+ */
+static void tweedie_expected(const struct loss_parameters *parameters, size_t rows,
+                             const double *derivatives, double *diagonal) {
+    double b = parameters->value[TWEEDIE_POWER] - 1;
+    for (size_t i = 0; i < rows; i++)
+        diagonal[i] = fmax(diagonal[i] + b * derivatives[i], 0);
+}
+
 const struct objective objective_tweedie = {
     .name = "tweedie",
     .labels = LABEL_TARGET,
@@ -244,6 +262,7 @@ const struct objective objective_tweedie = {
     .adapts = true,
     .losses = tweedie_losses,
     .second = tweedie_second, /* a·μ^a + b·y·μ^−b */
+    .expected = tweedie_expected,
     .second_bound = tweedie_second_bound,
     .distribution = &distribution_tweedie,
     .predict = log_link_predict,

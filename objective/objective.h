@@ -101,6 +101,11 @@ struct objective {
                    double *diagonal);
     void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
                        double *row);
+    /* The diagonal as `second`, of what it is on average over the labels that a row may have, for
+     * the errors of estimates: Fisher's information. NULL: `second`, which is that where the link
+     * is canonical. */
+    void (*expected)(const struct loss_parameters *parameters, size_t rows,
+                     const double *derivatives, double *diagonal);
     double second_most;
     double (*second_bound)(const struct loss_parameters *parameters, double derivative_max,
                            double label_max_abs);
@@ -424,7 +429,14 @@ double objective_second_at_zero(const struct objective_shape *shape);
  * derivatives, and leverage is examples·w·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
  * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
  * A row of weight 0 is not sampled. */
+enum objective_seconds {
+    SECONDS_SAMPLED,  /* as below */
+    SECONDS_EXPECTED, /* `expected` of struct objective */
+    SECONDS_SCORES,   /* w·g_k·g_k', with the row's own weight w once more, and derivatives g */
+};
+
 struct objective_sample {
+    enum objective_seconds seconds; /* which S */
     const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
@@ -442,6 +454,7 @@ struct objective_hessian {
     double trace;          /* Σ w·trace over all rows */
     uint64_t sampled;      /* rows that were sampled */
     uint64_t terms;        /* added to the triangle */
+    double largest;        /* SECONDS_SCORES: w·g_k² over all rows; what b must hold */
     bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
                               hold a part of this block, and must be discarded */
 };

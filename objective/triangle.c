@@ -15,11 +15,15 @@ static size_t triangle_row(size_t r) {
 }
 
 /* Row k of the second derivatives of an example by its margins, times the row's factor. */
-static void scaled_second(const struct objective *objective, size_t outputs, const double *second,
+static void scaled_second(const struct objective *objective,
+                          const struct hessian_workspace *workspace, const double *second,
                           double label, const double *derivatives, double factor, size_t k,
                           double *row) {
+    size_t outputs = workspace->order;
     row[0] = *second;
-    if (outputs > 1)
+    for (size_t other = 0; workspace->scores && other < outputs && outputs > 1; other++)
+        row[other] = derivatives[k] * derivatives[other];
+    if (outputs > 1 && !workspace->scores)
         objective->second_row(outputs, label, derivatives, k, row);
     for (size_t other = 0; other < outputs; other++)
         row[other] *= factor;
@@ -143,8 +147,8 @@ static void add_sparse(const struct objective *objective, struct hessian_workspa
     size_t runs = find_runs(row, outputs, workspace->runs);
     bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
     for (size_t k = 0; k < order; k++) {
-        scaled_second(objective, order, row->second, row->label, row->derivatives, row->factor, k,
-                      workspace->second);
+        scaled_second(objective, workspace, row->second, row->label, row->derivatives, row->factor,
+                      k, workspace->second);
         fill_right_of_row(workspace, row);
         if (by_runs)
             add_runs(workspace, row, k, triangle);
@@ -231,7 +235,7 @@ static void fill_right(const struct objective *objective, struct hessian_workspa
                        size_t steps, size_t k) {
     size_t order = workspace->order;
     for (size_t w = 0; w < workspace->waiting; w++) {
-        scaled_second(objective, order, workspace->waiting_second + w, workspace->label[w],
+        scaled_second(objective, workspace, workspace->waiting_second + w, workspace->label[w],
                       workspace->derivatives + w * order, workspace->factor[w], k,
                       workspace->second);
         for (size_t other = 0; other < order; other++)

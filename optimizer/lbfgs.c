@@ -117,7 +117,7 @@ static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *prog
 
 /* The evaluation finds its point in t. Nothing is counted before the factor is there: a checkpoint
  * that is taken meanwhile begins the same refresh again. */
-static enum optimizer_want refresh(struct lbfgs *o, struct bytes *program) {
+enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->settings.preconditioner.form != PRECONDITION_NONE);
     o->refreshing = true;
     programs_acceptance(o, program);
@@ -166,6 +166,8 @@ static void take_factor(struct lbfgs *o, double added) {
 static enum optimizer_want end(struct lbfgs *o, enum reason reason, struct bytes *program) {
     if (common_must_check(o, reason))
         return common_check(o, reason, program);
+    if (summary_runs(o, reason))
+        return summary_begin(o, reason, program);
     return lbfgs_finish(o, reason, program);
 }
 
@@ -204,6 +206,8 @@ enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struc
 static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
                                     struct bytes *program) {
     assert(o->started && answer != LINESEARCH_ACCEPT);
+    if (o->summary.polishing)
+        return summary_ends(o, program);
     if (answer == LINESEARCH_FAIL)
         return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
     o->retries++;
@@ -234,12 +238,14 @@ enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
     if (working_runs(o))
         return working_begin(o, program);
     if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
-        return refresh(o, program);
+        return lbfgs_refresh(o, program);
     return lbfgs_step_from(o, program);
 }
 
 /* What follows an accepted point. */
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program) {
+    if (o->summary.polishing)
+        return summary_stepped(o, program);
     enum reason reason = lbfgs_reason_to_end(o);
     assert(o->started && o->reason == REASON_NONE);
     return reason ? end(o, reason, program) : lbfgs_go_on(o, program);
@@ -317,6 +323,10 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
     if (common_runs(o))
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    if (o->summary.polishing) {
+        o->search.trials++;
+        return summary_falls(o, m) ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    }
     if (o->working.stage == WORKING_STEP)
         return convex_search_next(&o->search, finite ? m->loss : NAN);
     if (o->settings.l1 > 0)
@@ -341,6 +351,8 @@ static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured
 static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
                                               struct bytes *program) {
     assert(o->started && !o->accepted && !o->steepest);
+    if (o->summary.polishing && !(slope < 0 && isfinite(slope)))
+        return summary_ends(o, program);
     if (!(slope < 0) || !isfinite(slope))
         return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
     o->slope = slope;
@@ -376,61 +388,13 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
         working_request(o, request);
         return;
     }
+    if (summary_evaluates(o)) {
+        summary_request(o, request);
+        return;
+    }
     assert(o->refreshing);
     request->parts = parts_of(o, EVALUATION_CURVATURE);
     request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
-}
-
-/* The evaluation that just ended, made for this step with this step length. */
-void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
-                  double loss, double slope) {
-    assert(!report->evaluation.outcome);
-    report->evaluation.outcome = outcome;
-    report->evaluation.step = before->step + before->started;
-    report->evaluation.step_length = before->search.step;
-    report->evaluation.loss = loss;
-    report->evaluation.slope = slope;
-}
-
-/* The step that was just accepted, and the safeguards that fired for it. */
-static void report_step(struct optimizer_report *report, struct lbfgs *o) {
-    assert(o->started && !report->step.made);
-    report->step.made = true;
-    report->step.safeguards = o->fired;
-    report->step.step = o->step;
-    report->step.loss = o->loss;
-    report->step.gradient_max = o->gradient_max;
-    report->step.step_length = o->last_step_length;
-    report->step.trials = o->last_trials;
-    report->step.pairs = o->history.pairs;
-    report->step.holdout = o->settings.patience ? o->holdout : (struct held){NAN, NAN};
-    o->fired = 0;
-}
-
-/* The factor is there, or there is none. */
-static void report_factor(struct optimizer_request *request, const struct lbfgs *o) {
-    const struct preconditioner *p = &o->preconditioner;
-    assert(!o->refreshing && p->evaluations > 0);
-    if (!p->in_force)
-        report_event(&request->report, "preconditioner",
-                     "step %llu: the curvature could not be factored; going on without it",
-                     (unsigned long long)o->step);
-    else
-        report_event(&request->report, "preconditioner",
-                     "step %llu: refresh %llu, curvature of %.0f of %llu rows in %.3f s, about "
-                     "%.2g passes",
-                     (unsigned long long)o->step, (unsigned long long)p->refreshes, p->found.rows,
-                     (unsigned long long)o->data.rows, request->evaluation_seconds,
-                     preconditioner_price(p, &o->settings.preconditioner));
-}
-
-static void report_working(struct optimizer_request *request, const struct lbfgs *o) {
-    const struct preconditioner *p = &o->preconditioner;
-    report_event(&request->report, "working set",
-                 "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.2g passes",
-                 (unsigned long long)o->step, o->working.count, p->found.rows,
-                 (unsigned long long)o->data.rows,
-                 preconditioner_price(p, &o->settings.preconditioner));
 }
 
 /* A restored x and g are in their registers, the pairs in their slots. Nothing else is. A limit
@@ -440,9 +404,10 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     o->accepted = o->leaves_best = false;
     o->refreshing = false;
     o->working.stage = WORKING_NONE;
+    summary_resume(o);
     o->unconditioned = true;
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
-        return refresh(o, program);
+        return lbfgs_refresh(o, program);
     o->reason = REASON_NONE;
     return common_runs(o) ? common_resume(o, program) : lbfgs_leave(o, program);
 }
@@ -462,7 +427,8 @@ enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS, TOTAL_TRACE };
 static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                 struct optimizer_request *request) {
     double score = found_total(found, PART_TRAINING, TOTAL_SCORE);
-    assert(o->started && (o->refreshing || o->working.stage == WORKING_CURVATURE));
+    assert(o->started &&
+           (o->refreshing || o->working.stage == WORKING_CURVATURE || summary_evaluates(o)));
     o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
                                         .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
                                         .score = found->exceeded ? NAN : score,
@@ -470,9 +436,12 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
     request->report.evaluation.outcome = "curvature";
     request->report.evaluation.step = o->step;
     request->report.evaluation.loss = request->report.evaluation.slope = NAN;
-    leave_request(
-        o, o->refreshing ? factor(o, request->program) : working_evaluated(o, request->program),
-        request);
+    enum optimizer_want want = o->refreshing ? factor(o, request->program)
+                               : summary_evaluates(o)
+                                   ? summary_evaluated(o, found->exceeded, request->program)
+                                   : working_evaluated(o, request->program);
+    leave_request(o, want, request);
+    request->again = want == OPTIMIZER_CURVATURE;
 }
 
 /* Of an evaluation without sums the loss alone may show that the trial is not the step: it is a
@@ -496,7 +465,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
                             struct optimizer_request *request) {
     struct lbfgs *o = row;
     assert(o->reason == REASON_NONE);
-    if (o->refreshing || o->working.stage == WORKING_CURVATURE) {
+    if (o->refreshing || o->working.stage == WORKING_CURVATURE || summary_evaluates(o)) {
         curvature_evaluated(o, found, request);
         return;
     }
@@ -535,7 +504,7 @@ static void measured_trial(struct lbfgs *o, const double *scalars,
     if (!request->accepted)
         return;
     request->report.evaluation.outcome = "accepted";
-    report_step(&request->report, o);
+    lbfgs_report_step(&request->report, o);
 }
 
 static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
@@ -546,15 +515,20 @@ static void lbfgs_measured(void *row, const double *scalars, struct optimizer_re
         measured_trial(o, scalars, request);
     } else if (o->measuring == MEASURING_FACTOR) {
         take_factor(o, scalars[0]);
-        enum optimizer_want want = lbfgs_step_from(o, program);
-        report_factor(request, o);
+        bool closing = o->summary.stage == SUMMARY_REFRESH;
+        enum optimizer_want want =
+            closing ? summary_refreshed(o, program) : lbfgs_step_from(o, program);
+        lbfgs_report_factor(request, o);
         leave_request(o, want, request);
+    } else if (o->measuring == MEASURING_SUMMARY) {
+        lbfgs_report_summary(request, o, scalars);
+        leave_request(o, summary_measured(o, scalars, program), request);
     } else if (o->measuring == MEASURING_LIST) {
         leave_request(o, working_listed(o, request->listed, request->listed_count, program),
                       request);
     } else if (o->measuring == MEASURING_SOLVE) {
         enum optimizer_want want = working_solved(o, scalars, program);
-        report_working(request, o);
+        lbfgs_report_working(request, o);
         leave_request(o, want, request);
     } else if (o->measuring == MEASURING_SPAN) {
         leave_request(o, common_searched(o, scalars, program), request);

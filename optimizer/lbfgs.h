@@ -82,6 +82,23 @@ struct common {
     struct optimizer_point figures;
 };
 
+/* The end of a run whose job wants the errors of its estimates (lbfgs_summary.c): Newton's steps
+ * with the second derivatives of all rows, then those once more where these have led, their
+ * inverse, and the same of scores. */
+struct summary {
+    bool polishing;     /* P is of all rows at a point where the run would have ended */
+    uint32_t polished;  /* steps since then */
+    enum reason reason; /* why it would have ended; REASON_NONE: it goes on */
+    enum summary_stage {
+        SUMMARY_STAGE_NONE,  /* none of the evaluations below */
+        SUMMARY_REFRESH,     /* of all rows, for P */
+        SUMMARY_INFORMATION, /* second derivatives at the answer, */
+        SUMMARY_SCORES,      /* and scores */
+    } stage;
+    bool again; /* the evaluation, under bounds that hold */
+    struct summary_found found;
+};
+
 struct lbfgs {
     struct optimizer_settings settings;
     struct optimizer_data data;
@@ -97,6 +114,7 @@ struct lbfgs {
         MEASURING_LIST,      /* parameters for a working set */
         MEASURING_SOLVE,     /* the step over it */
         MEASURING_POINT,     /* how large x is, before its margins in tiles */
+        MEASURING_SUMMARY,   /* the inverse of second derivatives */
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
     bool accepted;           /* t and h are to become x and g with the next program */
@@ -129,6 +147,7 @@ struct lbfgs {
     struct common common;
     struct preconditioner preconditioner;
     struct working working;       /* with l1 */
+    struct summary summary;       /* if the settings want one */
     struct curvature_found found; /* of the refresh under way, once its evaluation is complete */
     uint64_t safeguards[SAFEGUARDS];
     uint32_t fired; /* bit set of safeguards that fired since the last accepted step */
@@ -190,9 +209,19 @@ void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
 /* What F at a trial is above the minimum, by what was measured. */
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured);
 
+/* ---- lbfgs_report.c ---- */
+
 /* The evaluation that just ended, made for this step with this step length. */
 void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
                   double loss, double slope);
+
+/* The step that was just accepted, and the safeguards that fired for it; a factor that is there, or
+ * that there is none; a step over a working set; the errors of estimates. */
+void lbfgs_report_step(struct optimizer_report *report, struct lbfgs *o);
+void lbfgs_report_factor(struct optimizer_request *request, const struct lbfgs *o);
+void lbfgs_report_working(struct optimizer_request *request, const struct lbfgs *o);
+void lbfgs_report_summary(struct optimizer_request *request, const struct lbfgs *o,
+                          const double *scalars);
 
 /* ---- lbfgs_span.c: steps in the span of common directions ---- */
 
@@ -265,6 +294,42 @@ enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program);
 /* The parts of the evaluation of second derivatives. */
 void working_request(const struct lbfgs *o, struct optimizer_request *request);
 
+/* ---- lbfgs_summary.c ---- */
+
+/* Whether an end for this reason waits for the errors of estimates; and the way there. */
+bool summary_runs(const struct lbfgs *o, enum reason reason);
+enum optimizer_want summary_begin(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* P of all rows is there, or there is none. */
+enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program);
+
+/* While `polishing`: whether a trial is closer to the optimum than x, what follows it once it is x,
+ * and what follows where no step leads on. */
+bool summary_falls(const struct lbfgs *o, const struct measured *m);
+enum optimizer_want summary_stepped(struct lbfgs *o, struct bytes *program);
+enum optimizer_want summary_ends(struct lbfgs *o, struct bytes *program);
+
+/* The scalars of its program. */
+enum { SUMMARY_TRACE, SUMMARY_ALIASED };
+
+/* Whether second derivatives of an evaluation are for the summary, and what follows those; `void_`:
+ * a bound was exceeded. */
+bool summary_evaluates(const struct lbfgs *o);
+enum optimizer_want summary_evaluated(struct lbfgs *o, bool void_, struct bytes *program);
+enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars, struct bytes *program);
+
+/* The parts of the evaluation. */
+void summary_request(const struct lbfgs *o, struct optimizer_request *request);
+
+/* Of a state that was read: what was under way begins again. */
+void summary_resume(struct lbfgs *o);
+void summary_serialize(struct codec *codec, struct summary *summary);
+
+/* ---- lbfgs.c ---- */
+
+/* A refresh of P at x, and a step from there. */
+enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program);
+
 /* ---- lbfgs_programs.c ----
  *
  * The programs, piece by piece, and where their scalars stand. With l1 the pseudo-gradient takes
@@ -286,6 +351,10 @@ void programs_direction(struct lbfgs *o, struct bytes *program);
  * the chosen ones. */
 void programs_list(const struct lbfgs *o, struct bytes *program, uint32_t limit);
 void programs_solve(const struct lbfgs *o, struct bytes *program);
+
+/* The errors of estimates of the sums: into d, and robust ones into ph. */
+void programs_covariance(const struct lbfgs *o, struct bytes *program);
+void programs_sandwich(const struct lbfgs *o, struct bytes *program);
 
 /* Yields the slope of F along d. */
 void programs_slope(const struct lbfgs *o, struct bytes *program);

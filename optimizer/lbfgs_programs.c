@@ -127,6 +127,18 @@ void programs_solve(const struct lbfgs *o, struct bytes *program) {
     bytes_release(&list);
 }
 
+void programs_covariance(const struct lbfgs *o, struct bytes *program) {
+    assert(!o->accepted);
+    program_add(program, &(struct operation){.code = OPERATION_COVARIANCE,
+                                             .a = REGISTER_D,
+                                             .alpha = o->settings.l2});
+}
+
+void programs_sandwich(const struct lbfgs *o, struct bytes *program) {
+    assert(o->summary.found.made);
+    add(program, OPERATION_SANDWICH, REGISTER_PH, 0);
+}
+
 void programs_slope(const struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->steepest);
     add(program, OPERATION_DOT, o->settings.l1 > 0 ? REGISTER_QG : REGISTER_G, REGISTER_D);

@@ -247,7 +247,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
     serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring > MEASURING_POINT);
+    serialize_fails_if(codec, measuring > MEASURING_SUMMARY);
     o->measuring = measuring;
     uint32_t closes = o->closes;
     serialize_u32(codec, &closes);
@@ -285,6 +285,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_common(codec, o);
     preconditioner_serialize(codec, &o->preconditioner);
     working_serialize(codec, &o->working);
+    summary_serialize(codec, &o->summary);
     serialize_curvature_found(codec, &o->found);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         serialize_u64(codec, &o->safeguards[i]);

@@ -102,10 +102,18 @@ struct gap_settings {
 /* The gap up to which a point with this F has converged. */
 double gap_allowed(const struct gap_settings *settings, double loss);
 
+/* Which errors of the estimates are found at the end (lbfgs_summary.c). */
+enum summary_errors {
+    SUMMARY_NONE,
+    SUMMARY_MODEL,  /* as if the model held: the inverse of second derivatives */
+    SUMMARY_ROBUST, /* and besides those that need no more than independent rows */
+};
+
 struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
     double l1, l2;
-    bool bounds_gap; /* with l1: the loss and the model allow orthant_gap_bound() */
+    enum summary_errors summary; /* with a block of all parameters, and without l1 */
+    bool bounds_gap;             /* with l1: the loss and the model allow orthant_gap_bound() */
     struct gap_settings gap;
     double bias_scale; /* of H₀ without a preconditioner, see pairs.h; a power of two */
     double gradient_tolerance, loss_tolerance;
@@ -132,6 +140,13 @@ struct held {
 struct tensor_norms {
     uint64_t count; /* 0: they are not measured */
     double point[TENSORS_MAX], gradient[TENSORS_MAX];
+};
+
+/* The errors of the estimates at x: their squares are in registers. */
+struct summary_found {
+    bool made, robust;
+    double trace;     /* effective parameters; NaN: second derivatives are not finite */
+    uint64_t aliased; /* parameters that follow from others */
 };
 
 /* An accepted point. */

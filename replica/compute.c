@@ -29,6 +29,18 @@ static int curvature(const struct kernel_place *place, uint32_t number, const st
     return 0;
 }
 
+static int information(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                       int64_t *sums, struct chunk_result *found) {
+    assert(place->sample->seconds == SECONDS_EXPECTED);
+    return curvature(place, number, rows, sums, found);
+}
+
+static int scores(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                  int64_t *sums, struct chunk_result *found) {
+    assert(place->sample->seconds == SECONDS_SCORES);
+    return curvature(place, number, rows, sums, found);
+}
+
 /* The workspace of a thread is for blocks of listed columns, or for those of the first, in a run.
  */
 static int listed(const struct kernel_place *place, uint32_t number, const struct rows *rows,
@@ -144,6 +156,8 @@ bool kind_is_of_processor(uint32_t kind) {
     case EVALUATION_WEIGHTS:
     case EVALUATION_SIZES:
     case EVALUATION_LISTED:
+    case EVALUATION_INFORMATION:
+    case EVALUATION_SCORES:
         return true;
     case EVALUATION_GRADIENT:
     case EVALUATION_LOSS:
@@ -183,11 +197,17 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         break;
     case EVALUATION_CURVATURE:
     case EVALUATION_LISTED:
+    case EVALUATION_INFORMATION:
+    case EVALUATION_SCORES:
         /* Second derivatives are of the rows that are sampled; the totals are over all rows. */
         exact_add(&totals[0], hessian->trace_leverage);
         exact_add(&totals[1], (double)hessian->sampled);
         exact_add(&totals[2], (double)hessian->terms);
         exact_add(&totals[3], hessian->trace);
+        if (parts->items[part].kind == EVALUATION_SCORES) {
+            const struct maxima largest = maxima_of_one(hessian->largest);
+            maxima_merge(&computed->maxima, &largest);
+        }
         computed->exceeded |= hessian->exceeded;
         computed->values += found->values;
         break;

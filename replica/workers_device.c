@@ -27,6 +27,8 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     case EVALUATION_WEIGHTS:
     case EVALUATION_SIZES:
     case EVALUATION_LISTED:
+    case EVALUATION_INFORMATION:
+    case EVALUATION_SCORES:
         break;
     }
     return OBJECTIVE_DEVICE_GRADIENT;

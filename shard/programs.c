@@ -8,6 +8,7 @@
 #include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/covariance.h"
 #include "shard/factor.h"
 #include "shard/listed.h"
 #include "shard/pass_plan.h"
@@ -150,6 +151,8 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     if (!code)
         code = rows_run(list, registers, bounds, course.yields);
     if (!code)
+        code = covariance_run(list, registers, bounds, course.yields);
+    if (!code)
         code = listed_run(list, registers, bounds, course.yields, &course.listed);
     bool sparse = !code && sparse_step_fits(registers, list);
     if (sparse)
@@ -245,23 +248,32 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     return 0;
 }
 
-static int check_listed(const struct registers *registers) {
-    if (registers->precondition == PRECONDITION_LISTED)
-        return 0;
-    return error_set(ERROR_INTERNAL,
-                     "a program lists parameters, which this shard was not set up for");
+/* Errors are of all parameters, which are here then, or none. */
+static int check_covariance(const struct shard *shard, const struct operation *operation) {
+    const struct registers *registers = &shard->registers;
+    if (shard->sums != SUMS_TRIANGLE || registers->precondition != PRECONDITION_FULL)
+        return error_set(ERROR_INTERNAL, "a program takes errors of estimates from an evaluation "
+                                         "that adds up no second derivatives by all parameters");
+    if (operation->code == OPERATION_SANDWICH && registers_factor_order(registers) &&
+        !registers->covariance)
+        return error_set(ERROR_INTERNAL, "a program takes robust errors of estimates, but this "
+                                         "shard has no inverse of second derivatives");
+    return 0;
 }
 
 /* A list with more parameters than the triangle has rows is of other sums. */
-static int check_solve(const struct shard *shard, const struct operation *operation) {
+static int check_listed(const struct shard *shard, const struct operation *operation) {
     const struct registers *registers = &shard->registers;
     struct sums_sizes sizes = evaluation_sums_sizes(&registers->layout, registers->precondition,
                                                     registers->block_columns);
-    int code = check_listed(registers);
-    if (!code && (shard->sums != SUMS_TRIANGLE || operation->listed > sizes.order))
+    bool solves = operation->code == OPERATION_SOLVE;
+    if (registers->precondition != PRECONDITION_LISTED)
+        return error_set(ERROR_INTERNAL,
+                         "a program lists parameters, which this shard was not set up for");
+    if (solves && (shard->sums != SUMS_TRIANGLE || operation->listed > sizes.order))
         return error_set(ERROR_INTERNAL, "a program solves for a step over parameters whose second "
                                          "derivatives are not here");
-    return code;
+    return 0;
 }
 
 /* A gradient is made of sums over the parameters, a preconditioner of sums of a triangle. The
@@ -290,11 +302,13 @@ static int check_operation(const struct shard *shard, const struct operation *op
             return error_set(ERROR_INTERNAL, "a program makes a preconditioner of an evaluation "
                                              "that adds up no second derivatives");
         return 0;
+    case OPERATION_COVARIANCE:
+    case OPERATION_SANDWICH:
+        return check_covariance(shard, operation);
     case OPERATION_LIST:
     case OPERATION_SCATTER:
-        return check_listed(registers);
     case OPERATION_SOLVE:
-        return check_solve(shard, operation);
+        return check_listed(shard, operation);
     case OPERATION_PRECONDITION:
         if (operation->serial != serial && !(serial && mutant(FACTOR_KEPT)))
             return error_set(ERROR_INTERNAL,
@@ -362,7 +376,8 @@ static int run_checked(struct shard *shard, const struct operation_list *list) {
     const struct operation *begin = find_operation(list, OPERATION_BEGIN);
     bool reads_sum =
         find_operation(list, OPERATION_GRADIENT) || find_operation(list, OPERATION_FACTOR) ||
-        find_operation(list, OPERATION_ROWS_TAKE) || find_operation(list, OPERATION_SOLVE);
+        find_operation(list, OPERATION_ROWS_TAKE) || find_operation(list, OPERATION_SOLVE) ||
+        find_operation(list, OPERATION_COVARIANCE) || find_operation(list, OPERATION_SANDWICH);
     int code = 0;
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *operation = &list->items[i];

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "shard/covariance.h"
 #include "shard/factor.h"
 #include "wire/bulk.h"
 
@@ -101,6 +102,7 @@ static void clear_vectors(struct registers *registers) {
     touched_all(&registers->sum_touched);
     touched_all(&registers->gradient_touched);
     registers->trial_is_x = false;
+    registers_set_covariance(registers, NULL);
     if (!mutant(FACTOR_KEPT))
         registers_set_factor(registers, NULL);
     if (registers->device)
@@ -136,6 +138,7 @@ static void drop_vectors(struct registers *registers) {
     free(registers->exponents);
     scaling_release(&registers->scaling);
     factor_drop(registers->factor);
+    covariance_free(registers->covariance);
     *registers = (struct registers){.backend = backend, .device = device};
 }
 
@@ -326,6 +329,11 @@ void registers_set_factor(struct registers *registers, struct factor *factor) {
                        factor->order == registers_factor_order(registers)));
     factor_drop(registers->factor);
     registers->factor = factor;
+}
+
+void registers_set_covariance(struct registers *registers, struct covariance *covariance) {
+    covariance_free(registers->covariance);
+    registers->covariance = covariance;
 }
 
 uint64_t registers_factor_serial(const struct registers *registers) {

@@ -17,6 +17,7 @@
 #include "wire/message.h"
 #include "wire/program.h"
 
+struct covariance;    /* shard/covariance.h */
 struct device;        /* device/device.h */
 struct factor;        /* shard/factor.h */
 struct pass_plan;     /* shard/pass_plan.h */
@@ -91,6 +92,7 @@ struct registers {
     bool orthants;                   /* else there is no REGISTER_QG or REGISTER_QH */
     bool adagrad;                    /* else there is no REGISTER_A */
     struct factor *factor;           /* the preconditioner in force, or NULL; held */
+    struct covariance *covariance;   /* of the last COVARIANCE of this attempt, or NULL; owned */
     uint8_t *history;                /* s and q of slot 0, of slot 1, … */
     size_t history_stride;           /* bytes from one history vector to the next */
     uint8_t *window;                 /* directions, laid out likewise: slot 0, slot 1, … */
@@ -223,6 +225,9 @@ int registers_load(struct registers *registers);
 
 /* Takes over a factor, or NULL; the former one is dropped. */
 void registers_set_factor(struct registers *registers, struct factor *factor);
+
+/* Takes over what SANDWICH needs, or NULL; the former one is freed. */
+void registers_set_covariance(struct registers *registers, struct covariance *covariance);
 
 /* The serial number of the factor in force; 0 if there is none. */
 uint64_t registers_factor_serial(const struct registers *registers);

@@ -78,6 +78,8 @@ static const unsigned parts[] = {
     [OPERATION_LIST] = PART_A | PART_B | PART_L1 | PART_LIMIT,
     [OPERATION_SOLVE] = PART_ALPHA | PART_BETA | PART_L1 | PART_LISTED,
     [OPERATION_SCATTER] = PART_A | PART_VALUES,
+    [OPERATION_COVARIANCE] = PART_A | PART_ALPHA,
+    [OPERATION_SANDWICH] = PART_A,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -109,6 +111,7 @@ uint32_t operation_scalars(const struct operation *operation) {
         return 1;
     case OPERATION_NORM_1:
     case OPERATION_LIST:
+    case OPERATION_COVARIANCE:
         return 2;
     case OPERATION_SOLVE:
         return operation->listed;
@@ -154,6 +157,8 @@ bool operation_writes(const struct operation *operation, uint8_t number) {
     case OPERATION_KEEP:
     case OPERATION_COMBINE:
     case OPERATION_SCATTER:
+    case OPERATION_COVARIANCE:
+    case OPERATION_SANDWICH:
         return operation->a == number;
     default:
         return false;
@@ -413,10 +418,21 @@ static const char *fault_of_lists(const struct progress *now, const struct opera
     return NULL;
 }
 
+/* Their sums are read before they are cleared. What SANDWICH needs of COVARIANCE a shard keeps. */
+static const char *fault_of_covariance(const struct progress *now, const struct operation *o) {
+    if (o->code != OPERATION_COVARIANCE && o->code != OPERATION_SANDWICH)
+        return NULL;
+    if (now->begun || now->factored)
+        return "a program that takes errors of estimates from sums which it has used or cleared";
+    bool sound = o->code == OPERATION_SANDWICH || (o->alpha >= 0 && o->alpha < INFINITY);
+    return sound ? NULL : "a program that takes errors of estimates under a penalty that is none";
+}
+
 static const char *fault_of_numbers(const struct progress *now, const struct operation *operation) {
     const char *fault = fault_of_gradient(now, operation);
     fault = fault ? fault : fault_of_rows(now, operation);
     fault = fault ? fault : fault_of_lists(now, operation);
+    fault = fault ? fault : fault_of_covariance(now, operation);
     return fault ? fault : fault_of_adagrad(operation);
 }
 

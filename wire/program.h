@@ -26,6 +26,13 @@
  *                                  now on. Where the block is not the whole vector, P is
  *                                  1/(beta + gamma·penalty_j) for scaled weights beyond it, and
  *                                  1/beta for what is no weight of a column
+ *   first  COVARIANCE a lambda     a = the diagonal of (H + Λ)⁻¹ (shard/covariance.h), of
+ *   →2                             parameters by weights; H = sum, exponents undone, Λ =
+ *                                  lambda·weight_sum for regularised ones. The sum is a triangle of
+ *                                  all parameters. Yields tr((H + Λ)⁻¹H), and how many parameters
+ *                                  follow from others: NaN in a. Without a finite H all are NaN
+ *   first  SANDWICH a              a = the diagonal of (H + Λ)⁻¹M(H + Λ)⁻¹, with H of the last
+ *                                  COVARIANCE, and M = sum
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
  *          GRADIENT a weight       a = sum/weight, exponents undone; the sum is of the parameters.
@@ -192,6 +199,8 @@ enum operation_code {
     OPERATION_LIST,
     OPERATION_SOLVE,
     OPERATION_SCATTER,
+    OPERATION_COVARIANCE,
+    OPERATION_SANDWICH,
     OPERATIONS, /* one more than the last */
 };
 
@@ -243,7 +252,8 @@ bool program_next(struct cursor *program, struct operation *operation);
  * one together with BEGIN or PRECONDITION; if P has no serial, or is applied in place; if a
  * gradient has no weight, or two; if an operation at v comes before ROWS_AT, or a rate is not above
  * 0 and at most 1; if ADAGRAD is not of three registers, or one of its numbers is out of range, as
- * may be those of DIAGONAL; if a B of register A has a beta other than 1. */
+ * may be those of DIAGONAL; if a B of register A has a beta other than 1; if COVARIANCE has a
+ * lambda below 0, or it or SANDWICH comes after FACTOR or BEGIN. */
 const char *program_fault(const void *program, size_t length);
 
 /* Names the content of a program. */

@@ -30,7 +30,9 @@ enum record_kind {
 /* The vectors that are read at the end, in this order. */
 enum slice_vector {
     SLICE_MODEL,
-    SLICE_PAIR, /* of the curvature pairs that are kept */
+    SLICE_VARIANCE, /* squares of the errors of estimates, if there are any, */
+    SLICE_ROBUST,   /* and those of robust ones */
+    SLICE_PAIR,     /* of the curvature pairs that are kept */
 };
 
 struct record {

@@ -118,6 +118,7 @@ struct job {
         PRECONDITION_KRONECKER,
     } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
+    enum job_summary { JOB_SUMMARY_NONE, JOB_SUMMARY_MODEL, JOB_SUMMARY_ROBUST } summary;
     enum job_optimizer { JOB_LBFGS, JOB_DOWNPOUR } optimizer;
     enum job_start { JOB_START_ZERO, JOB_START_DOWNPOUR } start; /* what comes before L-BFGS */
     struct job_downpour downpour;

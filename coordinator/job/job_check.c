@@ -235,6 +235,36 @@ static int check_downpour(const struct job *job) {
     return code ? code : check_length(job, "downpour.rate", job->downpour.rate.count);
 }
 
+/* Why the estimates of the job have no standard errors (a constant), or NULL. */
+static const char *no_errors(const struct job *job) {
+    if (job_family(job)->family != &family_linear)
+        return "a network or a plug-in has no standard errors";
+    if (!objective_of(job->objective)->distribution)
+        return "this loss is no likelihood, so that its estimates have no standard errors; allowed "
+               "here: squared, logistic, softmax, one_vs_rest, multilabel, poisson, gamma, tweedie";
+    if (job->l1.count > 1 || job->l1.value > 0)
+        return "with l1 the estimates have no standard errors, as weights that it sets to zero "
+               "have "
+               "no normal distribution; take l1 = 0, or l2";
+    if (job_has_minibatches(job))
+        return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
+    if (job->early_stopping)
+        return "early_stopping takes a point that is no optimum; set early_stopping = off";
+    if (job->directions && job->directions != DIRECTIONS_AUTO)
+        return "standard errors are for steps along one direction; take directions = auto or 0";
+    if (job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_BLOCK)
+        return "standard errors come from a matrix of all parameters, which also preconditions; "
+               "take precondition = auto or block";
+    return NULL;
+}
+
+static int check_summary(const struct job *job) {
+    const char *why = job->summary ? no_errors(job) : NULL;
+    return why ? error_set(ERROR_CONFIG, "%s: key `summary`: %s; or set summary = none", job->file,
+                           why)
+               : 0;
+}
+
 static int check_data(const struct job *job) {
     if (!job->data[0])
         return error_set(ERROR_CONFIG,
@@ -247,9 +277,9 @@ static int check_data(const struct job *job) {
 
 /* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
-    check_data,      check_applies, check_family,       check_downpour, check_ordered,
-    check_weights,   check_beside,  check_holdout,      check_path,     check_choice,
-    host_list_check, check_gate,    column_rules_check, check_response,
+    check_data,    check_applies,   check_family, check_downpour,     check_summary,
+    check_ordered, check_weights,   check_beside, check_holdout,      check_path,
+    check_choice,  host_list_check, check_gate,   column_rules_check, check_response,
 };
 
 int job_check(const struct job *job) {

@@ -132,11 +132,12 @@ static void complete_state(struct job *job, const char *state) {
 }
 
 /* An l1 chooses the weights by itself, a few epochs come to no optimum that they had to be kept
- * from, and what the tensors of a plug-in are nobody knows here. */
+ * from, standard errors are those of an unpenalised fit unless the job says otherwise, and what the
+ * tensors of a plug-in are nobody knows here. */
 static void complete_l2_without_data(struct job *job) {
     const struct key *key = key_find("l2");
-    bool none =
-        job->l1.value > 0 || job->optimizer == JOB_DOWNPOUR || job_family(job)->family->own_tensors;
+    bool none = job->summary || job->l1.value > 0 || job->optimizer == JOB_DOWNPOUR ||
+                job_family(job)->family->own_tensors;
     if (!job->l2.automatic || !none)
         return;
     key_clear(key, job);

@@ -106,6 +106,7 @@ static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
 static const char *const preconditions[] = {"auto", "none", "block", "diagonal", "kronecker", NULL};
+static const char *const summaries[] = {"none", "model", "robust", NULL};
 static const char *const optimizers[] = {"lbfgs", "downpour", NULL};
 static const char *const starts[] = {"zero", "downpour", NULL};
 static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
@@ -121,6 +122,8 @@ _Static_assert(VANISHED_DROP == 0 && VANISHED_KEEP == 1, "as `vanished`");
 _Static_assert(PRECONDITION_AUTO == 0 && PRECONDITION_OFF == 1 && PRECONDITION_BLOCK == 2 &&
                    PRECONDITION_DIAGONAL == 3 && PRECONDITION_KRONECKER == 4,
                "as `preconditions`");
+_Static_assert(JOB_SUMMARY_NONE == 0 && JOB_SUMMARY_MODEL == 1 && JOB_SUMMARY_ROBUST == 2,
+               "as `summaries`");
 _Static_assert(JOB_LBFGS == 0 && JOB_DOWNPOUR == 1, "as `optimizers`");
 _Static_assert(JOB_START_ZERO == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
 _Static_assert(JOB_CHOOSE_BEST == 0 && JOB_CHOOSE_ONE_SE == 1, "as `choose`");
@@ -294,8 +297,11 @@ const struct key keys[] = {
     {"precondition", KEY_CHOICE, AT(precondition), .choices = preconditions, .initial = "auto",
      .help = "what preconditions L-BFGS: the Hessian of a sample, or the scales of the columns"},
     {"precondition_block", KEY_COUNT32, AT(precondition_block),
-     RANGE(1, PRECONDITION_PARAMETERS_MAX), .initial = "1024",
+     RANGE(1, PRECONDITION_BLOCK_MAX), .initial = "1024",
      .help = "the most parameters that such a Hessian may have"},
+    {"summary", KEY_CHOICE, AT(summary), .choices = summaries, .initial = "none",
+     .help = "standard errors of the estimates of a linear model, kept beside it: as if the model "
+             "held, and also robust ones"},
     {"optimizer", KEY_CHOICE, AT(optimizer), .choices = optimizers, .initial = "lbfgs",
      .help = "what trains: L-BFGS on all rows, or Adagrad on minibatches and nothing after"},
     {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "zero",

@@ -211,7 +211,7 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
 
 static uint32_t directions_of(const struct job *job, const struct set_info *data,
                               const struct objective_shape *shape, enum precondition form) {
-    if (!can_have_directions(job, data, shape))
+    if (!can_have_directions(job, data, shape) || job->summary)
         return 0;
     if (job->directions != DIRECTIONS_AUTO)
         return job->directions;
@@ -345,15 +345,39 @@ static void set_listed(const struct job *job, const struct set_info *data,
     set_prices(data, shape, 0, 1, settings);
 }
 
+/* Errors of estimates need the inverse of a matrix of all parameters. */
+static int check_summary(const struct job *job, const struct set_info *data, uint64_t parameters) {
+    if (!job->summary)
+        return 0;
+    if (parameters > PRECONDITION_PARAMETERS_MAX)
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `summary`: the model has %llu parameters, and standard errors are "
+            "found for at most %d; take columns away, or set summary = none",
+            job->file, (unsigned long long)parameters, PRECONDITION_PARAMETERS_MAX);
+    if (data->strip_columns)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary`: columns in tiles have no standard errors; set "
+                         "strip_columns = 0, or summary = none",
+                         job->file);
+    return 0;
+}
+
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
     bool curved = objective->second && family_of(shape)->second;
-    bool full = parameters <= job->precondition_block;
-    uint32_t columns = curved ? columns_that_fit(job, shape) : 0;
+    uint32_t most = job->summary ? PRECONDITION_PARAMETERS_MAX : job->precondition_block;
+    bool full = parameters <= most;
+    uint32_t columns = !curved                ? 0
+                       : full && job->summary ? shape->features
+                                              : columns_that_fit(job, shape);
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
+    int code = check_summary(job, data, parameters);
+    if (code)
+        return code;
     if (job->precondition == PRECONDITION_BLOCK && !columns)
         return error_set(ERROR_CONFIG, "%s: key `precondition`: %s; take `auto` or `none`",
                          job->file,

@@ -194,6 +194,7 @@ struct coordinator_view {
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */
     struct preconditioner preconditioner;
+    struct summary_found summary; /* which errors of estimates are handed out after the model */
     uint64_t safeguards[SAFEGUARDS];
 };
 struct coordinator_view coordinator_view(const struct coordinator *coordinator);

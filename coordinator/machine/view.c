@@ -24,9 +24,11 @@ uint32_t coordinator_links(const struct coordinator *c) {
     return c->settings.shards + c->settings.replicas;
 }
 
-/* Elements of a heavy block, which begins the vector: the first shard has all of them. */
+/* Elements of a block, which begins the vector: the first shard has all of them. */
 static uint64_t block_elements(const struct coordinator *c) {
     const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
+    if (settings->form == PRECONDITION_FULL)
+        return c->parameters;
     return settings->form == PRECONDITION_HEAVY
                ? layout_block_weights(&c->settings.layout, settings->block_columns)
                : 0;
@@ -89,6 +91,7 @@ struct coordinator_view coordinator_view(const struct coordinator *c) {
         .gradient_tolerance = o->settings.gradient_tolerance,
         .steps_max = o->settings.steps_max,
         .preconditioner = o->preconditioner,
+        .summary = o->summary.found,
         .downpour = downpour_view(&c->driver->optimizer.downpour),
     };
     memcpy(view.safeguards, o->safeguards, sizeof view.safeguards);

@@ -194,6 +194,21 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
     return all ? write_from_scaled(recorder, settings, 0, parameters, all) : 0;
 }
 
+void recorder_drop_errors(struct recorder *recorder) {
+    free(recorder->variance);
+    free(recorder->robust);
+    recorder->variance = recorder->robust = NULL;
+}
+
+/* They are by weights and biases of the run's columns, whatever its scaling. */
+static void take_errors(double **errors, const struct coordinator_settings *settings,
+                        const struct record *record) {
+    if (!*errors)
+        *errors = memory_new(layout_parameters(&settings->layout), sizeof **errors);
+    memcpy(*errors + record->slice.first, record->slice.values,
+           record->slice.count * sizeof **errors);
+}
+
 static int take_vector(struct recorder *recorder, const struct coordinator_settings *settings,
                        const struct record *record) {
     uint64_t first = record->slice.first, count = record->slice.count;
@@ -201,6 +216,12 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
     switch (record->slice.of) {
     case SLICE_MODEL:
         return take_slice(recorder, settings, first, count, values);
+    case SLICE_VARIANCE:
+        take_errors(&recorder->variance, settings, record);
+        break;
+    case SLICE_ROBUST:
+        take_errors(&recorder->robust, settings, record);
+        break;
     case SLICE_PAIR:
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,
                                values);

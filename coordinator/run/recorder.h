@@ -14,9 +14,11 @@
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
-    struct model_writer *writer;         /* set before the model is read */
-    struct readback *readback;           /* takes what the writer takes; likewise */
-    struct curvature_writer *curvature;  /* set before pairs are read */
+    struct model_writer *writer;        /* set before the model is read */
+    struct readback *readback;          /* takes what the writer takes; likewise */
+    struct curvature_writer *curvature; /* set before pairs are read */
+    double *variance, *robust;          /* errors of estimates, squared, by the run's elements: NULL
+                                           until they come; owned */
     struct kronecker_scaling *kronecker; /* how the model comes scaled; or NULL */
     struct scaling_walk walk;            /* begun before the model is read, if it is scaled */
     const char **addresses;              /* of the workers, by link; NULL: it has none yet */
@@ -33,6 +35,9 @@ int recorder_take(struct recorder *recorder, const struct coordinator *coordinat
 
 /* Records the hosts whose state has changed, and tells which are set aside or used again. */
 int recorder_hosts(struct recorder *recorder);
+
+/* Forgets errors of estimates: of a reading that a lost shard broke off. */
+void recorder_drop_errors(struct recorder *recorder);
 
 /* After the last record: logs the last step, if its line was left out. */
 void recorder_finish(struct recorder *recorder);

@@ -219,6 +219,12 @@ static int work_on_kronecker(void *context) {
                                   run->start.parameters);
 }
 
+static enum summary_errors summary_errors_of(enum job_summary summary) {
+    return summary == JOB_SUMMARY_ROBUST  ? SUMMARY_ROBUST
+           : summary == JOB_SUMMARY_MODEL ? SUMMARY_MODEL
+                                          : SUMMARY_NONE;
+}
+
 /* Losses are in this unit of the labels. */
 static struct optimizer_settings optimizer_of(const struct training *run, double unit) {
     const struct job *job = run->job;
@@ -226,6 +232,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .memory = run->sizing.history,
         .l1 = job->l1.value,
         .l2 = run->kronecker.factors ? 0 : unit * job->l2.value,
+        .summary = summary_errors_of(job->summary),
         .bounds_gap = job->l1.value > 0 && !job->intercept,
         .bias_scale = run->bias_scale,
         .gradient_tolerance = unit * job->gradient_tolerance,
@@ -308,6 +315,7 @@ static int prepare_model(struct training *run) {
     run->recorder.curvature = NULL;
     model_writer_discard(run->recorder.writer); /* of a reading that a lost shard broke off */
     run->recorder.writer = NULL;
+    recorder_drop_errors(&run->recorder);
     free(run->model_folder);
     run->model_folder =
         memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
@@ -492,6 +500,7 @@ void training_release(struct training *run, int code) {
     progress_close();
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
+    recorder_drop_errors(&run->recorder);
     readback_free(run->recorder.readback);
     sample_release(&run->sample);
     free(run->model_folder);

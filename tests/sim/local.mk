@@ -3,7 +3,8 @@ noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
-	optimizer/lbfgs_span.c optimizer/lbfgs_state.c optimizer/lbfgs_working.c optimizer/row.c optimizer/span.c \
+	optimizer/lbfgs_span.c optimizer/lbfgs_report.c \
+	optimizer/lbfgs_state.c optimizer/lbfgs_summary.c optimizer/lbfgs_working.c optimizer/row.c optimizer/span.c \
 	optimizer/window.c optimizer/working.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
@@ -11,7 +12,7 @@ libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
 	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
 	coordinator/machine/view.c coordinator/driver.c coordinator/driver_read.c \
-	shard/checkpoint.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/listed.c \
+	shard/checkpoint.c shard/covariance.c shard/covariance_make.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/listed.c \
 	shard/pass_plan.c shard/programs.c shard/registers.c shard/rows.c shard/rows_measure.c \
 	shard/saving.c shard/scaling.c shard/setup.c shard/shard.c shard/sparse_step.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/needs.c replica/point.c \

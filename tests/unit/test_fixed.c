@@ -93,7 +93,7 @@ static void the_columns_of_text_share_an_exponent_with_the_intercept(void **stat
     (void)state;
     assert_int_equal(text_is_uniform(10000, 0.1), 1);
     assert_int_equal(text_is_uniform(10000, 1e-12), 0);
-    assert_int_equal(text_is_uniform(PRECONDITION_PARAMETERS_MAX, 0.001), 0);
+    assert_int_equal(text_is_uniform(PRECONDITION_BLOCK_MAX, 0.001), 0);
 }
 
 static void merging_adds_element_by_element(void **state) {

@@ -67,7 +67,7 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
     assert_int_equal(scalars_of(program.data, program.length),
-                     5 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6 + 2);
+                     5 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6 + 2 + 2);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
@@ -240,6 +240,16 @@ static void a_curvature_is_above_0_and_biases_have_a_share_of_it(void **state) {
     }
 }
 
+static void errors_of_estimates_are_taken_of_sums_that_are_there(void **state) {
+    (void)state;
+    const struct operation errors = {.code = OPERATION_COVARIANCE, .a = REGISTER_D};
+    const struct operation robust = {.code = OPERATION_SANDWICH, .a = REGISTER_PH};
+    const struct operation factor = {.code = OPERATION_FACTOR, .serial = 1};
+    assert_null(fault_of(errors, (struct operation){.code = OPERATION_ZERO}));
+    assert_refused((struct operation){.code = OPERATION_COVARIANCE, .alpha = -1}, "penalty");
+    assert_non_null(strstr(fault_of(factor, robust), "errors of estimates"));
+}
+
 static void biases_are_not_scaled_beside_a_diagonal(void **state) {
     (void)state;
     const enum operation_code codes[] = {OPERATION_PAIR, OPERATION_DIRECTION};
@@ -259,6 +269,7 @@ SUITE(program) {
         cmocka_unit_test(a_gradient_needs_one_weight),
         cmocka_unit_test(a_step_of_adagrad_is_of_three_registers_and_sound_numbers),
         cmocka_unit_test(a_curvature_is_above_0_and_biases_have_a_share_of_it),
+        cmocka_unit_test(errors_of_estimates_are_taken_of_sums_that_are_there),
         cmocka_unit_test(biases_are_not_scaled_beside_a_diagonal),
         cmocka_unit_test(every_operation_reads_back_and_encodes_to_the_same_bytes),
         cmocka_unit_test(fields_come_back_as_given),

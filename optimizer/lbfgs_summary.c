@@ -1,0 +1,157 @@
+/* The errors of estimates, at the end of a run.
+ *
+ * A run that has converged may still be off by a thousandth of such an error. So P is made anew of
+ * all rows, and Newton's steps go on while each brings the gradient down by half: then the
+ * estimates are as exact as rounding allows. A run that ends at its limit of steps stays where it
+ * is: with a limit of 0 a model that was trained before is measured, and not changed.
+ *
+ * Then the second derivatives of all rows at x, their inverse on the shard that has the vector, and
+ * where robust errors are wanted the products of the scores of all rows. Nothing of these is in a
+ * checkpoint: a run that goes back does them again. */
+#include <assert.h>
+#include <math.h>
+
+#include "base/mutant.h"
+#include "optimizer/lbfgs.h"
+
+#define POLISHED_MAX 8
+#define POLISHED_FALL 0.5
+
+bool summary_runs(const struct lbfgs *o, enum reason reason) {
+    bool full = o->settings.preconditioner.form == PRECONDITION_FULL;
+    return o->settings.summary && full && reason_has_model(reason) && !o->summary.found.made;
+}
+
+/* Second derivatives at x; t is x. */
+static enum optimizer_want ask_information(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && !o->refreshing);
+    o->summary.stage = SUMMARY_INFORMATION;
+    programs_acceptance(o, program);
+    program_return(program);
+    return OPTIMIZER_CURVATURE;
+}
+
+/* P of constant second derivatives may be of all rows as it is. */
+static bool is_exact(const struct lbfgs *o) {
+    const struct preconditioner *p = &o->preconditioner;
+    return p->in_force && o->history.preconditioned && o->settings.preconditioner.constant &&
+           p->sample == o->settings.preconditioner.rows;
+}
+
+enum optimizer_want summary_begin(struct lbfgs *o, enum reason reason, struct bytes *program) {
+    assert(o->started && !o->summary.polishing && reason != REASON_NONE);
+    o->summary.reason = reason;
+    if (o->step >= o->settings.steps_max)
+        return ask_information(o, program);
+    if (is_exact(o)) {
+        o->summary.polishing = true;
+        return lbfgs_step_from(o, program);
+    }
+    o->summary.stage = SUMMARY_REFRESH;
+    return lbfgs_refresh(o, program);
+}
+
+enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program) {
+    assert(o->summary.stage == SUMMARY_REFRESH && !o->refreshing);
+    o->summary.stage = SUMMARY_STAGE_NONE;
+    if (!o->history.preconditioned)
+        return ask_information(o, program);
+    o->summary.polishing = true;
+    return lbfgs_step_from(o, program);
+}
+
+bool summary_falls(const struct lbfgs *o, const struct measured *m) {
+    bool finite = isfinite(m->loss) && isfinite(m->slope);
+    return finite && m->max < POLISHED_FALL * o->gradient_max &&
+           m->loss <= o->loss + lbfgs_noise(o);
+}
+
+enum optimizer_want summary_stepped(struct lbfgs *o, struct bytes *program) {
+    assert(o->summary.polishing && o->summary.reason != REASON_NONE);
+    if (o->accepted)
+        o->summary.polished++;
+    bool goes_on = o->summary.polished < POLISHED_MAX && o->gradient_max > 0 &&
+                   o->step < o->settings.steps_max;
+    return goes_on ? lbfgs_step_from(o, program) : summary_ends(o, program);
+}
+
+enum optimizer_want summary_ends(struct lbfgs *o, struct bytes *program) {
+    assert(o->summary.polishing);
+    return ask_information(o, program);
+}
+
+bool summary_evaluates(const struct lbfgs *o) {
+    return o->summary.stage == SUMMARY_INFORMATION || o->summary.stage == SUMMARY_SCORES;
+}
+
+static enum optimizer_want finish(struct lbfgs *o, struct bytes *program) {
+    o->summary.stage = SUMMARY_STAGE_NONE;
+    return lbfgs_finish(o, o->summary.reason, program);
+}
+
+/* The bound of scores is that of rows of weight 1: one that is exceeded says what they need. What
+ * is not finite has no errors. */
+enum optimizer_want summary_evaluated(struct lbfgs *o, bool void_, struct bytes *program) {
+    struct summary_found *found = &o->summary.found;
+    bool scores = o->summary.stage == SUMMARY_SCORES;
+    assert(summary_evaluates(o) && found->made == scores);
+    if (void_ && scores && !o->summary.again) {
+        o->summary.again = true;
+        return OPTIMIZER_CURVATURE;
+    }
+    if (void_)
+        return finish(o, program);
+    if (scores) {
+        programs_sandwich(o, program);
+        found->robust = true;
+        return finish(o, program);
+    }
+    programs_covariance(o, program);
+    o->measuring = MEASURING_SUMMARY;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
+                                     struct bytes *program) {
+    double trace = scalars[SUMMARY_TRACE];
+    assert(o->summary.stage == SUMMARY_INFORMATION);
+    o->summary.found = (struct summary_found){
+        .made = isfinite(trace), .trace = trace, .aliased = (uint64_t)scalars[SUMMARY_ALIASED]};
+    if (!o->summary.found.made || o->settings.summary != SUMMARY_ROBUST)
+        return finish(o, program);
+    o->summary.stage = SUMMARY_SCORES;
+    o->summary.again = false;
+    program_return(program);
+    return OPTIMIZER_CURVATURE;
+}
+
+void summary_request(const struct lbfgs *o, struct optimizer_request *request) {
+    uint32_t kind = o->summary.stage == SUMMARY_SCORES ? EVALUATION_SCORES : EVALUATION_INFORMATION;
+    request->parts = (struct evaluation_parts){.items = {{kind, 0, o->data.chunks}}, .count = 1};
+    request->sampling = (struct row_sampling){.floor = 1};
+}
+
+/* The steps that were made are in x, and P in the checkpoint. */
+void summary_resume(struct lbfgs *o) {
+    o->summary.stage = SUMMARY_STAGE_NONE;
+    o->summary.found = (struct summary_found){.made = false};
+    if (!o->history.preconditioned)
+        o->summary.polishing = false;
+}
+
+void summary_serialize(struct codec *codec, struct summary *summary) {
+    uint32_t reason = summary->reason, stage = summary->stage;
+    serialize_bool(codec, &summary->polishing);
+    serialize_u32(codec, &summary->polished);
+    serialize_u32(codec, &reason);
+    serialize_u32(codec, &stage);
+    serialize_fails_if(codec, reason >= REASONS || stage > SUMMARY_SCORES);
+    summary->reason = reason;
+    summary->stage = stage;
+    serialize_bool(codec, &summary->again);
+    serialize_bool(codec, &summary->found.made);
+    serialize_bool(codec, &summary->found.robust);
+    serialize_f64(codec, &summary->found.trace);
+    serialize_u64(codec, &summary->found.aliased);
+}

@@ -1,0 +1,178 @@
+/* Makes errors of estimates of the sums that the registers hold. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "numeric/dense.h"
+#include "numeric/inverse.h"
+#include "shard/covariance.h"
+#include "shard/pass_plan.h"
+#include "shard/registers.h"
+
+static double sum_at(const struct registers *registers, size_t r, size_t c) {
+    size_t high = r > c ? r : c, low = r > c ? c : r;
+    double sum;
+    vector_from_fixed(1, &sum, &registers->sum[high * (high + 1) / 2 + low], 0, 1);
+    return sum;
+}
+
+/* √(2^(62 + b − 2e)): a sum of element r and one of c stand for theirs multiplied. */
+static double unit_of(const struct registers *registers, int bound, size_t element) {
+    int exponent = 62 + bound - 2 * registers->exponents[element], odd = exponent & 1;
+    return ldexp(odd ? sqrt(2.0) : 1, (exponent - odd) / 2);
+}
+
+static bool is_regularized(const struct registers *registers, uint64_t element) {
+    for (uint32_t i = 0; i < registers->regularized_count; i++)
+        if (element >= registers->regularized[i].first &&
+            element - registers->regularized[i].first < registers->regularized[i].count)
+            return true;
+    return false;
+}
+
+/* Λ of an element. */
+static double ridge_of(const struct registers *registers, size_t element, double lambda) {
+    double penalty =
+        registers->scaling.used ? scaling_weight_penalty(&registers->scaling, element) : 1;
+    return is_regularized(registers, element) ? lambda * penalty * registers->weight_sum : 0;
+}
+
+/* ---- COVARIANCE ---- */
+
+/* The roots, and what a sum of the row is multiplied by. `least` is by how little a pivot may be
+ * above 0: each of the rows has rounded the sum by up to a half. */
+static void scale_rows(struct covariance *covariance, const struct registers *registers, int bound,
+                       double lambda, double *by, double *least) {
+    for (size_t r = 0; r < covariance->order; r++) {
+        size_t element = covariance->element[r];
+        double sum = sum_at(registers, element, element);
+        double own = sqrt(sum) * unit_of(registers, bound, element);
+        double root = sqrt(own * own + ridge_of(registers, element, lambda));
+        bool is_zero = !(root > 0);
+        covariance->root[r] = is_zero ? 1 : root;
+        by[r] = unit_of(registers, bound, element) / covariance->root[r];
+        least[r] = is_zero ? 2 : ALIASED_LEAST;
+        if (sum > 0)
+            least[r] += 8 * sqrt(registers->weight_sum) / sum;
+    }
+}
+
+/* The triangle of sums, a row and a column multiplied by `by` each. */
+static void fill_triangle(const struct covariance *covariance, const struct registers *registers,
+                          const double *by, double *triangle) {
+    for (size_t r = 0; r < covariance->order; r++) {
+        double *row = triangle + triangle_row(r);
+        for (size_t c = 0; c <= r; c++)
+            row[c] =
+                sum_at(registers, covariance->element[r], covariance->element[c]) * by[r] * by[c];
+    }
+}
+
+static bool factor_rows(struct covariance *covariance, const struct registers *registers, int bound,
+                        double lambda) {
+    size_t n = covariance->order;
+    double *by = memory_new(n, sizeof *by), *least = memory_new(n, sizeof *least);
+    scale_rows(covariance, registers, bound, lambda, by, least);
+    fill_triangle(covariance, registers, by, covariance->triangle);
+    for (size_t r = 0; r < n; r++)
+        covariance->triangle[triangle_row(r) + r] = 1;
+    bool found = cholesky_ranked(n, covariance->triangle, least);
+    for (size_t r = 0; r < n; r++)
+        covariance->aliased[r] = covariance->triangle[triangle_row(r) + r] == CHOLESKY_ALIASED;
+    free(by);
+    free(least);
+    return found;
+}
+
+/* By rows, in units of the roots, to a register. */
+static int write_diagonal(const struct covariance *covariance, struct registers *registers,
+                          uint8_t number, const double *diagonal) {
+    double *out = registers->vector[number].elements;
+    for (size_t r = 0; r < covariance->order; r++) {
+        double root = covariance->root[r];
+        out[covariance->element[r]] = covariance->aliased[r] ? NAN : diagonal[r] / root / root;
+    }
+    return registers_push(registers, number, 0, registers->count);
+}
+
+/* tr((H + Λ)⁻¹H) = Σ 1 − Λ_r·((H + Λ)⁻¹)_rr. */
+static void yield_trace(const struct covariance *covariance, const struct registers *registers,
+                        double lambda, const double *diagonal, struct yield *yields) {
+    for (size_t r = 0; r < covariance->order; r++) {
+        double root = covariance->root[r];
+        double ridge = ridge_of(registers, covariance->element[r], lambda) / root / root;
+        exact_add(&yields[0].sum, covariance->aliased[r] ? 0 : 1 - ridge * diagonal[r]);
+        exact_add(&yields[1].sum, covariance->aliased[r]);
+    }
+}
+
+static int no_covariance(struct registers *registers, uint8_t number, struct yield *yields) {
+    double *out = registers->vector[number].elements;
+    for (size_t i = 0; i < registers->count; i++)
+        out[i] = NAN;
+    exact_add(&yields[0].sum, NAN);
+    registers_set_covariance(registers, NULL);
+    return registers_push(registers, number, 0, registers->count);
+}
+
+static int pull_triangle(struct registers *registers) {
+    size_t sums = registers_sums(registers, SUMS_TRIANGLE);
+    return registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
+}
+
+static int covariance(struct registers *registers, const struct operation *operation,
+                      const struct bounds *bounds, struct yield *yields) {
+    int code = pull_triangle(registers);
+    if (code)
+        return code;
+    struct covariance *made = covariance_new(&registers->layout, registers->count);
+    registers_set_covariance(registers, made);
+    if (!factor_rows(made, registers, bounds->exponent[0], operation->alpha))
+        return no_covariance(registers, operation->a, yields);
+    double *diagonal = memory_new(made->order, sizeof *diagonal);
+    inverse_diagonal(made->order, made->triangle, diagonal);
+    yield_trace(made, registers, operation->alpha, diagonal, yields);
+    code = write_diagonal(made, registers, operation->a, diagonal);
+    free(diagonal);
+    failpoint(FAILPOINT_covariance_done);
+    return code;
+}
+
+/* ---- SANDWICH ---- */
+
+static int sandwich(struct registers *registers, const struct operation *operation,
+                    const struct bounds *bounds) {
+    const struct covariance *made = registers->covariance;
+    size_t n = made->order;
+    int code = pull_triangle(registers);
+    if (code)
+        return code;
+    double *by = memory_new(n, sizeof *by), *diagonal = memory_new(n, sizeof *diagonal);
+    double *triangle = memory_map(covariance_triangle_bytes(n));
+    for (size_t r = 0; r < n; r++)
+        by[r] = unit_of(registers, bounds->exponent[0], made->element[r]) / made->root[r];
+    fill_triangle(made, registers, by, triangle);
+    inverse_sandwich(n, made->triangle, triangle, diagonal);
+    code = write_diagonal(made, registers, operation->a, diagonal);
+    memory_unmap(triangle, covariance_triangle_bytes(n));
+    free(by);
+    free(diagonal);
+    return code;
+}
+
+int covariance_run(const struct operation_list *list, struct registers *registers,
+                   const struct bounds *bounds, struct yield *yields) {
+    int code = 0;
+    for (size_t i = 0; i < list->count && !code; i++) {
+        const struct operation *operation = &list->items[i];
+        bool here = registers_factor_order(registers) > 0;
+        if (operation->code == OPERATION_COVARIANCE && here)
+            code = covariance(registers, operation, bounds, yields);
+        else if (operation->code == OPERATION_SANDWICH && here)
+            code = sandwich(registers, operation, bounds);
+        yields += operation_scalars(operation);
+    }
+    return code;
+}

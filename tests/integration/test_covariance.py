@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Standard errors are those of an independent implementation, however the work is divided and
+whoever dies; columns that follow from others have none."""
+
+import json
+import math
+import random
+import sys
+from pathlib import Path
+
+from divided import DIVISIONS
+from harness import CONFIG, dml, main, read_safetensors, test, train, words, write_job
+
+# By statsmodels 0.15.0: GLM with the log link (of tweedie the power 1.5) and MNLogit. Estimates,
+# errors at a dispersion of 1, errors with cov_type='HC0'; the intercept last, of softmax class by
+# class. Poisson has the fifth column as var_weights. The HC0 of gamma and tweedie are BMB by numpy,
+# of the fitted means and the inverse B of the expected information, as R's sandwich has them;
+# statsmodels takes the observed one there.
+CANNED = {
+    'squared': (
+        [0.154606149647, -1.2267708995, 0.356487621809, -0.393134344615, 0.364721136841],
+        [0.0165806662546, 0.177479404522, 0.123935894412, 0.122689907289, 0.124205261959],
+        [0.00950584854671, 0.104123673414, 0.0714736834256, 0.0716457753701, 0.070502408432]),
+    'logistic': (
+        [0.121368569094, -1.21666358257, 0.404527072466, -0.101629827692, -0.436706489493],
+        [0.0351505874079, 0.37627056198, 0.260715182606, 0.253348489504, 0.257139844438],
+        [0.0348751053267, 0.379399742419, 0.259241804021, 0.253187506776, 0.256442139825]),
+    'softmax': (
+        [0.0835013102262, -1.46901599266, 0.436697221848, 0.200896440575, 0.0492767731465,
+         -0.203133531339, 0.256744576595, 0.34316609506, -2.64724075031, -1.08348234109],
+        [0.0603023823448, 0.670873086104, 0.44757526004, 0.462076914277, 0.0367516227756,
+         0.393485568848, 0.27710176862, 0.272080681629, 0.483930092776, 0.281486057561],
+        [0.0693792269583, 0.664856911254, 0.445028885425, 0.470428046981, 0.0360637795564,
+         0.40004647978, 0.276936272072, 0.27293497215, 0.58054085313, 0.278478043299]),
+    'poisson': (
+        [0.209591562377, -1.70418006657, 0.418566404055, -0.591218526359, -1.42075711624],
+        [0.0153531042471, 0.155715220409, 0.0934294579804, 0.118619338344, 0.130901687649],
+        [0.0187260046223, 0.187212137012, 0.119181206949, 0.145271933903, 0.142716155002]),
+    'gamma': (
+        [0.163411890116, -1.1136154658, 0.464099007096, -0.183368718102, -0.616568715393],
+        [0.0165806662546, 0.177479404522, 0.123935894412, 0.122689907289, 0.124205261959],
+        [0.0170299360955, 0.177192441593, 0.127510884372, 0.115208815978, 0.110512716268]),
+    'tweedie': (
+        [0.184339730026, -1.11418337862, 0.494520503511, -0.208374319366, -1.18720926545],
+        [0.0170472655253, 0.180243751099, 0.120196929535, 0.130175035102, 0.137441941667],
+        [0.0266608866232, 0.296014921511, 0.204895279757, 0.180088816581, 0.178333944061]),
+}
+
+
+def rows_of(loss, rows=400):
+    rng = random.Random(7)
+    x, labels = [], []
+    for _ in range(rows):
+        a, b, c = round(10 * rng.random(), 3), round(rng.random() - 0.5, 3), rng.randrange(3)
+        row = [a, b, int(c == 1), int(c == 2), round(1 + rng.random(), 2)]
+        margin = 0.15 * a - 1.2 * b + 0.4 * (c == 1) - 0.3 * (c == 2) - 0.6
+        noise = rng.random()
+        chance = 1 / (1 + math.exp(-margin))
+        labels.append({
+            'squared': round(margin + 2 * noise, 3),
+            'logistic': int(noise < chance),
+            'softmax': int(noise < 0.6 * chance) + int(noise < 0.3),
+            'poisson': int(math.exp(margin) * 2 * noise),
+            'gamma': round(math.exp(margin) * -math.log(noise), 4) + 0.001,
+            'tweedie': round(math.exp(margin) * max(0, -math.log(noise) - 0.5), 4)}[loss])
+        x.append(row)
+    return x, labels
+
+
+def job_of(folder, loss, *functions, **settings):
+    """Columns a to d, and what each function makes of these."""
+    x, labels = rows_of(loss)
+    names = ['y', 'w', 'a', 'b', 'c', 'd', *(f'e{i}' for i in range(len(functions)))]
+    rows = [[y, row[4], *row[:4], *(f(row) for f in functions)] for row, y in zip(x, labels)]
+    lines = [','.join(map(str, row)) + '\n' for row in [names, *rows]]
+    (folder / 'data.csv').write_text(''.join(lines))
+    csv = {'label': 'y', **({'weight': 'w'} if loss == 'poisson' else {'skip': ['w']})}
+    return write_job(folder, data=['data.csv'], objective=loss, csv=csv,
+                     **{'summary': 'robust', **settings})
+
+
+def covariance_of(result):
+    return json.loads((Path(result['model']) / 'summary.json').read_text())['covariance']
+
+
+def estimates_of(result):
+    arrays = read_safetensors(Path(result['model']) / 'model.safetensors')
+    return arrays['weight'][1] + arrays['bias'][1]
+
+
+def off(found, expected):
+    return max(abs(a / b - 1) for a, b in zip(found, expected, strict=True))
+
+
+def errors(squares, aliased=()):
+    return [math.sqrt(square) for i, square in enumerate(squares) if i not in aliased]
+
+
+def contrasts(weights, aliased):
+    """Of the classes but the first with the first: 4 columns of 3 classes, then their biases."""
+    at = {**{i: i % 4 for i in range(12)}, **{i: 12 for i in range(12, 15)}}
+    return [weight - weights[at[i]] for i, weight in enumerate(weights) if i not in aliased]
+
+
+@test
+def errors_are_those_of_an_independent_implementation(folder):
+    for loss, (estimates, model, robust) in CANNED.items():
+        for standardise in False, True:
+            result = train(job_of(folder, loss, standardise=standardise), '--fresh')
+            found = covariance_of(result)
+            aliased = found['aliased']
+            assert aliased == ([0, 1, 2, 3, 12] if loss == 'softmax' else []), (loss, aliased)
+            weights = estimates_of(result)
+            weights = contrasts(weights, aliased) if aliased else weights
+            assert off(weights, estimates) < 1e-8, (loss, off(weights, estimates))
+            assert off(errors(found['variance'], aliased), model) < 1e-8, (loss, found, model)
+            assert off(errors(found['robust'], aliased), robust) < 1e-8, (loss, found, robust)
+            assert off([found['trace']], [len(estimates)]) < 1e-9, found
+            assert found['expected'] == (loss in ('gamma', 'tweedie')), found
+
+
+@test
+def columns_that_follow_from_others_have_no_error(folder):
+    job = job_of(folder, 'gamma', lambda row: 3 * row[0] - row[1] + 2, lambda row: 7, lambda row: 0)
+    found = covariance_of(train(job))
+    assert found['aliased'] == [4, 5, 6], found
+    assert off([found['trace']], [5]) < 1e-9, found
+    for which, expected in ('variance', CANNED['gamma'][1]), ('robust', CANNED['gamma'][2]):
+        assert off(errors(found[which], found['aliased']), expected) < 1e-8, (which, found)
+
+
+@test
+def a_penalty_leaves_fewer_effective_parameters(folder):
+    found = covariance_of(train(job_of(folder, 'logistic', l2=0.1)))
+    assert not found['aliased'] and 1 < found['trace'] < 4.5, found
+    assert all(a < b for a, b in zip(errors(found['variance'])[:4], CANNED['logistic'][1])), found
+
+
+@test
+def errors_have_the_same_bits_however_the_work_is_divided(folder):
+    job = job_of(folder, 'softmax')
+    found = {}
+    for divided in [*DIVISIONS, {'shards': 3}]:
+        found.setdefault(json.dumps(covariance_of(train(job, '--fresh', *words(divided)))),
+                         []).append(divided)
+    assert len(found) == 1, list(found.values())
+
+
+@test
+def errors_outlive_shards_and_replicas(folder):
+    job = job_of(folder, 'poisson', replicas=2, checkpoint_seconds=0)
+    expected = covariance_of(train(job, '--state', folder / 'quiet'))
+    rules = ['shard0.covariance_done:1', 'shard0.factor_done:2', 'shard0.send_SLICE:2',
+             'replica1.receive_EVALUATE:8', 'replica0.send_FLUSHED:9']
+    rules += [f'shard0.receive_PROGRAM:{visit}' for visit in range(6, 24, 3)]
+    for number, rule in enumerate(rules):
+        fired = folder / f'{number}.fired'
+        result = train(job, '--state', folder / f'{number}.state', DML_FAILPOINT=f'{rule}:kill',
+                       DML_FAILPOINT_ONCE=str(fired))
+        assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
+        assert covariance_of(result) == expected, rule
+
+
+@test
+def a_model_is_measured_where_it_is(folder):
+    job = job_of(folder, 'logistic', summary='none', l2=0)
+    before = train(job)
+    job = job_of(folder, 'logistic', l2=0)
+    after = train(job, '--start', before['model'], '--set', 'max_steps=0')
+    assert after['model_sha256'] == before['model_sha256'], (before, after)
+    assert off(errors(covariance_of(after)['variance']), CANNED['logistic'][1]) < 1e-3, after
+
+
+@test
+def jobs_without_errors_are_refused(folder):
+    for settings, why in [({'l1': 0.1}, 'l1'), ({'precondition': 'none'}, 'precondition'),
+                          ({'early_stopping': 3, 'holdout': 0.2}, 'early_stopping'),
+                          ({'start': 'downpour'}, 'minibatches'),
+                          ({'directions': 5}, 'directions')]:
+        said = dml('run', job_of(folder, 'logistic', **settings))
+        assert said.status == CONFIG and '`summary`' in said.stderr and why in said.stderr, said
+    said = dml('run', job_of(folder, 'logistic'), '--set', 'objective=squared_hinge')
+    assert said.status == CONFIG and 'no likelihood' in said.stderr, said
+    (folder / 'wide').write_text(''.join(
+        f'{i % 2} {1 + 3 * i}:1 {2 + 3 * i}:1 {3 + 3 * i}:0.5\n' for i in range(2800)))
+    job = write_job(folder, 'wide', data=['wide'], objective='logistic', summary='model')
+    said = dml('run', job)
+    assert said.status == CONFIG and '8401 parameters' in said.stderr, said
+    assert 'at most 8192' in said.stderr, said
+
+
+sys.exit(main())
