@@ -1,5 +1,5 @@
 /* What the training rows teach about a table's numbers: means, weighted by the rows' weights, and
- * quantiles that part bins.
+ * places where bins part.
  *
  * The sum of a column is one of whole numbers, so it is the same in every order: its numbers, each
  * times its row's weight, are counted in units of 2^(e − UNIT_BITS), where 2^e is above all of
@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "data/bins.h"
 #include "data/merge.h"
 #include "data/number.h"
 
@@ -155,26 +156,11 @@ struct column_sums {
     struct column_sum sum[COLUMNS_MOST];
 };
 
-/* Parts the values at their quantiles. Each edge is a value, and the first of its bin; so no bin is
- * empty. */
 static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
     qsort(sum->value, sum->values, sizeof *sum->value, compare_doubles);
     column->edge = memory_new(bins, sizeof *column->edge);
     column->in_bin = memory_new(bins, sizeof *column->in_bin);
-    double before = sum->value[0];
-    uint64_t first = 0;
-    for (uint32_t i = 1; i < bins; i++) {
-        uint64_t at = sum->values * i / bins;
-        double edge = sum->value[at];
-        if (edge == before)
-            continue;
-        while (sum->value[at - 1] == edge)
-            at--;
-        column->in_bin[column->edges] = at - first;
-        column->edge[column->edges++] = before = edge;
-        first = at;
-    }
-    column->in_bin[column->edges] = sum->values - first;
+    column->edges = bins_part(sum->value, sum->values, bins, column->edge, column->in_bin);
 }
 
 /* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */

@@ -6,6 +6,7 @@ libdata_a_SOURCES = \
 	data/blocks.c data/blocks.h \
 	data/chunk_cache.c \
 	data/chunk_fill.c \
+	data/bins.c data/bins.h \
 	data/column_stats.c \
 	data/columns.c \
 	data/container.c data/container.h \

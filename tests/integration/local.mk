@@ -90,6 +90,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/row_hash.py \
 	tests/integration/responses.py \
 	tests/integration/divided.py \
+	tests/integration/bins.py \
 	tests/integration/sweeps.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py

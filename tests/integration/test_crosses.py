@@ -7,6 +7,7 @@ import math
 import random
 import sys
 
+from bins import bin_edges
 from harness import BAD_DATA, CONFIG, dml, lines_of, main, shared, test, train, write_job
 from optimum import minimum
 from sweeps import killed
@@ -44,8 +45,7 @@ class Matrix:
         self.crosses = crosses
         self.value = 2.0 ** -(int(math.log2(len(crosses))) // 2)
         ages = sorted(float(row[0]) for row in rows if row[0] != '')
-        quantiles = [ages[len(ages) * i // BINS] for i in range(1, BINS)]
-        self.edges = sorted({edge for edge in quantiles if edge != ages[0]})
+        self.edges = bin_edges(ages, BINS)
         mean = math.fsum(ages) / len(ages)
         exponent = math.frexp(mean)[1] - 24
         self.mean = round(mean / 2.0 ** exponent) * 2.0 ** exponent

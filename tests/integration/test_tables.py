@@ -8,6 +8,7 @@ import math
 import random
 import sys
 
+from bins import bin_edges
 from harness import (BAD_DATA, dml, main, shared, test, train, write_job)
 
 COLORS = ['red', 'green', 'blue, dark', 'a=b', '"quoted"', 'grün', '(missing)', '(rare)']
@@ -325,7 +326,7 @@ def numbers_in_bins_add_the_weights_of_their_bins(folder):
     state = folder / 'job.state'
     age = model_of(state)['preparation']['columns'][0]
     present = sorted(int(row[0]) for row in rows if row[0] not in ('', '?', 'NA'))
-    assert age['edges'] == [present[len(present) * k // 4] for k in (1, 2, 3)], age
+    assert age['edges'] == bin_edges(present, 4), age
     weight = {f['name']: f['weights'][0] for f in exported(state)['features']}
     low, high = (f'age=(-inf, {age["edges"][0]:g})', f'age=[{age["edges"][2]:g}, inf)')
     data = write_table(folder / 'new.csv', [[age['edges'][0] - 1, 'red', 1, 'N', 'yes'],
