@@ -36,7 +36,7 @@ static const struct command commands[] = {
      "stops a live run where it can be resumed"},
     {"predict", command_predict, "MODEL DATA...", 2, INT_MAX, OPTION_SHOWN | OPTION_OUTPUT, false,
      "a prediction a line for each example"},
-    {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, 0, false,
+    {"evaluate", command_evaluate, "MODEL DATA...", 2, INT_MAX, OPTION_CURVES, false,
      "loss and accuracy of a model on labelled data"},
     {"summary", command_summary, "MODEL", 1, 1, OPTION_ERRORS, false,
      "estimates with errors and tests, and how well the model fits"},

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "data/number.h"
 #include "model/classes.h"
+#include "model/curves.h"
 #include "model/response.h"
 #include "model/ranking.h"
 #include "numeric/exact.h"
@@ -132,7 +133,8 @@ struct figures {
     struct confusion *confusion;
     struct ranking *ranking; /* if the objective has figures of it */
     struct exact brier;
-    struct exact rank_error; /* of ordered classes: Σ weight·|predicted − class| */
+    struct reliability *reliability; /* of two classes with probabilities, else NULL */
+    struct exact rank_error;         /* of ordered classes: Σ weight·|predicted − class| */
 
     struct residuals *residuals; /* of numbers, else NULL */
 };
@@ -166,6 +168,8 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
         figures->confusion = confusion_new(layout->classes, true);
     if (figures->objective->figures & FIGURE_AUC)
         figures->ranking = ranking_new(layout->outputs);
+    if (labels == LABEL_BINARY && (figures->objective->figures & FIGURE_LOG_LOSS))
+        figures->reliability = reliability_new();
     return figures;
 }
 
@@ -176,6 +180,7 @@ void figures_free(struct figures *figures) {
     class_table_free(figures->labels);
     confusion_free(figures->confusion);
     ranking_free(figures->ranking);
+    reliability_free(figures->reliability);
     residuals_free(figures->residuals);
     weight_sum_release(&figures->all);
     free(figures->prediction);
@@ -245,6 +250,8 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
                   weight * response_log_loss(figures->layout, margins[0], class));
     if (figures->objective->figures & FIGURE_LOG_LOSS)
         exact_add(&figures->brier, weight * brier(outputs, prediction, class));
+    if (figures->reliability)
+        reliability_add(figures->reliability, prediction[0], class == 1, weight);
     exact_add(&figures->rank_error, weight * fabs((double)answer - (double)class));
     if (figures->ranking)
         ranking_add(figures->ranking, several ? prediction : margins, class, weight);
@@ -362,6 +369,26 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
     result->average_precision = macro.precisions ? macro.average_precision / macro.precisions : NAN;
 }
 
+/* Of two classes; NULL if it is not defined, or the scores were not held. */
+static json_t *finish_curves(const struct figures *figures, struct score_figures *result) {
+    if (figures->reliability)
+        result->calibration_error = reliability_error(figures->reliability);
+    if (figures->objective->labels != LABEL_BINARY || !figures->ranking ||
+        ranking_overflowed(figures->ranking))
+        return NULL;
+    uint64_t count;
+    struct ranked_score *scores = ranking_scores(figures->ranking, 0, &count);
+    struct ranking_point all = ranking_all(scores, count);
+    bool both = all.positives > 0 && all.predicted > all.positives;
+    for (uint64_t i = 0; i < count; i++)
+        scores[i].score = response_probability(figures->layout, 0, scores[i].score);
+    json_t *curves = both ? curves_json(scores, count) : NULL;
+    if (both && figures->reliability)
+        json_object_set_new(curves, "reliability", reliability_json(figures->reliability));
+    free(scores);
+    return curves;
+}
+
 static void finish_classes(const struct figures *figures, struct score_figures *result) {
     const struct model_layout *layout = figures->layout;
     json_t *classes = json_array();
@@ -388,7 +415,8 @@ static void finish_classes(const struct figures *figures, struct score_figures *
     if (figures->objective->figures & FIGURE_RANK)
         result->mae = mean(figures, &figures->rank_error);
     json_t *matrix = figures->confusion ? confusion_matrix_json(figures->confusion) : NULL;
-    result->classes = json_pack("{s:o, s:o*}", "classes", classes, "confusion", matrix);
+    result->classes = json_pack("{s:o, s:o*, s:o*}", "classes", classes, "confusion", matrix,
+                                "curves", finish_curves(figures, result));
 }
 
 void figures_finish(struct figures *figures, struct score_figures *result) {

@@ -3,6 +3,7 @@ libmodel_a_SOURCES = \
 	model/calibration.c model/calibration.h \
 	model/classes.c model/classes.h \
 	model/crosses.c model/crosses.h \
+	model/curves.c model/curves.h \
 	model/response.c model/response.h \
 	model/response_fit.c \
 	model/description.c model/description.h \

@@ -246,6 +246,7 @@ const struct score_figure score_figure_table[] = {
     FIGURE(auc,               SCORE_HIGHER, 1,        FIGURE_AUC, false),
     FIGURE(average_precision, SCORE_HIGHER, 1,        FIGURE_AUC, false),
     FIGURE(brier,             SCORE_LOWER,  INFINITY, FIGURE_LOG_LOSS, false),
+    FIGURE(calibration_error, SCORE_LOWER, 1,         FIGURE_LOG_LOSS, true),
     FIGURE(rmse,              SCORE_LOWER,  INFINITY, FIGURE_RMSE, false),
     FIGURE(mae,               SCORE_LOWER,  INFINITY, FIGURE_RMSE | FIGURE_RANK, false),
     FIGURE(r2,                SCORE_HIGHER, 1,        FIGURE_RMSE, false),

@@ -81,7 +81,8 @@ static double calibrated(const struct objective *objective, const struct calibra
         return calibration_probability(calibration, margin);
     if (calibration)
         margin = calibration->slope * margin + calibration->offset;
-    objective->predict(1, &margin);
+    if (objective->predict)
+        objective->predict(1, &margin);
     return margin;
 }
 

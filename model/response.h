@@ -51,7 +51,8 @@ void response_set_prior(struct response *response, const struct objective *objec
 /* The prediction: objective_predictions() numbers. */
 void response_predict(const struct model_layout *layout, const double *margins, double *prediction);
 
-/* That of one output alone, of two classes or of lists. */
+/* That of one output alone, of two classes or of lists; the margin, if there are no probabilities.
+ */
 double response_probability(const struct model_layout *layout, uint32_t k, double margin);
 
 /* The probabilities of both of two classes. The first has all its digits where it is small. */

@@ -47,6 +47,7 @@ struct score_figures {
     double hamming; /* of these: the share of wrong answers over all examples and classes */
     double auc, average_precision;
     double brier;
+    double calibration_error; /* of two classes: see model/curves.h */
 
     /* Numbers. */
     double rmse, mae; /* of prediction − target; mae also of the numbers of ordered classes */
@@ -59,7 +60,8 @@ struct score_figures {
     char unseen[96];          /* the first few of them, in quotes, for messages */
     uint64_t unseen_features; /* values of features that training never saw; ignored */
     uint64_t unlabelled;      /* examples without a label; counted nowhere else */
-    json_t *classes; /* {classes: [{class, examples, precision, recall, f1, …}], confusion: [[…]]},
+    json_t *classes; /* {classes: [{class, examples, precision, recall, f1, …}], confusion: [[…]],
+                        curves: {thresholds, gains, points, reliability}},
                         as score_figures_json() has them; NULL: none */
 };
 

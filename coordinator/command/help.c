@@ -76,10 +76,11 @@ static const struct {
      "  zcat new.csv.gz | dml-coordinator predict adult.state -\n"},
     {"evaluate",
      "Prints the loss, and every figure that the objective has: of classes also a line a\n"
-     "class, and the confusion matrix. MODEL is a folder below STATE/models, a\n"
-     "model.safetensors, or STATE itself for its live model. DATA has the format of the\n"
-     "training data, and may be - for standard input. A label that was not in the training\n"
-     "data counts as wrong and is reported.\n"},
+     "class, and the confusion matrix; with --curves also tables of thresholds, of gains and\n"
+     "lifts, and of how often rows of a probability are positive. MODEL is a folder below\n"
+     "STATE/models, a model.safetensors, or STATE itself for its live model. DATA has the\n"
+     "format of the training data, and may be - for standard input. A label that was not in\n"
+     "the training data counts as wrong and is reported.\n"},
     {"summary",
      "Prints what statisticians ask of a linear model: estimates with standard errors, tests\n"
      "and intervals, odds or rate ratios, deviance, likelihood and dispersion. The run must\n"

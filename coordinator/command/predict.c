@@ -179,13 +179,15 @@ int command_predict(const struct options *options) {
 /* ---- evaluate ---- */
 
 /* Prints the figures as JSON or as tables. */
-static int show_figures(const struct score_figures *figures, bool json) {
+static int show_figures(const struct score_figures *figures, const struct options *options) {
     json_t *object = score_figures_json(figures);
-    if (json) {
+    if (options->json) {
         json_dumpf(object, stdout, JSON_COMPACT);
         putchar('\n');
     } else {
         figures_print(object, stdout);
+        if (options->curves)
+            curves_print(json_object_get(object, "curves"), stdout);
     }
     json_decref(object);
     if (fflush(stdout))
@@ -203,7 +205,7 @@ static int evaluate(const struct scoring *scoring) {
     code = score_check_labels(&figures, source_name(scoring->paths[0]), layout->classes,
                               layout->class_names);
     if (!code)
-        code = show_figures(&figures, scoring->options->json);
+        code = show_figures(&figures, scoring->options);
     score_figures_release(&figures);
     return code;
 }

@@ -175,11 +175,40 @@ static void print_matrix(const json_t *matrix, const json_t *classes, FILE *out)
     }
 }
 
+/* A table with a heading over each column: its members of a list of objects. */
+static void print_table(const json_t *rows, const char *first, const char *const *members,
+                        FILE *out) {
+    size_t i;
+    json_t *row;
+    fprintf(out, "\n%-*s", NAME_COLUMNS, first);
+    for (const char *const *member = members; *member; member++)
+        fprintf(out, " %*s", CELL_COLUMNS + 1, *member);
+    putc('\n', out);
+    json_array_foreach(rows, i, row) {
+        fprintf(out, "%-*.4g", NAME_COLUMNS, member_number(row, first));
+        for (const char *const *member = members; *member; member++)
+            fprintf(out, " %*.5g", CELL_COLUMNS + 1, member_number(row, *member));
+        putc('\n', out);
+    }
+}
+
+void curves_print(const json_t *curves, FILE *out) {
+    static const char *const of_threshold[] = {"precision", "recall", "f1", "share", NULL};
+    static const char *const of_share[] = {"recall", "lift", NULL};
+    static const char *const of_tenth[] = {"to", "examples", "probability", "frequency", NULL};
+    if (!curves)
+        return;
+    print_table(json_object_get(curves, "thresholds"), "threshold", of_threshold, out);
+    print_table(json_object_get(curves, "gains"), "share", of_share, out);
+    if (json_object_get(curves, "reliability"))
+        print_table(json_object_get(curves, "reliability"), "from", of_tenth, out);
+}
+
 void figures_print(json_t *figures, FILE *out) {
     const char *name;
     json_t *value;
     json_object_foreach(figures, name, value) {
-        if (!json_is_array(value))
+        if (!json_is_array(value) && !json_is_object(value))
             print_value(name, value, out);
     }
     const json_t *classes = json_object_get(figures, "classes");

@@ -29,6 +29,9 @@ void report_print_json(const json_t *value);
  * matrix. Of many classes there is no matrix, and of very many no lines. */
 void figures_print(json_t *figures, FILE *out);
 
+/* Prints the member `curves` of these as tables; nothing if it is NULL. */
+void curves_print(const json_t *curves, FILE *out);
+
 /* What memory a run will need: a line that begins with `before`; nothing if it is not known. */
 void need_print(const struct memory_need *need, const char *before);
 

@@ -56,6 +56,8 @@ const struct option_row option_rows[] = {
      "the margins, which are what the model adds up"},
     {"header", 0, NULL, OPTION_SHOWN, offsetof(struct options, header),
      "a first line with the names of classes"},
+    {"curves", 0, NULL, OPTION_CURVES, offsetof(struct options, curves),
+     "of two classes: tables of thresholds, gains and reliability"},
     {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
      "the format to write"},
     {"http", 0, "ADDRESS:PORT", OPTION_HTTP, offsetof(struct options, http),

@@ -28,6 +28,7 @@ enum command_option {
     OPTION_WAIT = 1 << 13,
     OPTION_GRADIENT = 1 << 14,
     OPTION_ERRORS = 1 << 15,
+    OPTION_CURVES = 1 << 16,
 };
 
 struct command {
@@ -85,6 +86,7 @@ struct options {
     bool dry_run, fresh, cron, watch;
     bool labels, probabilities, margins, header;
     bool gradient;
+    bool curves;
 };
 
 /* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */

@@ -253,6 +253,7 @@ static int report_take_run(void *context, const struct store_run *run) {
     for (size_t i = 0; i < sizeof over / sizeof over[0]; i++) {
         json_object_del(json_object_get(of_run, over[i]), "classes");
         json_object_del(json_object_get(of_run, over[i]), "confusion");
+        json_object_del(json_object_get(of_run, over[i]), "curves");
     }
     json_object_set_new(of_run, "changed", changes_note(&runs->changes, run));
     json_array_append_new(runs->list, of_run);

@@ -103,8 +103,13 @@ static const char *const from_result[] = {"l2",      "l1",          "run",    "l
 
 static void copy_member(json_t *to, const json_t *from, const char *name) {
     json_t *value = json_object_get(from, name);
-    if (value)
+    if (json_object_get(value, "curves")) { /* they would be most of the table */
+        json_t *rest = json_copy(value);
+        json_object_del(rest, "curves");
+        json_object_set_new(to, name, rest);
+    } else if (value) {
         json_object_set(to, name, value);
+    }
 }
 
 static json_t *spread_json(const double *figures, uint32_t count) {

@@ -398,6 +398,33 @@ def the_model_and_its_figures_are_shown_once_there_are_any(mock, page):
     shown_in_every_way(tab)
 
 
+def curves(count):
+    """Of a model whose probabilities are right, as a result has them."""
+    part = [(i + 1) / count for i in range(count)]
+    tenths = [{'from': k / 10, 'to': (k + 1) / 10, 'examples': 100., 'probability': k / 10 + .05,
+               'frequency': k / 10 + .05} for k in range(10)]
+    return {'thresholds': [], 'gains': [], 'reliability': tenths,
+            'points': {'threshold': [1 - p for p in part], 'recall': [p ** .5 for p in part],
+                       'precision': [1 - p / 2 for p in part], 'share': part,
+                       'false_positive_rate': [p ** 2 for p in part]}}
+
+
+@in_browser
+def curves_of_two_classes_are_drawn_with_the_threshold(mock, page):
+    job = mock(outcome=outcome(2))
+    tab = page(job)
+    assert not tab.run("document.querySelectorAll('.curves').length")
+    for over in 'holdout', 'test':
+        job.outcome[over].update(curves=curves(150), threshold=.25, auc=.875)
+    tab.until("document.querySelectorAll('.curves svg').length == 8")
+    labels = tab.run("[...document.querySelectorAll('.curves svg')].map(svg => "
+                     "svg.getAttribute('aria-label'))")
+    assert labels[0] == 'ROC curve on the holdout: area 0.875', labels
+    assert tab.run("document.querySelectorAll('.curves .inforce').length") == 6
+    assert 'the threshold, 0.25;' in tab.run("document.querySelector('.curves p').textContent")
+    shown_in_every_way(tab)
+
+
 @in_browser
 def the_confusion_of_many_classes_is_a_picture(mock, page):
     tab = page(mock(outcome=outcome(100)))

@@ -6,8 +6,10 @@ import json
 import math
 import sys
 
-from harness import BAD_DATA, CONFIG, dml, main, run, test, train, write_job, COORDINATOR
-from responses import counts, labels_of, predicted, quality, shuffled, write_rows
+from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, dml, main, run, test, train,
+                     write_job)
+from responses import (calibration_error, counts, labels_of, predicted, quality, shuffled,
+                       write_rows)
 
 
 def made_job(folder, name='job', **settings):
@@ -202,6 +204,64 @@ def another_threshold_goes_on_with_the_run_and_a_kill_at_its_end_changes_nothing
     other = train(made_job(folder, threshold='recall >= 0.9'))
     assert other['restarts']['coordinator'] == 1, other
     assert other['threshold']['rule'] == 'recall >= 0.9', other
+
+
+@test
+def curves_are_those_of_all_thresholds_in_any_order_of_rows(folder):
+    train(made_job(folder, threshold='f1'))
+    state, new = folder / 'job.state', folder / 'new'
+    figures = dml('evaluate', state, new, '--json')
+    assert figures.stdout == dml('evaluate', state, shuffled(new, 'turned'), '--json').stdout
+    figures, curves = figures.json, figures.json['curves']
+    chances, positive = predicted(state, new), labels_of(new)
+    assert math.isclose(figures['calibration_error'], calibration_error(chances, positive),
+                        rel_tol=1e-9), figures
+    points = curves['points']
+    negatives = len(positive) - sum(positive)
+    for threshold, recall, precision, rate, share in zip(
+            *(points[name] for name in ('threshold', 'recall', 'precision', 'false_positive_rate',
+                                        'share'))):
+        hits, above = counts(chances, positive, threshold)
+        assert (recall, precision) == (hits / sum(positive), hits / above), threshold
+        assert (rate, share) == ((above - hits) / negatives, above / len(positive)), threshold
+    assert points['recall'][-1] == points['share'][-1] == 1 and len(points['recall']) <= 202
+    for k, row in enumerate(curves['thresholds'], 1):
+        assert row['threshold'] == expected(f'recall >= {k / 10}', chances, positive), row
+        assert {name: row[name] for name in ('precision', 'recall', 'f1')} == \
+            quality(chances, positive, row['threshold']), row
+    for k, row in enumerate(curves['gains'], 1):
+        most = sorted(zip(chances, positive), reverse=True)[:k * len(positive) // 10]
+        assert math.isclose(row['recall'], sum(y for _, y in most) / sum(positive),
+                            rel_tol=1e-12), row
+        assert math.isclose(row['lift'], row['recall'] / (k / 10), rel_tol=1e-12), row
+    for row in curves['reliability']:
+        inside = [(p, y) for p, y in zip(chances, positive) if row['from'] <= p < row['to']]
+        assert row['examples'] == len(inside), row
+        assert math.isclose(row['frequency'], sum(y for _, y in inside) / len(inside)), row
+    table = dml('evaluate', state, new, '--curves').stdout
+    for words in 'threshold          precision', '\nshare ', 'probability   frequency':
+        assert words in table, (words, table)
+    assert '\nshare ' not in dml('evaluate', state, new).stdout
+    finished = dml('predict', state, new, '--curves')
+    assert finished.status == USAGE and 'takes no option' in finished.stderr, finished
+
+
+@test
+def a_gate_asks_for_the_calibration(folder):
+    job = made_job(folder, gate=['calibration_error <= 1e-9'])
+    finished = dml('retrain', job, '--json')
+    assert finished.status == BAD_DATA, finished
+    assert finished.json['gate'][0]['new'] == finished.json['holdout']['calibration_error']
+
+
+@test
+def runs_and_paths_leave_curves_out(folder):
+    result = train(made_job(folder, l2=[1e-2, 1e-4]))
+    assert 'curves' in result['holdout'], result['holdout']
+    assert all('loss' in row['holdout'] and 'curves' not in row['holdout']
+               for row in result['path']), result['path']
+    runs = dml('jobs', folder / 'job.state', '--json').json['folders'][0]['runs']
+    assert all('curves' not in run['holdout'] for run in runs), runs
 
 
 @test

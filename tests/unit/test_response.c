@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "model/curves.h"
 #include "model/ranking.h"
 #include "model/response.h"
 
@@ -163,6 +164,69 @@ static void rules_are_read_with_and_without_blanks(void **state) {
         assert_false(threshold_is_rule(bad[i]));
 }
 
+/* ---- curves ---- */
+
+static double number_at(const json_t *points, const char *member, size_t i) {
+    return json_number_value(json_array_get(json_object_get(points, member), i));
+}
+
+static void curves_have_the_points_of_scikit_learn(void **state) {
+    (void)state;
+    /* Its precision-recall and ROC curves: threshold, precision, recall, false positives. */
+    static const double expected[2][3][4] = {
+        {{3.0, 1.0, 0.125, 0.0}, {2.75, 1.0, 0.25, 0.0}, {2.5, 1.0, 0.3125, 0.0}},
+        {{3.0, 1.0, 0.15476190476190477, 0.0},
+         {2.75, 1.0, 0.2976190476190476, 0.0},
+         {2.5, 1.0, 0.38095238095238093, 0.0}}};
+    for (int weighted = 0; weighted < 2; weighted++) {
+        struct ranked_score rows[ROWS];
+        make_rows(rows, weighted, 3);
+        json_t *curves = curves_json(rows, ROWS), *points = json_object_get(curves, "points");
+        assert_int_equal(json_array_size(json_object_get(points, "recall")), 23);
+        for (size_t i = 0; i < 3; i++) {
+            assert_true(number_at(points, "threshold", i) == expected[weighted][i][0]);
+            assert_near(number_at(points, "precision", i), expected[weighted][i][1], 1e-15);
+            assert_near(number_at(points, "recall", i), expected[weighted][i][2], 1e-15);
+            assert_near(number_at(points, "false_positive_rate", i), expected[weighted][i][3],
+                        1e-15);
+        }
+        assert_true(number_at(points, "share", 22) == 1);
+        json_decref(curves);
+    }
+}
+
+static void curves_of_many_scores_have_few_points_and_every_tenth(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    struct ranked_score *rows = calloc(MANY, sizeof *rows);
+    for (int i = 0; i < MANY; i++)
+        rows[i] = (struct ranked_score){(i * 7919 % MANY) / 2 / (double)MANY, i % 100 < 3 ? 1 : -1};
+    json_t *curves = curves_json(rows, MANY), *points = json_object_get(curves, "points");
+    size_t count = json_array_size(json_object_get(points, "recall"));
+    assert_true(count >= 50 && count <= CURVES_POINTS_MAX);
+    assert_int_equal(json_array_size(json_object_get(curves, "thresholds")), 10);
+    json_t *gains = json_object_get(curves, "gains");
+    assert_int_equal(json_array_size(gains), 10);
+    assert_true(json_number_value(json_object_get(json_array_get(gains, 9), "recall")) == 1);
+    json_decref(curves);
+    free(rows);
+}
+
+static void the_calibration_error_is_the_mean_distance_in_tenths(void **state) {
+    (void)state;
+    struct reliability *reliability = reliability_new();
+    assert_true(isnan(reliability_error(reliability)));
+    reliability_add(reliability, 0.05, false, 3);
+    reliability_add(reliability, 0.05, true, 1); /* 0.25 for 0.05: 4 × 0.2 */
+    reliability_add(reliability, 1, true, 2);    /* right */
+    reliability_add(reliability, 0.9, false, 2); /* of one tenth with it: 4 × 0.45 */
+    assert_near(reliability_error(reliability), (4 * 0.2 + 4 * 0.45) / 8, 1e-15);
+    json_t *list = reliability_json(reliability);
+    assert_int_equal(json_array_size(list), 2);
+    json_decref(list);
+    reliability_free(reliability);
+}
+
 /* ---- what is made of margins ---- */
 
 static const char *const names[] = {"no", "yes"};
@@ -294,6 +358,9 @@ SUITE(response) {
         cmocka_unit_test(what_no_threshold_reaches_is_told),
         cmocka_unit_test(ties_are_one_threshold),
         cmocka_unit_test(rules_are_read_with_and_without_blanks),
+        cmocka_unit_test(curves_have_the_points_of_scikit_learn),
+        cmocka_unit_test(curves_of_many_scores_have_few_points_and_every_tenth),
+        cmocka_unit_test(the_calibration_error_is_the_mean_distance_in_tenths),
         cmocka_unit_test(class_weights_are_undone_in_probabilities_and_not_in_answers),
         cmocka_unit_test(both_probabilities_and_the_loss_agree_with_the_prediction),
         cmocka_unit_test(what_is_written_is_read_again),
