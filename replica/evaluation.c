@@ -96,12 +96,21 @@ static void keep_weights(struct weight_list *list, const struct replica *replica
     }
 }
 
+/* Whether an evaluation takes the place of the one that runs. A later one does; and an older one
+ * of a later coordinator: its journal may end before the evaluation that the former one began last,
+ * which no shard has heard of then. One that runs already goes on. */
+static bool takes_its_place(const struct replica *replica, const struct message_evaluate *message) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (message->attempt != replica->attempt)
+        return false;
+    return !evaluation->running || evaluation->number < message->evaluation ||
+           (evaluation->number > message->evaluation && evaluation->term < replica->term);
+}
+
 void replica_on_evaluate(struct replica *replica, const struct message_evaluate *message,
                          int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
-    bool newer = message->attempt == replica->attempt &&
-                 (!evaluation->running || evaluation->number < message->evaluation);
-    if (!newer) {
+    if (!takes_its_place(replica, message)) {
         replica->counters.stale++;
         return;
     }
@@ -127,6 +136,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     }
     assert(!evaluation->running && !evaluation->accrual.count && !evaluation->portion_count);
     evaluation->running = true;
+    evaluation->term = replica->term;
     evaluation->attempt = message->attempt;
     evaluation->number = message->evaluation;
     evaluation->parts = parts;

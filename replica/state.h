@@ -38,6 +38,7 @@ enum activity {
 
 struct evaluation {
     bool running;
+    uint64_t term; /* of the coordinator that began it */
     uint32_t attempt, number;
     struct evaluation_parts parts;
     struct bounds bounds;

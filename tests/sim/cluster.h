@@ -27,6 +27,7 @@ struct cluster_shape {
     bool cancels; /* the user cancels a run with directions, and gives the command again */
     bool dies;    /* likewise any run, and the coordinator is killed before it has stopped */
     bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
+    bool ahead;   /* the coordinator's power goes when replicas know more than its journal */
     bool rivals;  /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
     int64_t disk_ns;  /* to write a checkpoint, usually */
@@ -57,7 +58,8 @@ struct cluster_shape {
     X(common_back, "times back to a durable step with them")                                       \
     X(products, "products of rows with a direction")                                               \
     X(margins_anew, "times margins were made anew")                                                \
-    X(backups, "backup copies")
+    X(backups, "backup copies")                                                                    \
+    X(ahead, "times that replicas knew more than a journal")
 
 struct tally {
 #define X(name, text) uint64_t name;
@@ -78,6 +80,7 @@ struct cluster {
     uint32_t runs;              /* times that the command was given */
     bool ended;                 /* the coordinator has the model */
     bool was_full, was_damaged; /* a disk; an early end may be due to that */
+    bool cut_ahead;             /* the next time that replicas know more, the power goes */
     bool refused;               /* it ended for good since checkpoints are damaged: no model */
     bool was_fenced;            /* a coordinator by another */
 };

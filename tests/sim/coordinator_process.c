@@ -156,13 +156,19 @@ static bool is_journalled(const struct output *out) {
     return false;
 }
 
+/* Whether the program uses what was folded. */
+static bool begins_with_check(const struct message_program *program) {
+    static struct operation operation;
+    struct cursor cursor = cursor_over(program->operations.data, program->operations.length);
+    return program_next(&cursor, &operation) && operation.code == OPERATION_CHECK;
+}
+
 /* Tells the ledger of an evaluation, of a FOLD, and of a program that uses the folds. If that is
  * not journalled it may follow them at once, and the shard's own check is the one that counts. */
 static void note_sent(struct process *process, const struct envelope *envelope) {
     const struct coordinator_process *self = process->state;
     const struct outbox *outbox = &self->out.messages;
     struct ledger *ledger = &cluster_of(process)->ledger;
-    static struct operation operation;
     struct message message = decoded(outbox, envelope);
     if (message.type == MESSAGE_EVALUATE) {
         note_evaluation(process, &message.evaluate);
@@ -176,20 +182,49 @@ static void note_sent(struct process *process, const struct envelope *envelope) 
         }
         return;
     }
-    if (message.type != MESSAGE_PROGRAM)
-        return;
-    struct cursor cursor =
-        cursor_over(message.program.operations.data, message.program.operations.length);
-    if (program_next(&cursor, &operation) && operation.code == OPERATION_CHECK &&
+    if (message.type == MESSAGE_PROGRAM && begins_with_check(&message.program) &&
         is_journalled(&self->out))
         ledger_round(ledger, envelope->term, message.program.attempt);
+}
+
+/* Whether this output begins an evaluation with the program that ends the one before, and the
+ * journal will not say so. */
+static bool runs_ahead(const struct coordinator_process *self) {
+    const struct outbox *outbox = &self->out.messages;
+    bool begins = false, ends = false;
+    for (size_t i = 0; i < outbox->count; i++) {
+        struct message message = decoded(outbox, &outbox->envelopes[i]);
+        begins |= message.type == MESSAGE_EVALUATE;
+        ends |= message.type == MESSAGE_PROGRAM && begins_with_check(&message.program);
+    }
+    return begins && ends && !is_journalled(&self->out);
+}
+
+/* The power of its machine goes while it sends: the shards hear nothing of this output, and the
+ * journal loses its tail. The replicas hear all. */
+static bool cut_ahead(struct process *process) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    const struct virtual_store *store = &cluster->store;
+    if (!cluster->cut_ahead || !owns_store(process) || store->synced == store->committed ||
+        !runs_ahead(self))
+        return false;
+    cluster->cut_ahead = false;
+    cluster->tally.ahead++;
+    world_say(process->world, "the power goes before any shard hears of the next evaluation");
+    virtual_store_power_cut(&cluster->store, &process->world->random);
+    process->dying = true;
+    return true;
 }
 
 static void send_messages(struct process *process) {
     struct coordinator_process *self = process->state;
     const struct outbox *outbox = &self->out.messages;
-    for (size_t i = 0; i < outbox->count && process_acts(process); i++) {
+    bool cut = cut_ahead(process);
+    for (size_t i = 0; i < outbox->count && (cut || process_acts(process)); i++) {
         const struct envelope *envelope = &outbox->envelopes[i];
+        if (cut && envelope->to < cluster_of(process)->shape.shards)
+            continue;
         note_sent(process, envelope);
         if (self->links[envelope->to].connection)
             network_send(process, self->links[envelope->to].connection, outbox, envelope);

@@ -8,6 +8,10 @@ static uint64_t between(struct random *random, uint64_t least, uint64_t most) {
     return least + random_below(random, most - least + 1);
 }
 
+static int64_t later(int64_t a_ns, int64_t b_ns) {
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 /* Every step, from time to time, or never. */
 static int64_t checkpoint_ns(struct random *random) {
     switch (random_below(random, 8)) {
@@ -41,6 +45,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .cancels = seed % 4 == 3,
         .dies = seed % 16 == 11,
         .devices = seed % 8 == 6,
+        .ahead = seed % 32 == 24,
         .rivals = seed % 4 == 1,
     };
     if (random_below(&random, 3) == 0)
@@ -56,6 +61,10 @@ struct cluster_shape schedule_shape(uint64_t seed) {
     /* Else a step that was made durable before the run was cancelled is what it goes on from. */
     if (shape.cancels && (random_below(&random, 2) || shape.dies))
         shape.checkpoint_ns = 3600 * NS_PER_S;
+    if (shape.ahead) { /* short evaluations, of which hardly any is journalled */
+        shape.chunk_ns = NS_PER_MS / 10;
+        shape.checkpoint_ns = 3600 * NS_PER_S;
+    }
     if (shape.dies) { /* while the last step is being written and flushes still come */
         shape.disk_ns = NS_PER_S;
         shape.chunk_ns = 20 * NS_PER_MS;
@@ -230,7 +239,7 @@ static int64_t schedule_rivals(struct cluster *cluster, uint64_t horizon_ns) {
     for (uint64_t i = world_between(world, 1, 3); i-- > 0;) {
         int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
         world_call(world, at_ns, take_over_and_meet, 0);
-        last_ns = at_ns > last_ns ? at_ns : last_ns;
+        last_ns = later(last_ns, at_ns);
     }
     return last_ns;
 }
@@ -243,7 +252,7 @@ static int64_t schedule_hosts(struct cluster *cluster, uint64_t horizon_ns) {
         int64_t at_ns =
             world_chance(world, 4) ? 1 : (int64_t)world_between(world, 0, 2 * horizon_ns);
         world_call(world, at_ns, virtual_host_fail, 0);
-        last_ns = at_ns > last_ns ? at_ns : last_ns;
+        last_ns = later(last_ns, at_ns);
     }
     return last_ns;
 }
@@ -253,17 +262,6 @@ static void fail_device(struct world *world, uint64_t what) {
     struct process *process = any_process(world);
     if (process->alive && process->role != ROLE_COORDINATOR)
         world_alarm(process, world->now_ns, ALARM_DEVICE);
-}
-
-static int64_t schedule_devices(struct cluster *cluster, uint64_t horizon_ns) {
-    struct world *world = &cluster->world;
-    int64_t last_ns = 0;
-    for (uint64_t i = world_between(world, 1, 6); i-- > 0;) {
-        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
-        world_call(world, at_ns, fail_device, 0);
-        last_ns = at_ns > last_ns ? at_ns : last_ns;
-    }
-    return last_ns;
 }
 
 /* While it waits for shards that write: what it sends then answers flushes. */
@@ -284,13 +282,24 @@ static void cancel(struct world *world, uint64_t what) {
                    process->number);
 }
 
-static int64_t schedule_cancels(struct cluster *cluster, uint64_t horizon_ns) {
+/* An evaluation takes long, so that it and the next are journalled. */
+static void run_ahead(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    cluster->cut_ahead = true;
+    for (uint32_t i = 0; i < cluster->shape.replicas; i++)
+        process_pause(cluster_replica(cluster, i), world->now_ns + 200 * NS_PER_MS);
+}
+
+/* One to `most` of a fault. */
+static int64_t schedule_some(struct cluster *cluster, uint64_t horizon_ns, uint64_t most,
+                             fault *happens) {
     struct world *world = &cluster->world;
     int64_t last_ns = 0;
-    for (uint64_t i = world_between(world, 1, 3); i-- > 0;) {
+    for (uint64_t i = world_between(world, 1, most); i-- > 0;) {
         int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
-        world_call(world, at_ns, cancel, 0);
-        last_ns = at_ns > last_ns ? at_ns : last_ns;
+        world_call(world, at_ns, happens, 0);
+        last_ns = later(last_ns, at_ns);
     }
     return last_ns;
 }
@@ -308,23 +317,17 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
         uint64_t kind = world_between(world, 0, sizeof faults / sizeof *faults - 1);
         world_call(world, at_ns, faults[kind], 0);
-        last_ns = at_ns > last_ns ? at_ns : last_ns;
+        last_ns = later(last_ns, at_ns);
     }
-    if (cluster->shape.hosts) {
-        int64_t hosts_ns = schedule_hosts(cluster, horizon_ns);
-        last_ns = hosts_ns > last_ns ? hosts_ns : last_ns;
-    }
-    if (cluster->shape.devices) {
-        int64_t devices_ns = schedule_devices(cluster, horizon_ns);
-        last_ns = devices_ns > last_ns ? devices_ns : last_ns;
-    }
-    if (cluster->shape.cancels && (cluster->job->optimizer.directions || cluster->shape.dies)) {
-        int64_t cancels_ns = schedule_cancels(cluster, horizon_ns);
-        last_ns = cancels_ns > last_ns ? cancels_ns : last_ns;
-    }
-    if (cluster->shape.rivals) {
-        int64_t rivals_ns = schedule_rivals(cluster, horizon_ns);
-        last_ns = rivals_ns > last_ns ? rivals_ns : last_ns;
-    }
+    if (cluster->shape.hosts)
+        last_ns = later(last_ns, schedule_hosts(cluster, horizon_ns));
+    if (cluster->shape.devices)
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 6, fail_device));
+    if (cluster->shape.cancels && (cluster->job->optimizer.directions || cluster->shape.dies))
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 3, cancel));
+    if (cluster->shape.ahead)
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 6, run_ahead));
+    if (cluster->shape.rivals)
+        last_ns = later(last_ns, schedule_rivals(cluster, horizon_ns));
     return last_ns;
 }

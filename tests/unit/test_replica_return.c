@@ -118,6 +118,27 @@ static void shards_are_sent_again_what_they_ignored_in_the_name_of_the_former(vo
     nothing_more(bench);
 }
 
+/* No shard has heard of evaluation 2, and the journal ends before it. */
+static void the_next_coordinator_may_be_at_an_older_evaluation(void **state) {
+    struct bench *bench = *state;
+    evaluate(bench, 2);
+    sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    coordinator_returns(bench);
+    sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    set_up_again(bench);
+    while (bench->seen < bench->outbox.count)
+        sent(bench, COORDINATOR, MESSAGE_WANT);
+    evaluate(bench, 1);
+    fetch(bench, 1);
+    take_up(bench, 1, 0, PORTION_LAST);
+    assert_int_equal(one_portion_computed(bench).flush.evaluation, 1);
+    uint64_t stale = replica_counters(bench->replica)->stale;
+    evaluate(bench, 1); /* it goes on */
+    evaluate(bench, 0); /* nothing older of the same coordinator */
+    assert_int_equal(replica_counters(bench->replica)->stale, stale + 2);
+    nothing_more(bench);
+}
+
 static void a_shard_that_ignored_the_greeting_is_greeted_again(void **state) {
     struct bench *bench = *state;
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
@@ -312,6 +333,7 @@ the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again(v
 SUITE(replica_return) {
     const struct CMUnitTest tests[] = {
         TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
+        TEST(the_next_coordinator_may_be_at_an_older_evaluation, begun_1),
         TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),
         TEST(a_shard_that_ignored_the_greeting_is_greeted_again, being_set_up),
         TEST(a_link_that_comes_back_before_the_set_up_reports_nothing, begun_2),
