@@ -121,37 +121,55 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
 
 /* ---- the slices ---- */
 
-static uint64_t count_nonzero(const int64_t *slice, uint64_t count) {
-    uint64_t nonzero = 0;
-    for (uint64_t i = 0; i < count; i++)
-        nonzero += slice[i] != 0;
+/* The sums of a shard that may be other than 0: all of its range, or those listed. */
+struct candidates {
+    const int64_t *sums;  /* of the range */
+    struct range range;   /* of the shard's sums */
+    const uint64_t *rise; /* those of the range that are listed, rising; NULL: all */
+    uint64_t count;
+};
+
+static uint64_t candidate_at(const struct candidates *c, uint64_t i) {
+    return c->rise ? c->rise[i] - c->range.first : i;
+}
+
+static uint64_t count_nonzero(const struct candidates *c) {
+    const int64_t *sums = c->sums;
+    uint64_t nonzero = 0, count = c->count;
+    if (c->rise)
+        for (uint64_t i = 0; i < count; i++)
+            nonzero += sums[candidate_at(c, i)] != 0;
+    else
+        for (uint64_t i = 0; i < count; i++) /* of vectors of the processor */
+            nonzero += sums[i] != 0;
     return nonzero;
 }
 
-/* Offsets, padded to 8 bytes, then values: see STAGE_SPARSE. */
-static void *make_sparse(const int64_t *slice, uint64_t count, uint64_t entries) {
-    char *sparse = memory_new(1, stage_sparse_bytes(entries));
-    uint32_t *offset = (uint32_t *)(void *)sparse;
-    int64_t *value = (int64_t *)(void *)(sparse + stage_sparse_values_at(entries));
-    for (uint64_t i = 0; i < count; i++)
-        if (slice[i]) {
-            *offset++ = (uint32_t)i;
-            *value++ = slice[i];
-        }
-    return sparse;
-}
-
-/* Bits, then values: see STAGE_BITMAP. */
-static void *make_bitmap(const int64_t *slice, uint64_t count, uint64_t entries) {
-    char *bitmap = memory_new(1, stage_bitmap_bytes(count, entries));
-    uint64_t *word = (uint64_t *)(void *)bitmap;
-    int64_t *value = (int64_t *)(void *)(bitmap + stage_bitmap_values_at(count));
-    for (uint64_t i = 0; i < count; i++)
-        if (slice[i]) {
-            word[i / 64] |= UINT64_C(1) << i % 64;
-            *value++ = slice[i];
-        }
-    return bitmap;
+/* Offsets, padded to 8 bytes, or bits; then values: see STAGE_SPARSE and STAGE_BITMAP. */
+static void list_entries(struct flush_slice *slice, const struct candidates *c, bool bits,
+                         uint64_t entries) {
+    uint64_t count = c->range.count;
+    assert(bits || count <= UINT32_MAX);
+    size_t values_at = bits ? stage_bitmap_values_at(count) : stage_sparse_values_at(entries);
+    size_t length = bits ? stage_bitmap_bytes(count, entries) : stage_sparse_bytes(entries);
+    char *made = memory_new(1, length);
+    uint32_t *offset = (uint32_t *)(void *)made;
+    uint64_t *word = (uint64_t *)(void *)made;
+    int64_t *value = (int64_t *)(void *)(made + values_at);
+    for (uint64_t i = 0; i < c->count; i++) {
+        uint64_t at = candidate_at(c, i);
+        if (!c->sums[at])
+            continue;
+        if (bits)
+            word[at / 64] |= UINT64_C(1) << at % 64;
+        else
+            *offset++ = (uint32_t)at;
+        *value++ = c->sums[at];
+    }
+    slice->encoding = bits ? STAGE_BITMAP : STAGE_SPARSE;
+    slice->listed = made;
+    slice->entries = entries;
+    slice->bulk = (struct bulk){.data = made, .length = length};
 }
 
 /* Between hosts the fewest bytes count. On one host a dense slice is read where it lies, and only
@@ -173,21 +191,15 @@ static void encode_slice(struct flush_slice *slice, const struct flush *flush, s
     assert(range.first >= flush->covers.first);
     const int64_t *elements =
         (const int64_t *)flush->buffer->start + (range.first - flush->covers.first);
-    uint64_t entries = counted ? count_nonzero(elements, range.count) : range.count;
+    struct candidates all = {.sums = elements, .range = range, .count = range.count};
+    uint64_t entries = counted ? count_nonzero(&all) : range.count;
+    enum stage_encoding encoding = choose_encoding(range.count, entries, apart);
     slice->first = first;
-    slice->encoding = choose_encoding(range.count, entries, apart);
-    slice->entries = entries;
-    if (slice->encoding == STAGE_SPARSE) {
-        slice->listed = make_sparse(elements, range.count, entries);
-        slice->bulk = (struct bulk){.data = slice->listed, .length = stage_sparse_bytes(entries)};
+    if (encoding != STAGE_DENSE) {
+        list_entries(slice, &all, encoding == STAGE_BITMAP, entries);
         return;
     }
-    if (slice->encoding == STAGE_BITMAP) {
-        slice->listed = make_bitmap(elements, range.count, entries);
-        slice->bulk = (struct bulk){.data = slice->listed,
-                                    .length = stage_bitmap_bytes(range.count, entries)};
-        return;
-    }
+    slice->encoding = STAGE_DENSE;
     slice->entries = range.count;
     slice->bulk.data = elements;
     slice->bulk.length = range.count * sizeof(int64_t);
@@ -228,33 +240,18 @@ static struct listed take_listed(struct listed *left, struct range range) {
     return own;
 }
 
-/* Offsets or bits, whichever are fewer bytes for a shard apart, and values. */
+/* Never dense: what is not listed was not written. Offsets or bits, whichever are fewer bytes for a
+ * shard apart; beyond what offsets reach, bits. */
 static void encode_listed(struct flush_slice *slice, const int64_t *sums,
                           const struct listed *listed, struct range range, bool apart) {
-    uint64_t entries = 0;
-    for (uint64_t i = 0; i < listed->count; i++)
-        entries += sums[listed->element[i]] != 0;
-    bool bits = choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
-    size_t values_at = bits ? stage_bitmap_values_at(range.count) : stage_sparse_values_at(entries);
-    size_t length = bits ? stage_bitmap_bytes(range.count, entries) : stage_sparse_bytes(entries);
-    char *made = memory_new(1, length);
-    uint32_t *offset = (uint32_t *)(void *)made;
-    uint64_t *word = (uint64_t *)(void *)made;
-    int64_t *value = (int64_t *)(void *)(made + values_at);
-    for (uint64_t i = 0; i < listed->count; i++) {
-        uint64_t at = listed->element[i] - range.first;
-        if (!sums[listed->element[i]])
-            continue;
-        if (bits)
-            word[at / 64] |= UINT64_C(1) << at % 64;
-        else
-            *offset++ = (uint32_t)at;
-        *value++ = sums[listed->element[i]];
-    }
-    slice->encoding = bits ? STAGE_BITMAP : STAGE_SPARSE;
-    slice->listed = made;
-    slice->entries = entries;
-    slice->bulk = (struct bulk){.data = made, .length = length};
+    struct candidates some = {.sums = sums + range.first,
+                              .range = range,
+                              .rise = listed->element,
+                              .count = listed->count};
+    uint64_t entries = count_nonzero(&some);
+    bool bits =
+        range.count > UINT32_MAX || choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
+    list_entries(slice, &some, bits, entries);
 }
 
 static void encode_columns(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
