@@ -189,7 +189,7 @@ void figures_free(struct figures *figures) {
 }
 
 static const double *predict(struct figures *figures, const double *margins) {
-    response_predict(figures->layout, margins, figures->prediction);
+    response_predict(figures->objective, figures->layout, margins, figures->prediction);
     return figures->prediction;
 }
 
@@ -240,7 +240,7 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
     size_t outputs = figures->layout->outputs;
     bool several = figures->objective->output_a_class;
     const double *prediction = predict(figures, margins);
-    uint32_t answer = response_class(figures->layout, margins, prediction);
+    uint32_t answer = response_class(figures->objective, figures->layout, margins, prediction);
     confusion_add(figures->confusion, class, answer, weight);
     if (class == LABEL_UNSEEN)
         return;
@@ -381,7 +381,8 @@ static json_t *finish_curves(const struct figures *figures, struct score_figures
     struct ranking_point all = ranking_all(scores, count);
     bool both = all.positives > 0 && all.predicted > all.positives;
     for (uint64_t i = 0; i < count; i++)
-        scores[i].score = response_probability(figures->layout, 0, scores[i].score);
+        scores[i].score =
+            response_probability(figures->objective, figures->layout, 0, scores[i].score);
     json_t *curves = both ? curves_json(scores, count) : NULL;
     if (both && figures->reliability)
         json_object_set_new(curves, "reliability", reliability_json(figures->reliability));
@@ -429,8 +430,9 @@ void figures_finish(struct figures *figures, struct score_figures *result) {
     if (figures->kind != FIGURES_ALL)
         return;
     result->loss = mean(figures, &figures->loss);
-    result->threshold =
-        figures->layout->outputs == 1 ? response_threshold(figures->layout, 0) : (double)NAN;
+    result->threshold = figures->layout->outputs == 1
+                            ? response_threshold(figures->objective, figures->layout, 0)
+                            : (double)NAN;
     if (figures->weighted)
         result->weight = weight_sum_value(&figures->all);
     if (figures->labels || figures->listed)

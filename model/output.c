@@ -194,7 +194,7 @@ static void write_prediction(const struct lines *lines, const double *margins, s
     uint32_t outputs = lines->layout->outputs;
     if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
         double chances[2];
-        response_both(lines->layout, margins[0], chances);
+        response_both(lines->objective, lines->layout, margins[0], chances);
         write_list(lines, "probabilities", chances, 2, class);
         return;
     }
@@ -207,14 +207,16 @@ static void write_prediction(const struct lines *lines, const double *margins, s
 
 void lines_write(struct lines *lines, const double *margins) {
     const struct model_layout *layout = lines->layout;
-    response_predict(layout, margins, lines->prediction);
-    size_t class = response_class(layout, margins, lines->prediction);
+    if (lines->output->shown == SCORE_MARGINS) {
+        write_margins(lines, margins);
+        return;
+    }
+    response_predict(lines->objective, layout, margins, lines->prediction);
+    size_t class = response_class(lines->objective, layout, margins, lines->prediction);
     for (uint32_t k = 0; layout->separator && k < layout->outputs; k++)
         lines->predicted[k] = response_has_class(layout, k, margins[k], lines->prediction[k]);
     if (lines->output->shown == SCORE_LABELS)
         write_label(lines, class);
-    else if (lines->output->shown == SCORE_MARGINS)
-        write_margins(lines, margins);
     else
         write_prediction(lines, margins, class);
 }

@@ -86,9 +86,8 @@ static double calibrated(const struct objective *objective, const struct calibra
     return margin;
 }
 
-void response_predict(const struct model_layout *layout, const double *margins,
-                      double *prediction) {
-    const struct objective *objective = objective_find(layout->objective);
+void response_predict(const struct objective *objective, const struct model_layout *layout,
+                      const double *margins, double *prediction) {
     const double *shifted = response_shifted(layout, margins, prediction);
     if (shifted != prediction)
         memcpy(prediction, shifted, layout->outputs * sizeof *prediction);
@@ -99,15 +98,16 @@ void response_predict(const struct model_layout *layout, const double *margins,
         objective->predict(layout->outputs, prediction);
 }
 
-double response_probability(const struct model_layout *layout, uint32_t k, double margin) {
+double response_probability(const struct objective *objective, const struct model_layout *layout,
+                            uint32_t k, double margin) {
     const struct response *response = layout->response;
     if (response && response->shift)
         margin += response->shift[k];
-    return calibrated(objective_find(layout->objective), calibration_of(layout, k), margin);
+    return calibrated(objective, calibration_of(layout, k), margin);
 }
 
-void response_both(const struct model_layout *layout, double margin, double chances[2]) {
-    const struct objective *objective = objective_find(layout->objective);
+void response_both(const struct objective *objective, const struct model_layout *layout,
+                   double margin, double chances[2]) {
     const struct calibration *calibration = calibration_of(layout, 0);
     double room, shifted = *response_shifted(layout, &margin, &room);
     chances[1] = calibrated(objective, calibration, shifted);
@@ -120,11 +120,11 @@ void response_both(const struct model_layout *layout, double margin, double chan
     objective->predict(1, chances);
 }
 
-uint32_t response_class(const struct model_layout *layout, const double *margins,
-                        const double *prediction) {
+uint32_t response_class(const struct objective *objective, const struct model_layout *layout,
+                        const double *margins, const double *prediction) {
     if (layout->response && layout->response->threshold)
         return prediction[0] >= layout->response->threshold[0];
-    return (uint32_t)objective_class(objective_find(layout->objective), layout->outputs, margins);
+    return (uint32_t)objective_class(objective, layout->outputs, margins);
 }
 
 bool response_has_class(const struct model_layout *layout, uint32_t k, double margin,
@@ -134,8 +134,12 @@ bool response_has_class(const struct model_layout *layout, uint32_t k, double ma
     return margin > 0;
 }
 
+/* log(1 + e^−m) for the own margin m: accurate also where it is tiny. */
+static double log_loss(double margin) {
+    return log1p(exp(-fabs(margin))) + fmax(-margin, 0);
+}
+
 double response_log_loss(const struct model_layout *layout, double margin, uint32_t class) {
-    const struct objective *objective = objective_find(layout->objective);
     const struct calibration *calibration = calibration_of(layout, 0);
     double room, shifted = *response_shifted(layout, &margin, &room);
     if (calibration && calibration->method == CALIBRATION_ISOTONIC) {
@@ -144,16 +148,17 @@ double response_log_loss(const struct model_layout *layout, double margin, uint3
     }
     if (calibration)
         shifted = calibration->slope * shifted + calibration->offset;
-    return objective_loss(objective, &layout->loss, 1, &shifted, class);
+    return log_loss(class ? shifted : -shifted);
 }
 
-double response_threshold(const struct model_layout *layout, uint32_t k) {
+double response_threshold(const struct objective *objective, const struct model_layout *layout,
+                          uint32_t k) {
     const struct response *response = layout->response;
-    if (!response || !response_has_thresholds(objective_find(layout->objective)))
+    if (!response || !response_has_thresholds(objective))
         return NAN;
     if (response->threshold)
         return response->threshold[k];
-    return response_probability(layout, k, 0);
+    return response_probability(objective, layout, k, 0);
 }
 
 /* ---- model.json ---- */

@@ -46,21 +46,25 @@ bool response_has_prior(const struct objective *objective);
 void response_set_prior(struct response *response, const struct objective *objective,
                         const double *class_weight, uint32_t classes);
 
-/* ---- examples: `margins` are those of the model's outputs, `layout` may have no response ---- */
+/* ---- examples: `margins` are those of the model's outputs. `objective` is the layout's, which may
+ * have no response ---- */
 
 /* The prediction: objective_predictions() numbers. */
-void response_predict(const struct model_layout *layout, const double *margins, double *prediction);
+void response_predict(const struct objective *objective, const struct model_layout *layout,
+                      const double *margins, double *prediction);
 
 /* That of one output alone, of two classes or of lists; the margin, if there are no probabilities.
  */
-double response_probability(const struct model_layout *layout, uint32_t k, double margin);
+double response_probability(const struct objective *objective, const struct model_layout *layout,
+                            uint32_t k, double margin);
 
 /* The probabilities of both of two classes. The first has all its digits where it is small. */
-void response_both(const struct model_layout *layout, double margin, double chances[2]);
+void response_both(const struct objective *objective, const struct model_layout *layout,
+                   double margin, double chances[2]);
 
 /* The predicted class, whose example has this prediction. Not of lists. */
-uint32_t response_class(const struct model_layout *layout, const double *margins,
-                        const double *prediction);
+uint32_t response_class(const struct objective *objective, const struct model_layout *layout,
+                        const double *margins, const double *prediction);
 
 /* Of lists: whether class k is predicted. */
 bool response_has_class(const struct model_layout *layout, uint32_t k, double margin,
@@ -75,7 +79,8 @@ double response_log_loss(const struct model_layout *layout, double margin, uint3
 
 /* The threshold of an output, or NaN. Of a response that has none, with another shift or
  * calibration: the probability where its margin is 0. */
-double response_threshold(const struct model_layout *layout, uint32_t k);
+double response_threshold(const struct objective *objective, const struct model_layout *layout,
+                          uint32_t k);
 
 /* ---- model.json ---- */
 

@@ -62,6 +62,7 @@ static double find_threshold(const struct response_wanted *wanted,
 static void fit_output(const struct response_wanted *wanted, const struct model_layout *layout,
                        uint32_t k, const struct ranking *margins, struct response *response) {
     uint64_t count;
+    const struct objective *objective = objective_find(layout->objective);
     struct ranked_score *scores = ranking_scores(margins, k, &count);
     if (response->calibration)
         calibrate(wanted, layout, k, scores, count, response);
@@ -70,7 +71,7 @@ static void fit_output(const struct response_wanted *wanted, const struct model_
         return;
     scores = ranking_scores(margins, k, &count);
     for (uint64_t i = 0; i < count; i++)
-        scores[i].score = response_probability(layout, k, scores[i].score);
+        scores[i].score = response_probability(objective, layout, k, scores[i].score);
     response->threshold[k] = find_threshold(wanted, layout, k, scores, count);
     free(scores);
 }

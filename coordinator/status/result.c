@@ -141,6 +141,23 @@ static void print_network(const json_t *result) {
            member_count(result, "parameters"));
 }
 
+/* What is made of the margins, if it is not what the objective makes of them. */
+static void print_response(const json_t *result) {
+    const json_t *threshold = json_object_get(result, "threshold");
+    const json_t *all = json_object_get(threshold, "probabilities");
+    const json_t *calibration = json_object_get(result, "calibration");
+    if (json_array_size(all) == 1)
+        printf("%-12s %.6g, as threshold = %s\n", "threshold",
+               json_number_value(json_array_get(all, 0)), member_text(threshold, "rule"));
+    else if (json_is_array(all))
+        printf("%-12s of each class, as threshold = %s\n", "thresholds",
+               member_text(threshold, "rule"));
+    if (json_is_object(calibration))
+        printf("%-12s %s, on the holdout\n", "calibrated", member_text(calibration, "method"));
+    if (json_is_array(json_object_get(result, "prior_correction")))
+        printf("%-12s probabilities, for the weights of classes\n", "corrected");
+}
+
 static void print_count(const char *before, const json_t *device, const char *member,
                         const char *one) {
     long long count = member_count(device, member);
@@ -351,6 +368,7 @@ static void print_table(const json_t *result) {
     print_network(result);
     if (json_is_object(weights))
         printf("%-12s %.12g in all\n", "weights", member_number(weights, "sum"));
+    print_response(result);
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");
     print_figures(result, "test");

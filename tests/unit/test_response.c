@@ -246,13 +246,13 @@ static void class_weights_are_undone_in_probabilities_and_not_in_answers(void **
     response_set_prior(response, objective_find("logistic"), weight, 2);
     struct model_layout layout = layout_with(response);
     double margin = log(100), prediction;
-    response_predict(&layout, &margin, &prediction);
+    response_predict(objective_find("logistic"), &layout, &margin, &prediction);
     assert_near(prediction, 0.5, 1e-15);
     margin = 0.1;
-    response_predict(&layout, &margin, &prediction);
+    response_predict(objective_find("logistic"), &layout, &margin, &prediction);
     assert_near(prediction, exp(0.1) / (100 + exp(0.1)), 1e-15);
-    assert_int_equal(response_class(&layout, &margin, &prediction), 1);
-    assert_near(response_threshold(&layout, 0), 1 / 101.0, 1e-15);
+    assert_int_equal(response_class(objective_find("logistic"), &layout, &margin, &prediction), 1);
+    assert_near(response_threshold(objective_find("logistic"), &layout, 0), 1 / 101.0, 1e-15);
     response_free(response);
     static const double none[] = {1, 0};
     response = response_new(1);
@@ -272,10 +272,11 @@ static void both_probabilities_and_the_loss_agree_with_the_prediction(void **sta
         struct model_layout layout = layout_with(response);
         for (double margin = -4; margin < 4; margin += 0.3) {
             double prediction, both[2];
-            response_predict(&layout, &margin, &prediction);
-            response_both(&layout, margin, both);
+            response_predict(objective_find("logistic"), &layout, &margin, &prediction);
+            response_both(objective_find("logistic"), &layout, margin, both);
             assert_true(both[1] == prediction &&
-                        prediction == response_probability(&layout, 0, margin));
+                        prediction ==
+                            response_probability(objective_find("logistic"), &layout, 0, margin));
             assert_near(both[0] + both[1], 1, 1e-15);
             assert_near(response_log_loss(&layout, margin, 1), -log(both[1]), 1e-13);
             assert_near(response_log_loss(&layout, margin, 0), -log(both[0]), 1e-13);
@@ -309,8 +310,8 @@ static void what_is_written_is_read_again(void **state) {
         assert_int_equal(response_read(again, "model.json", &layout, &read), 0);
         struct model_layout one = layout_with(response), other = layout_with(read);
         for (double margin = -4; margin < 9; margin += 0.17)
-            assert_true(response_probability(&one, 0, margin) ==
-                        response_probability(&other, 0, margin));
+            assert_true(response_probability(objective_find("logistic"), &one, 0, margin) ==
+                        response_probability(objective_find("logistic"), &other, 0, margin));
         assert_true(*read->threshold == 1 / 3.0 && !strcmp(read->rule, "f1"));
         response_free(response);
         response_free(read);
