@@ -19,7 +19,7 @@
 struct notes {
     const struct model *model;
     const json_t *summary, *covariance, *rows, *result;
-    enum summary_errors errors;
+    enum summary_kind errors;
     const struct distribution *distribution;
     json_t *list;
 };
@@ -67,7 +67,7 @@ static void tell_no_errors(struct notes *notes) {
     const char *why = json_string_value(json_object_get(notes->summary, "why"));
     if (why)
         add(notes, "There are no errors: %s.", why);
-    else if (!notes->distribution && notes->errors == SUMMARY_ERRORS_MODEL)
+    else if (!notes->distribution && notes->errors == SUMMARY_KIND_MODEL)
         add(notes,
             "There are no errors: the loss `%s` is not the likelihood of a distribution, so second "
             "derivatives alone say nothing of how estimates vary. Robust errors do: train with "
@@ -159,10 +159,10 @@ static void tell_separation(struct notes *notes) {
 static void tell_errors(struct notes *notes) {
     const json_t *clusters = json_object_get(notes->covariance, "clusters");
     double single = number_of(clusters, "of_one_row"), count = number_of(clusters, "count");
-    if (notes->errors == SUMMARY_ERRORS_MODEL && notes->distribution &&
+    if (notes->errors == SUMMARY_KIND_MODEL && notes->distribution &&
         json_is_true(json_object_get(notes->covariance, "expected")))
         add(notes, "Errors are from expected second derivatives, as those of R and statsmodels.");
-    if (notes->errors != SUMMARY_ERRORS_CLUSTER)
+    if (notes->errors != SUMMARY_KIND_CLUSTER)
         return;
     if (single == count)
         add(notes, "Every cluster has one row: these are robust errors (HC1 but for a factor).");
@@ -182,7 +182,7 @@ static void tell_weights(struct notes *notes) {
 }
 
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
-                      enum summary_errors errors) {
+                      enum summary_kind errors) {
     static void (*const tell[])(struct notes *) = {tell_no_errors, tell_end,        tell_penalty,
                                                    tell_aliased,   tell_separation, tell_errors,
                                                    tell_weights};

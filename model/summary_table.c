@@ -180,30 +180,29 @@ static double fit_number(const json_t *summary, const char *member) {
 
 static const struct {
     const char *member, *name;
-} errors_rows[] = {[SUMMARY_ERRORS_MODEL] = {"variance", "model"},
-                   [SUMMARY_ERRORS_HC0] = {"robust", "HC0"},
-                   [SUMMARY_ERRORS_HC1] = {"robust", "HC1"},
-                   [SUMMARY_ERRORS_CLUSTER] = {"clustered", "cluster"}};
+} errors_rows[] = {[SUMMARY_KIND_MODEL] = {"variance", "model"},
+                   [SUMMARY_KIND_HC0] = {"robust", "HC0"},
+                   [SUMMARY_KIND_HC1] = {"robust", "HC1"},
+                   [SUMMARY_KIND_CLUSTER] = {"clustered", "cluster"}};
 
-static double factor_of(const json_t *summary, const json_t *covariance,
-                        enum summary_errors errors) {
+static double factor_of(const json_t *summary, const json_t *covariance, enum summary_kind errors) {
     double rows = fit_number(summary, "rows"), freedom = fit_number(summary, "freedom");
     const json_t *clusters = json_object_get(covariance, "clusters");
     double count = json_number_value(json_object_get(clusters, "count"));
     switch (errors) {
-    case SUMMARY_ERRORS_MODEL:
+    case SUMMARY_KIND_MODEL:
         return fit_number(summary, "dispersion");
-    case SUMMARY_ERRORS_HC1:
+    case SUMMARY_KIND_HC1:
         return rows / freedom;
-    case SUMMARY_ERRORS_CLUSTER:
+    case SUMMARY_KIND_CLUSTER:
         return count / (count - 1) * ((rows - 1) / freedom);
     default:
         return 1;
     }
 }
 
-static int refuse_errors(enum summary_errors errors) {
-    if (errors == SUMMARY_ERRORS_CLUSTER)
+static int refuse_errors(enum summary_kind errors) {
+    if (errors == SUMMARY_KIND_CLUSTER)
         return error_set(ERROR_USAGE, "this run computed no errors for clusters");
     return error_set(ERROR_USAGE,
                      "this run computed no robust errors; train with `summary = robust`");
@@ -234,11 +233,11 @@ static bool *aliased_of(const json_t *covariance, uint64_t count) {
 }
 
 static int choose_errors(const json_t *covariance, const struct objective *objective,
-                         const struct summary_view *view, enum summary_errors *errors) {
+                         const struct summary_view *view, enum summary_kind *errors) {
     *errors = view->errors;
-    if (*errors == SUMMARY_ERRORS_AUTO) {
+    if (*errors == SUMMARY_KIND_AUTO) {
         bool robust = !objective->distribution && json_object_get(covariance, "robust");
-        *errors = robust ? SUMMARY_ERRORS_HC0 : SUMMARY_ERRORS_MODEL;
+        *errors = robust ? SUMMARY_KIND_HC0 : SUMMARY_KIND_MODEL;
     } else if (!json_object_get(covariance, errors_rows[*errors].member)) {
         return refuse_errors(*errors);
     }
@@ -246,7 +245,7 @@ static int choose_errors(const json_t *covariance, const struct objective *objec
 }
 
 static json_t *head_of(const struct model *model, const json_t *summary,
-                       const struct computing *computing, enum summary_errors errors,
+                       const struct computing *computing, enum summary_kind errors,
                        const struct summary_view *view) {
     const struct model_layout *layout = &model->layout;
     const struct objective *objective = objective_find(layout->objective);
@@ -269,11 +268,11 @@ int summary_table(const struct model *model, const json_t *summary, const struct
     uint64_t count =
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
     const struct distribution *distribution = objective->distribution;
-    enum summary_errors errors;
+    enum summary_kind errors;
     int code = choose_errors(covariance, objective, view, &errors);
     if (code)
         return code;
-    bool shows = distribution || errors != SUMMARY_ERRORS_MODEL;
+    bool shows = distribution || errors != SUMMARY_KIND_MODEL;
     struct computing computing = {
         .model = model,
         .covariance = covariance,
@@ -298,14 +297,4 @@ int summary_table(const struct model *model, const json_t *summary, const struct
     json_object_set_new(*table, "notes", summary_notes(model, summary, rows, errors));
     json_object_set_new(*table, "rows", rows);
     return 0;
-}
-
-json_t *summary_head(const json_t *table, size_t most) {
-    json_t *head = json_copy((json_t *)table), *rows = json_array();
-    const json_t *all = json_object_get(table, "rows");
-    for (size_t i = 0; i < json_array_size(all) && i < most; i++)
-        json_array_append(rows, json_array_get(all, i));
-    json_object_set_new(head, "rows_in_all", json_integer((json_int_t)json_array_size(all)));
-    json_object_set_new(head, "rows", rows);
-    return head;
 }

@@ -6,16 +6,18 @@
 #include "model/summary.h"
 
 /* Which standard errors. A dispersion that is estimated is a factor of the first alone. */
-enum summary_errors {
-    SUMMARY_ERRORS_AUTO,  /* the model's, of losses with a distribution; else HC0 */
-    SUMMARY_ERRORS_MODEL, /* √(dispersion·(H+Λ)⁻¹) */
-    SUMMARY_ERRORS_HC0,   /* √((H+Λ)⁻¹M(H+Λ)⁻¹) */
-    SUMMARY_ERRORS_HC1,   /* times √(n/(n − k)), n rows and k parameters */
-    SUMMARY_ERRORS_CLUSTER, /* of clusters, times √(G/(G − 1)·(n − 1)/(n − k)), as statsmodels */
+enum summary_kind {
+    SUMMARY_KIND_AUTO,  /* the model's, of losses with a distribution; else HC0 */
+    SUMMARY_KIND_MODEL, /* √(dispersion·(H+Λ)⁻¹) */
+    SUMMARY_KIND_HC0,   /* √((H+Λ)⁻¹M(H+Λ)⁻¹) */
+    SUMMARY_KIND_HC1,   /* times √(n/(n − k)), n rows and k parameters */
+    SUMMARY_KIND_CLUSTER, /* of clusters, times √(G/(G − 1)·(n − 1)/(n − k)), as statsmodels */
 };
 
+#define SUMMARY_LEVEL 0.95 /* where nobody says another */
+
 struct summary_view {
-    enum summary_errors errors;
+    enum summary_kind errors;
     double level;     /* of the intervals, in (0, 1) */
     const char *only; /* a pattern as of shells, for names; NULL: all rows */
 };
@@ -26,13 +28,9 @@ struct summary_view {
 int summary_table(const struct model *model, const json_t *summary, const struct summary_view *view,
                   json_t **table);
 
-/* The same table with its first `most` rows; `rows_in_all` says how many there are. A new
- * reference. */
-json_t *summary_head(const json_t *table, size_t most);
-
 /* What is to be known about a fit, as texts for people: model/summary_notes.c. `rows` are those of
  * the table. A new reference. */
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
-                      enum summary_errors errors);
+                      enum summary_kind errors);
 
 #endif

@@ -24,6 +24,7 @@
 #include "coordinator/status/page.h"
 #include "coordinator/status/report.h"
 #include "model/export.h"
+#include "model/summary_table.h"
 
 /* What a state folder has recorded. The database is copied into memory and its lock let go, so that
  * a run can begin at any time. */
@@ -32,6 +33,7 @@ struct recorded {
     struct store *store; /* a copy in memory; NULL: nothing could be read yet */
     json_t *status;      /* of the newest run */
     json_t *heaviest;    /* weights of its model, or NULL */
+    json_t *summary;     /* the table of its summary, or NULL */
     json_t *runs;        /* while a coordinator is alive: the runs as it tells them; else NULL */
     int64_t stamp[4];    /* of the files that were copied */
     int64_t again_ns;    /* once there is a status, the folder is not looked at before this */
@@ -60,7 +62,9 @@ static void take_status(struct recorded *record, json_t *status, json_t *runs) {
     json_decref(record->status);
     json_decref(record->runs);
     json_decref(record->heaviest);
+    json_decref(record->summary);
     record->heaviest = NULL;
+    record->summary = NULL;
     record->status = status;
     record->runs = runs;
 }
@@ -91,20 +95,32 @@ static int read_record(const char *state, struct store **made, json_t **status) 
     return code;
 }
 
-/* Weights of the newest run's model. That there is none, that it is a network, or that it was
- * damaged, shows no weights, and hides nothing else. */
-static json_t *find_heaviest(const char *state, const json_t *status) {
+/* The table of the model's summary, as `summary` prints it without options; NULL if it has none. */
+static json_t *find_summary(const struct model *model) {
+    const struct summary_view view = {.level = SUMMARY_LEVEL};
+    json_t *summary = NULL, *table = NULL;
+    if (model->weight && !summary_read(model, &summary) && summary &&
+        summary_table(model, summary, &view, &table))
+        table = NULL;
+    json_decref(summary);
+    return table;
+}
+
+/* Weights and summary of the newest run's model. That there is none, that it is a network, or that
+ * it was damaged, shows none of these, and hides nothing else. */
+static void read_model(struct recorded *record) {
     struct model *model;
-    if (!json_is_string(json_object_get(status, "model_sha256")))
-        return NULL;
-    char *path = memory_format("%s/models/%lld", state, member_count(status, "run"));
-    int code = model_open(path, &model);
-    free(path);
-    json_t *heaviest = code ? NULL : export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST);
-    if (!code)
+    if (!json_is_string(json_object_get(record->status, "model_sha256")))
+        return;
+    char *path =
+        memory_format("%s/models/%lld", record->state, member_count(record->status, "run"));
+    if (!model_open(path, &model)) {
+        record->heaviest = export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST);
+        record->summary = find_summary(model);
         model_close(model);
+    }
+    free(path);
     error_clear();
-    return heaviest;
 }
 
 static int read_store(struct recorded *record) {
@@ -118,7 +134,7 @@ static int read_store(struct recorded *record) {
     store_close(record->store);
     record->store = made;
     take_status(record, status, NULL);
-    record->heaviest = find_heaviest(record->state, status);
+    read_model(record);
     note_files(record->state, record->stamp);
     return 0;
 }
@@ -160,6 +176,7 @@ static struct api recorded_api(const struct recorded *record, const struct http_
                                  .started_ms = (int64_t)member_count(record->status, "started_ms")},
                         .status = record->status,
                         .heaviest = record->heaviest,
+                        .summary = record->summary,
                         .runs = record->runs,
                         .store = record->store,
                         .counts = counts};
@@ -348,6 +365,10 @@ static void put_answers(const struct api *api, FILE *out) {
     if (api->heaviest) {
         fputs(",\n", out);
         json_decref(put_answer(api, "/api/v1/weights", "", out));
+    }
+    if (api->summary) {
+        fputs(",\n", out);
+        json_decref(put_answer(api, "/api/v1/summary", "", out));
     }
     put_list(api, "/api/v1/steps", "", out);
     put_list(api, "/api/v1/epochs", "", out);

@@ -10,10 +10,8 @@
 #include "coordinator/command/summary_print.h"
 #include "data/number.h"
 
-#define LEVEL 0.95
-
 static int read_level(const char *text, double *level) {
-    double value = LEVEL;
+    double value = SUMMARY_LEVEL;
     if (text && (!number_of_text(text, &value) || !(value > 0 && value < 1)))
         return error_set(ERROR_USAGE, "`--level %s`: allowed is a number between 0 and 1, as 0.95",
                          text);
@@ -21,16 +19,16 @@ static int read_level(const char *text, double *level) {
     return 0;
 }
 
-static int read_errors(const struct options *options, enum summary_errors *errors) {
+static int read_errors(const struct options *options, enum summary_kind *errors) {
     const char *robust = options->robust;
     if (robust && options->cluster)
         return error_set(ERROR_USAGE, "`--robust` and `--cluster` exclude each other");
     if (robust && *robust && strcmp(robust, "HC0") != 0 && strcmp(robust, "HC1") != 0)
         return error_set(ERROR_USAGE, "`--robust=%s`: allowed are HC0 and HC1", robust);
-    *errors = options->cluster             ? SUMMARY_ERRORS_CLUSTER
-              : !robust                    ? SUMMARY_ERRORS_AUTO
-              : strcmp(robust, "HC1") == 0 ? SUMMARY_ERRORS_HC1
-                                           : SUMMARY_ERRORS_HC0;
+    *errors = options->cluster             ? SUMMARY_KIND_CLUSTER
+              : !robust                    ? SUMMARY_KIND_AUTO
+              : strcmp(robust, "HC1") == 0 ? SUMMARY_KIND_HC1
+                                           : SUMMARY_KIND_HC0;
     return 0;
 }
 

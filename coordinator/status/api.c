@@ -194,6 +194,15 @@ static void answer_weights(const struct api *api, const struct request *request,
         answer_error(answer, 404, "there is no linear model of a run that has ended");
 }
 
+static void answer_summary(const struct api *api, const struct request *request,
+                           struct http_answer *answer) {
+    (void)request;
+    if (api->summary)
+        answer_json(answer, 200, json_deep_copy(api->summary));
+    else
+        answer_error(answer, 404, "there is no summary of a run that has ended");
+}
+
 static void answer_page(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
     (void)api;
@@ -258,6 +267,7 @@ static const struct {
     {"/api/v1/events", true, answer_list},
     {"/api/v1/runs", true, answer_runs},
     {"/api/v1/weights", false, answer_weights},
+    {"/api/v1/summary", false, answer_summary},
     {"/metrics", false, answer_metrics},
     {"/livez", false, answer_live},
     {"/readyz", false, answer_ready},

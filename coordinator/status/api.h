@@ -14,6 +14,7 @@ struct api {
     const json_t *status;   /* of a run that is not live (report_status()), else NULL */
     const json_t *runs;     /* as another process tells them, or NULL: from the store */
     const json_t *heaviest; /* weights of its model (export_top_json()), or NULL */
+    const json_t *summary;  /* of its model (summary_table()), or NULL */
     struct store *store;    /* NULL after it was closed */
     const struct http_counts *counts;
 };
