@@ -17,10 +17,10 @@
 #include "base/text.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/run/summary.h"
 #include "coordinator/run/training.h"
 #include "coordinator/status/live.h"
 #include "model/score.h"
-#include "model/summary.h"
 #include "numeric/setup.h"
 
 /* ---- the gap ---- */
@@ -154,63 +154,6 @@ static int set_aside(struct training *run, int code) {
     return kept ? kept : code == ERROR_DATA ? ERROR_INTERNAL : code;
 }
 
-/* ---- errors of the estimates ---- */
-
-/* From the run's elements to the order of the model's file; NULL stays NULL. Free it. */
-static double *in_order_of_model(const struct training *run, const double *errors) {
-    const struct model_writer *writer = run->recorder.writer;
-    uint64_t parameters = model_writer_parameters(writer);
-    double *ordered = errors ? memory_new(parameters, sizeof *ordered) : NULL;
-    for (uint64_t i = 0; ordered && i < parameters; i++)
-        ordered[i] = NAN;
-    for (uint64_t i = 0; ordered && i < layout_parameters(&run->parameters); i++)
-        ordered[model_writer_number(writer, i)] = errors[i];
-    return ordered;
-}
-
-/* Those of the run that have no error of their own: the others are of features that are kept. */
-static bool *find_aliased(const struct training *run) {
-    const struct model_writer *writer = run->recorder.writer;
-    bool *aliased = memory_new(model_writer_parameters(writer), sizeof *aliased);
-    for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
-        aliased[model_writer_number(writer, i)] = isnan(run->recorder.variance[i]);
-    return aliased;
-}
-
-static json_t *errors_json(const struct training *run) {
-    const struct recorder *recorder = &run->recorder;
-    struct coordinator_view view = coordinator_view(run->coordinator);
-    if (!recorder->variance)
-        return summary_json(
-            NULL, NULL,
-            "the run was ended before its second derivatives were summed up, or they "
-            "are not finite");
-    double *variance = in_order_of_model(run, recorder->variance);
-    double *robust = in_order_of_model(run, recorder->robust);
-    bool *aliased = find_aliased(run);
-    const struct summary_covariance covariance = {
-        .parameters = model_writer_parameters(recorder->writer),
-        .variance = variance,
-        .robust = robust,
-        .aliased = aliased,
-        .trace = view.summary.trace,
-        .expected = objective_of(run->shape.kind)->expected != NULL};
-    json_t *summary = summary_json(NULL, &covariance, NULL);
-    free(variance);
-    free(robust);
-    free(aliased);
-    return summary;
-}
-
-static int write_errors(const struct training *run) {
-    if (!run->job->summary)
-        return 0;
-    json_t *summary = errors_json(run);
-    int code = model_writer_summary(run->recorder.writer, summary);
-    json_decref(summary);
-    return code;
-}
-
 static int work_on_model(void *context) {
     struct writing *writing = context;
     struct recorder *recorder = &writing->run->recorder;
@@ -222,8 +165,8 @@ static int work_on_model(void *context) {
     recorder->curvature = NULL;
     if (!code)
         code = model_writer_finish(recorder->writer, writing->details);
-    if (!code)
-        code = write_errors(writing->run);
+    if (!code && writing->run->job->summary)
+        code = training_summarise(writing->run);
     if (code)
         return code;
     int64_t start_ns = clock_monotonic_ns();

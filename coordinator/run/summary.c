@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/summary.h"
 
 /* How many parameters the fit has: with a penalty the effective ones. NaN where it is not known. */
 static double count_parameters(const struct training *run,
@@ -13,8 +14,8 @@ static double count_parameters(const struct training *run,
     return run->job->l2.value > 0 ? covariance->trace : (double)summary_estimated(covariance);
 }
 
-int training_summarise(struct training *run, const struct summary_covariance *covariance,
-                       const char *why) {
+static int write_summary(struct training *run, const struct summary_covariance *covariance,
+                         const char *why) {
     struct model view;
     struct fit_statistics statistics;
     int code = model_writer_view(run->recorder.writer, &view);
@@ -32,5 +33,52 @@ int training_summarise(struct training *run, const struct summary_covariance *co
     code = model_writer_summary(run->recorder.writer, summary);
     json_decref(fit);
     json_decref(summary);
+    return code;
+}
+
+/* ---- errors of the estimates ---- */
+
+/* From the run's elements to the order of the model's file; NULL stays NULL. Free it. */
+static double *in_order_of_model(const struct training *run, const double *errors) {
+    const struct model_writer *writer = run->recorder.writer;
+    uint64_t parameters = model_writer_parameters(writer);
+    double *ordered = errors ? memory_new(parameters, sizeof *ordered) : NULL;
+    for (uint64_t i = 0; ordered && i < parameters; i++)
+        ordered[i] = NAN;
+    for (uint64_t i = 0; ordered && i < layout_parameters(&run->parameters); i++)
+        ordered[model_writer_number(writer, i)] = errors[i];
+    return ordered;
+}
+
+/* Those of the run that have no error of their own: the others are of features that are kept. */
+static bool *find_aliased(const struct training *run) {
+    const struct model_writer *writer = run->recorder.writer;
+    bool *aliased = memory_new(model_writer_parameters(writer), sizeof *aliased);
+    for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
+        aliased[model_writer_number(writer, i)] = isnan(run->recorder.variance[i]);
+    return aliased;
+}
+
+int training_summarise(struct training *run) {
+    const struct recorder *recorder = &run->recorder;
+    struct coordinator_view view = coordinator_view(run->coordinator);
+    if (!recorder->variance)
+        return write_summary(run, NULL,
+                             "the run was ended before its second derivatives were summed up, or "
+                             "they are not finite");
+    double *variance = in_order_of_model(run, recorder->variance);
+    double *robust = in_order_of_model(run, recorder->robust);
+    bool *aliased = find_aliased(run);
+    const struct summary_covariance covariance = {
+        .parameters = model_writer_parameters(recorder->writer),
+        .variance = variance,
+        .robust = robust,
+        .aliased = aliased,
+        .trace = view.summary.trace,
+        .expected = objective_of(run->shape.kind)->expected != NULL};
+    int code = write_summary(run, &covariance, NULL);
+    free(variance);
+    free(robust);
+    free(aliased);
     return code;
 }
