@@ -113,9 +113,17 @@ static void reserve_text(struct batch *batch, size_t length) {
     batch->text = memory_resize(batch->text, batch->text_capacity, 1);
 }
 
-/* Reads to `bytes`, which has *length of them, until there are `aim` or the input ends. */
-static int read_until(struct blocks *blocks, char *bytes, size_t *length, size_t aim) {
-    while (*length < aim && !blocks->ended) {
+/* Whether what was read is handed out before there is more, since whoever writes it may wait for an
+ * answer: not of arrays, which begin with one of these bytes. */
+static bool is_enough(const struct blocks *blocks, const char *bytes, size_t length) {
+    return length && bytes[0] != '\0' && bytes[0] != '\x93' && input_is_waiting(blocks->input) &&
+           records_whole(&blocks->rule, bytes, length, false);
+}
+
+/* Reads to `bytes`, which has *length of them, until there are `aim`, or with `lines` enough of
+ * them, or the input ends. */
+static int read_until(struct blocks *blocks, bool lines, char *bytes, size_t *length, size_t aim) {
+    while (*length < aim && !blocks->ended && !(lines && is_enough(blocks, bytes, *length))) {
         size_t got;
         int code = input_read(blocks->input, bytes + *length, aim - *length, &got);
         if (code)
@@ -127,10 +135,10 @@ static int read_until(struct blocks *blocks, char *bytes, size_t *length, size_t
     return 0;
 }
 
-/* Reads until the text is `length` long or ends. */
-static int fill_text(struct blocks *blocks, struct batch *batch, size_t length) {
+/* Reads until the text is `length` long or ends, or with `lines` has enough of them. */
+static int fill_text(struct blocks *blocks, bool lines, struct batch *batch, size_t length) {
     reserve_text(batch, length);
-    return read_until(blocks, batch->text, &batch->text_length, length);
+    return read_until(blocks, lines, batch->text, &batch->text_length, length);
 }
 
 static void reserve_rest(struct blocks *blocks, size_t length) {
@@ -148,7 +156,7 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     batch->text_length = blocks->rest_length;
     size_t aim = BLOCK_TEXT_BYTES, whole = 0;
     while (!whole) {
-        int code = fill_text(blocks, batch, aim);
+        int code = fill_text(blocks, true, batch, aim);
         if (code)
             return code;
         whole = records_whole(&blocks->rule, batch->text, batch->text_length, blocks->ended);
@@ -192,7 +200,7 @@ int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struc
 
 int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length) {
     reserve_rest(blocks, least);
-    int code = read_until(blocks, blocks->rest, &blocks->rest_length, least);
+    int code = read_until(blocks, true, blocks->rest, &blocks->rest_length, least);
     *bytes = (const uint8_t *)blocks->rest;
     *length = blocks->rest_length;
     return code;
@@ -213,5 +221,5 @@ int blocks_take(struct blocks *blocks, struct batch *batch, size_t length) {
         memcpy(batch->text + batch->text_length, blocks->rest, there);
     batch->text_length += there;
     blocks_skip(blocks, there);
-    return fill_text(blocks, batch, end);
+    return fill_text(blocks, false, batch, end);
 }

@@ -65,8 +65,8 @@ int blocks_next(struct blocks *blocks, struct batch *batch);
 /* From now on blocks are of whole records; so is the first block, `batch`, when this returns. */
 int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struct batch *batch);
 
-/* Shows the bytes that come next without taking them: at least `least`, or fewer at the end. They
- * are valid until the next call. */
+/* Shows the bytes that come next without taking them: at least `least`, or fewer at the end, or
+ * where a writer waits behind a line. They are valid until the next call. */
 int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length);
 
 /* Passes over bytes that were shown. */

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,6 +340,12 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
         if (code)
             return code;
     }
+}
+
+bool input_is_waiting(const struct input *input) {
+    struct pollfd more = {.fd = input->descriptor, .events = POLLIN};
+    return input->stream && input->compression == PLAIN && !input->ended &&
+           input->at == input->end && poll(&more, 1, 0) == 0;
 }
 
 uint64_t input_stored_bytes(const struct input *input) {

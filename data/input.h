@@ -23,6 +23,10 @@ void input_close(struct input *input);
  * ERROR_DATA. */
 int input_read(struct input *input, void *buffer, size_t capacity, size_t *length);
 
+/* Whether whoever writes to a pipe seems to wait: the text goes on, but nothing more of it is there
+ * now. Never of a file, nor of what is compressed. */
+bool input_is_waiting(const struct input *input);
+
 /* Call at the end of the text. ERROR_DATA if the file was changed while it was read: what was read
  * may be a mixture of old and new. */
 int input_check_unchanged(const struct input *input);

@@ -30,6 +30,7 @@ struct scorer {
     struct figures *figures;           /* or NULL */
     struct lines *lines;               /* or NULL */
     const struct score_output *output; /* or NULL */
+    bool streams;                      /* the file is one that is read as it comes */
     const struct holdout_pick *pick;   /* only these rows are scored; NULL: all */
     uint64_t bad_lines_max;            /* of a file */
     struct margins *margins;
@@ -243,6 +244,9 @@ static int score_rows(void *context, const struct source_rows *rows) {
     if (code)
         return code;
     write_bad(scorer, rows, rows->count, &bad);
+    /* Whoever asks row by row waits for the answer. */
+    if (scorer->output && scorer->streams)
+        fflush(scorer->output->file);
     if (scorer->output && ferror(scorer->output->file))
         return error_set(ERROR_IO, "cannot write the predictions");
     return 0;
@@ -254,6 +258,7 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
     for (uint32_t number = 0; *paths; paths++, number++) {
         scorer->path = source_name(*paths);
         scorer->names_checked = false;
+        scorer->streams = source_is_stream(*paths);
         if (beside)
             source_beside_name(beside, number, &reading);
         struct source_report *report = &scorer->report;

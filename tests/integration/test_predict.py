@@ -2,6 +2,7 @@
 """What `predict` writes, and where."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -114,6 +115,58 @@ def standard_input_and_pipes_are_data(folder):
         rest = subprocess.run([COORDINATOR, 'predict', state, '-'], stdin=file,
                               capture_output=True, text=True)
     assert rest.stdout == expected.split('\n', 1)[1], rest
+
+
+class Asked:
+    """`predict MODEL -`, asked a piece of text at a time."""
+
+    def __init__(self, state, *options):
+        self.process = subprocess.Popen([COORDINATOR, 'predict', state, '-', *options], bufsize=0,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def answers(self, text, lines):
+        """What comes before anything else is written; `lines` lines of it."""
+        self.process.stdin.write(text.encode())
+        answer = b''
+        while answer.count(b'\n') < lines:
+            assert select.select([self.process.stdout], [], [], 20)[0], ('no answer', text, answer)
+            answer += os.read(self.process.stdout.fileno(), 1 << 16)
+        return answer.decode()
+
+    def end(self):
+        self.process.stdin.close()
+        rest = self.process.stdout.read().decode()
+        assert self.process.wait() == 0
+        return rest
+
+
+@test
+def rows_that_are_asked_one_by_one_are_answered_one_by_one(folder):
+    train(small_job(folder))
+    rows = (folder / 'small.libsvm').read_text().splitlines(keepends=True)
+    expected = predictions(folder).splitlines(keepends=True)
+    asked = Asked(folder / 'job.state')
+    for row, answer in list(zip(rows, expected))[:20]:
+        assert asked.answers(row, 1) == answer
+    assert asked.answers(''.join(rows[20:30]) + rows[30][:3], 10) == ''.join(expected[20:30])
+    assert asked.answers(rows[30][3:], 1) == expected[30]
+    assert asked.end() == ''
+
+
+@test
+def a_row_of_a_table_is_answered_when_its_last_line_is_there(folder):
+    header, rows = 'a,text,y\n', [f'{k},"one\ntwo {k % 3}",{k % 2}\n' for k in range(40)]
+    (folder / 'data.csv').write_text(header + ''.join(rows))
+    train(write_job(folder, data=['data.csv'], l2=1e-2, csv={'label': 'y'}))
+    state = folder / 'job.state'
+    expected = dml('predict', state, folder / 'data.csv').stdout.splitlines(keepends=True)
+    asked = Asked(state)
+    asked.answers(header, 0)
+    for row, answer in list(zip(rows, expected))[:5]:
+        first, second = row.split('\n', 1)
+        asked.answers(first + '\n', 0)
+        assert asked.answers(second, 1) == answer
+    assert asked.end() == ''
 
 
 @test
