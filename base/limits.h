@@ -35,8 +35,9 @@
 #define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */
 #define CLASSES_MAX 65536                       /* distinct labels of a classification */
 #define ARRAY_WIDTH_MAX (1u << 24)              /* numbers in a row of an array */
-#define WEIGHT_MAX 1e100                        /* of a row, or of a class */
-#define LINE_BYTES_MAX (64u << 20)              /* one line of text */
+#define OFFSET_MAX 1e100           /* of a row's offset, either side of 0; and of its exposure */
+#define WEIGHT_MAX 1e100           /* of a row, or of a class */
+#define LINE_BYTES_MAX (64u << 20) /* one line of text */
 #define CHUNK_BYTES_MIN (16u << 10)
 #define CHUNK_BYTES_MAX (1u << 20)
 #define CHUNKS_AIMED_AT 256  /* chunk bytes = packed bytes / this, clamped */

@@ -69,6 +69,7 @@
     X(AGE_FORGOTTEN, "a run that goes on does not know how old its margins are")                   \
     X(LABELS_NOT_FETCHED, "a run that goes back does not fetch the labels of its rows")            \
     X(WEIGHTS_NOT_FETCHED, "a run that goes back does not fetch the weights of its rows")          \
+    X(OFFSETS_NOT_FETCHED, "a run that goes back does not fetch the offsets of its rows")          \
     X(ROWS_ADDED_UP, "rows are added to the sums of the evaluation before")                        \
     X(ADVANCED_TWICE, "margins advance once more when a program is repeated")                      \
     X(DERIVATIVES_OF_OTHERS, "a replica takes derivatives of rows of another evaluation")          \

@@ -77,6 +77,7 @@ struct rows {
     const double *label;             /* count; what they are says label_kind */
     const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
+    const double *offset;            /* count; finite; added to each margin; NULL: all are 0 */
     const int16_t *size; /* of a tile: count; Σ|x_j| + 1 ≤ 2^size over all columns of the row; NULL:
                             the rows are whole */
     uint64_t first; /* number of the first example in its data set, where those of training come
@@ -101,6 +102,13 @@ static inline uint32_t strips_of(uint32_t columns, uint32_t width) {
 struct weight_list {
     uint32_t count;
     uint32_t column[WORKING_SET_MAX], output[WORKING_SET_MAX];
+};
+
+/* What the offsets of training rows are like. All are 0 if no row has one. */
+struct offset_summary {
+    double least, most;
+    double mean;         /* weighted */
+    double log_mean_exp; /* the logarithm of the weighted mean of e^offset */
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.

@@ -14,6 +14,12 @@ void batch_init(struct batch *batch) {
     bytes_init(&batch->workspace);
 }
 
+/* What a row has unless its parser says otherwise. */
+static void batch_begin_row(struct batch *batch) {
+    batch->row_weight = 1;
+    batch->row_offset = 0;
+}
+
 void batch_clear(struct batch *batch) {
     for (uint64_t i = 0; i < batch->bad_count; i++)
         free(batch->bad[i].why);
@@ -21,8 +27,8 @@ void batch_clear(struct batch *batch) {
     batch->row_count = 0;
     batch->value_count = 0;
     batch->has_label_text = false;
-    batch->has_weights = false;
-    batch->row_weight = 1;
+    batch->has_weights = batch->has_offsets = false;
+    batch_begin_row(batch);
     batch->has_positions = false;
     batch->has_origins = false;
     batch->bytes = false;
@@ -40,6 +46,7 @@ void batch_release(struct batch *batch) {
     free(batch->label);
     free(batch->label_text);
     free(batch->weight);
+    free(batch->offset);
     free(batch->line);
     free(batch->position);
     free(batch->bad);
@@ -68,6 +75,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
         batch->label = memory_resize(batch->label, capacity, sizeof *batch->label);
         batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
         batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
+        batch->offset = memory_resize(batch->offset, capacity, sizeof *batch->offset);
         batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
     }
     reserve_values(batch, values);
@@ -194,6 +202,12 @@ void batch_weigh(struct batch *batch, uint32_t row, double weight) {
     batch->has_weights |= weight != 1;
 }
 
+void batch_add_offset(struct batch *batch, uint32_t row, double offset) {
+    assert(row < batch->row_capacity);
+    batch->offset[row] += offset;
+    batch->has_offsets |= batch->offset[row] != 0;
+}
+
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated) {
     assert(batch->row_count < batch->row_capacity && batch->value_count <= batch->value_capacity);
@@ -213,7 +227,9 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
     batch->line[batch->row_count] = batch->row_line;
     batch->has_label_text |= label_text != NULL;
     batch_weigh(batch, batch->row_count, batch->row_weight);
-    batch->row_weight = 1;
+    batch->offset[batch->row_count] = 0;
+    batch_add_offset(batch, batch->row_count, batch->row_offset);
+    batch_begin_row(batch);
     batch->start[++batch->row_count] = batch->value_count;
     return true;
 }
@@ -221,7 +237,7 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
     if (batch->row_count < batch->row_capacity)
         batch->value_count = batch->start[batch->row_count];
-    batch->row_weight = 1;
+    batch_begin_row(batch);
     batch->text_count = 0;
     MEMORY_ROOM(batch->bad, batch->bad_count, batch->bad_capacity);
     char why[512];
@@ -251,6 +267,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,
         .weight = batch->has_weights ? batch->weight : NULL,
+        .offset = batch->has_offsets ? batch->offset : NULL,
         .workspace = &batch->workspace,
     };
     return &batch->rows;

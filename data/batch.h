@@ -31,11 +31,13 @@ struct batch {
     const char **label_text;
     double *weight;
     double row_weight; /* of the row being read: 1 unless its parser sets it */
+    double *offset;
+    double row_offset; /* likewise 0 */
     uint64_t *line;    /* of each row */
     uint64_t row_line; /* of the row being read */
     uint32_t *position;
     bool alike, bytes; /* as in struct source_rows */
-    bool has_label_text, has_weights, has_positions, has_origins;
+    bool has_label_text, has_weights, has_offsets, has_positions, has_origins;
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */
@@ -82,6 +84,9 @@ bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...)
 
 /* Sets the weight of a row that was read. */
 void batch_weigh(struct batch *batch, uint32_t row, double weight);
+
+/* Adds to the offset of a row that was read. */
+void batch_add_offset(struct batch *batch, uint32_t row, double offset);
 
 const struct source_rows *batch_view(struct batch *batch);
 

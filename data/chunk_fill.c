@@ -48,7 +48,7 @@ struct chunk_arrays {
     enum value_type type;
     uint32_t *start, *feature; /* sparse */
     void *value;
-    double *label, *weight; /* no weights: NULL */
+    double *label, *weight, *offset; /* no weights, or offsets: NULL */
 };
 
 static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
@@ -60,6 +60,7 @@ static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chun
         .value = data + layout.value,
         .label = (void *)(data + layout.label),
         .weight = chunk->weighted ? (void *)(data + layout.weight) : NULL,
+        .offset = chunk->shifted ? (void *)(data + layout.offset) : NULL,
     };
 }
 
@@ -67,7 +68,7 @@ static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chun
 struct row_place {
     uint32_t *feature;
     void *value;
-    double *label, *weight;
+    double *label, *weight, *offset;
 };
 
 /* Of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
@@ -76,7 +77,8 @@ static inline struct row_place row_place_of(const struct chunk_arrays *arrays, u
     return (struct row_place){.feature = arrays->feature + first,
                               .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
                               .label = arrays->label + row,
-                              .weight = arrays->weight ? arrays->weight + row : NULL};
+                              .weight = arrays->weight ? arrays->weight + row : NULL,
+                              .offset = arrays->offset ? arrays->offset + row : NULL};
 }
 
 static inline void put_label(const struct row_filler *filler, const struct row_walk *walk,
@@ -85,6 +87,8 @@ static inline void put_label(const struct row_filler *filler, const struct row_w
     *place->label = label;
     if (place->weight)
         *place->weight = row_weight_of(filler->row_weights, &walk->rows, walk->row, label);
+    if (place->offset)
+        *place->offset = row_offset_of(&walk->rows, walk->row);
 }
 
 static inline void put_value(void *values, enum value_type type, uint64_t at, double value) {

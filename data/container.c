@@ -285,9 +285,12 @@ bool container_peek(const struct container_kind *kind, const char *path, void *d
     off_t bytes = lseek(descriptor, 0, SEEK_END);
     bool valid =
         pread(descriptor, &header, sizeof header, 0) == (ssize_t)sizeof header &&
-        !check_header(&header, kind, (uint64_t)bytes) && header.section[0].length == length &&
-        pread(descriptor, data, length, (off_t)header.section[0].offset) == (ssize_t)length &&
-        hash64(data, length) == header.section[0].checksum;
+        !check_header(&header, kind, (uint64_t)bytes) && header.section[0].length <= length &&
+        pread(descriptor, data, header.section[0].length, (off_t)header.section[0].offset) ==
+            (ssize_t)header.section[0].length &&
+        hash64(data, header.section[0].length) == header.section[0].checksum;
+    if (valid)
+        memset((char *)data + header.section[0].length, 0, length - header.section[0].length);
     close(descriptor);
     return valid;
 }

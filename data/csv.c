@@ -172,22 +172,34 @@ static bool take_label(struct csv_line *line, uint32_t column) {
                   : batch_reject(line->batch, line->number, "%s: the label is empty", name));
 }
 
-/* ---- weights ---- */
+/* ---- weights, offsets, exposures ---- */
 
-static bool take_weight(struct csv_line *line, uint32_t column) {
-    char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, line->format->delimiter);
-    double *weight = &line->batch->row_weight;
-    if (!cell)
-        return reject_quote(line, column);
-    if (line->format->options->ignores_weights ||
-        (csv_number(line->format, cell, weight) && weight_is_valid(*weight)))
-        return true;
+static bool reject_property(const struct csv_line *line, uint32_t column, const char *cell,
+                            enum row_property property) {
+    const struct property_rule *rule = &property_rules[property];
+    char name[COLUMN_TEXT];
     describe_column(line->format, column, name);
     if (!*cell)
-        return batch_reject(line->batch, line->number, "%s: the weight is empty", name);
+        return batch_reject(line->batch, line->number, "%s: the %s is empty", name, rule->name);
     return batch_reject(line->batch, line->number,
-                        "%s holds \"%.40s\", which is no weight: allowed: a number from 0 to %g",
-                        name, cell, WEIGHT_MAX);
+                        "%s holds \"%.40s\", which is no %s: allowed: %s", name, cell, rule->name,
+                        rule->allowed);
+}
+
+static bool take_property(struct csv_line *line, uint32_t column, enum row_property property) {
+    char *cell = csv_cell(&line->at, line->end, line->format->delimiter);
+    double number;
+    if (!cell)
+        return reject_quote(line, column);
+    if (property == ROW_WEIGHT && line->format->options->ignores_weights)
+        return true;
+    if (!csv_number(line->format, cell, &number) || !property_is_valid(property, number))
+        return reject_property(line, column, cell, property);
+    if (property == ROW_WEIGHT)
+        line->batch->row_weight = number;
+    else
+        line->batch->row_offset += property_offset(property, number);
+    return true;
 }
 
 /* ---- numbers ---- */
@@ -372,7 +384,8 @@ static bool end_row(struct csv_line *line) {
 }
 
 static bool take_other(struct csv_line *line, uint32_t column) {
-    switch (line->format->column[column].kind) {
+    enum column_kind kind = line->format->column[column].kind;
+    switch (kind) {
     case COLUMN_CATEGORY:
         return take_category(line, column);
     case COLUMN_WORDS:
@@ -380,7 +393,9 @@ static bool take_other(struct csv_line *line, uint32_t column) {
     case COLUMN_LABEL:
         return take_label(line, column);
     case COLUMN_WEIGHT:
-        return take_weight(line, column);
+    case COLUMN_OFFSET:
+    case COLUMN_EXPOSURE:
+        return take_property(line, column, property_of(kind));
     default:
         return csv_cell(&line->at, line->end, line->format->delimiter) ||
                reject_quote(line, column);

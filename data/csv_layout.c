@@ -180,13 +180,22 @@ static bool list_has_name(const char *const *list) {
     return false;
 }
 
+/* Whether the column of a property is told by its name. */
+static bool names_property(const struct source_options *options) {
+    bool named = false;
+    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+        const char *column = source_property_column(options, i);
+        named |= column && !csv_is_number(column);
+    }
+    return named;
+}
+
 static bool asks_for_names(const struct source_options *options) {
     if (options->table)
         return false;
     return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
-           (options->weight && !csv_is_number(options->weight)) ||
-           list_has_name(options->numbers) || list_has_name(options->categories) ||
-           list_has_name(options->text);
+           names_property(options) || list_has_name(options->numbers) ||
+           list_has_name(options->categories) || list_has_name(options->text);
 }
 
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
@@ -293,23 +302,34 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
     return 0;
 }
 
-/* Finds the column of the weights, which no other key may name. */
-static int set_weight(struct format *format, const struct csv_cells *first, bool *known) {
-    const char *name = format->options->weight;
+int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,
+                    const char *column) {
+    char what[64];
+    snprintf(what, sizeof what, "take the %s from", property_rules[property].name);
+    return csv_no_column(first, header, what, column);
+}
+
+/* Finds the column of a property, which no other key may name. */
+static int set_property(struct format *format, const struct csv_cells *first,
+                        enum row_property property, bool *known) {
+    const struct property_rule *rule = &property_rules[property];
+    const char *name = source_property_column(format->options, property);
     uint32_t column = csv_find_column(first, format->header, name);
     if (column == first->count)
-        return csv_no_column(first, format->header, "take the weight from", name);
+        return csv_no_property(first, format->header, property, name);
     struct table_column *here = &format->table->column[column];
+    enum row_property other = property_of(here->kind);
     const char *what = here->kind == COLUMN_LABEL     ? "the label"
                        : here->kind == COLUMN_SKIPPED ? "left out by csv.skip"
+                       : other < ROW_PROPERTIES       ? property_rules[other].key
                                                       : "a feature";
     if (known[column])
-        return error_set(ERROR_DATA, "%s:%llu: column \"%s\" cannot be csv.weight: it is %s%s",
-                         first->path, (unsigned long long)first->number, name, what,
+        return error_set(ERROR_DATA, "%s:%llu: column \"%s\" cannot be %s: it is %s%s", first->path,
+                         (unsigned long long)first->number, name, rule->key, what,
                          here->kind == COLUMN_LABEL && !format->options->label
                              ? ", since it is the last; name that of the labels with csv.label"
                              : "");
-    here->kind = COLUMN_WEIGHT;
+    here->kind = rule->kind;
     known[column] = true;
     return 0;
 }
@@ -343,8 +363,9 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
                          known);
     if (!code)
         code = set_kinds(format, first, options->text, COLUMN_WORDS, "read as a text", known);
-    if (!code && options->weight && !options->table)
-        code = set_weight(format, first, known);
+    for (enum row_property i = 0; i < ROW_PROPERTIES && !code && !options->table; i++)
+        if (source_property_column(options, i))
+            code = set_property(format, first, i, known);
     if (!code && !options->numbers_only)
         code = csv_kinds_find(format, first->path, text, known);
     if (!code)

@@ -10,7 +10,7 @@
 #include "data/format.h"
 
 #define NOWHERE UINT32_MAX
-#define NO_FEATURE (UINT32_MAX - 1) /* the label or the weight */
+#define NO_FEATURE (UINT32_MAX - 1) /* the label, or a property of the row */
 
 /* The columns of a file while they are matched. */
 struct column_match {
@@ -18,6 +18,7 @@ struct column_match {
     char **name;     /* of each column of the file, in the form of the table's */
     uint32_t *taken; /* for each column of the file: that of the table, or one of the above */
     uint32_t count;
+    uint32_t property[ROW_PROPERTIES]; /* which columns of the file have them, or NOWHERE */
 };
 
 static void column_match_init(struct column_match *match, const struct table *table,
@@ -78,11 +79,10 @@ uint32_t csv_count_named(const struct table *table, const struct csv_cells *firs
 }
 
 /* Names the columns that training did not have, in one line of log. */
-static void tell_of_others(const struct column_match *match, const struct csv_cells *first,
-                           uint32_t label, uint32_t weight) {
+static void tell_of_others(const struct column_match *match, const struct csv_cells *first) {
     char *list = NULL;
     for (uint32_t i = 0; i < match->count; i++) {
-        if (match->taken[i] != NOWHERE || i == label || i == weight)
+        if (match->taken[i] != NOWHERE)
             continue;
         char *longer =
             memory_format("%s%s%.100s", list ? list : "", list ? ", " : "", match->name[i]);
@@ -132,21 +132,13 @@ static int skip_absent_columns(struct format *format, const struct csv_cells *fi
     return code;
 }
 
-/* The first column of that kind; `columns` if there is none. */
-static uint32_t column_of_kind(const struct table *table, enum column_kind kind) {
-    uint32_t i = 0;
-    while (i < table->columns && table->column[i].kind != kind)
-        i++;
-    return i;
-}
-
 /* Finds the label; options may name another column than the table's. Answers the name or number
  * that was looked for. */
 static const char *match_label(struct format *format, struct column_match *match,
                                const struct csv_cells *first) {
     const struct table *table = format->table;
     const char *asked = format->options->label;
-    uint32_t label = column_of_kind(table, COLUMN_LABEL), at = NOWHERE;
+    uint32_t label = table_find_kind(table, COLUMN_LABEL), at = NOWHERE;
     if (asked)
         at = csv_find_column(first, true, asked);
     else if (label < table->columns)
@@ -157,21 +149,45 @@ static const char *match_label(struct format *format, struct column_match *match
     return asked ? asked : label < table->columns ? table->column[label].name : "label";
 }
 
-/* Finds the column of the weights, which the options may tell anew: a number among them means the
- * column that had it where the table was made. NOWHERE: there is none. */
-static uint32_t match_weight(const struct format *format, struct column_match *match,
-                             const struct csv_cells *first) {
+/* Finds the column of a property, which the options may tell anew: a number among them means the
+ * column that had it where the table was made. Only weights may be missing: margins without their
+ * offsets are those of other rows. */
+static int match_property(const struct format *format, struct column_match *match,
+                          const struct csv_cells *first, enum row_property property) {
     const struct table *table = format->table;
-    const char *asked = format->options->weight;
-    uint32_t known = column_of_kind(table, COLUMN_WEIGHT), at = NOWHERE;
-    if (asked && (known == table->columns || !csv_is_number(asked)))
+    const char *asked = source_property_column(format->options, property);
+    uint32_t known = table_find_kind(table, property_rules[property].kind), at = NOWHERE;
+    bool there = known < table->columns;
+    if (asked && (!there || !csv_is_number(asked)))
         at = csv_find_column(first, true, asked);
-    else if (known < table->columns)
+    else if (there)
         at = match_column(match, known);
-    if (at >= first->count)
-        return NOWHERE;
-    match->taken[at] = NO_FEATURE;
-    return at;
+    match->property[property] = at < first->count ? at : NOWHERE;
+    if (at < first->count)
+        match->taken[at] = NO_FEATURE;
+    else if (asked || (there && property != ROW_WEIGHT))
+        return csv_no_property(first, true, property, asked ? asked : table->column[known].name);
+    return 0;
+}
+
+static int match_properties(const struct format *format, struct column_match *match,
+                            const struct csv_cells *first) {
+    int code = 0;
+    for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++)
+        code = match_property(format, match, first, i);
+    return code;
+}
+
+/* The kind of column `i` of the file. */
+static enum column_kind kind_of(const struct format *format, const struct column_match *match,
+                                uint32_t i) {
+    if (i == format->label)
+        return COLUMN_LABEL;
+    for (enum row_property p = 0; p < ROW_PROPERTIES; p++)
+        if (match->property[p] == i)
+            return property_rules[p].kind;
+    bool known = match->taken[i] < format->table->columns;
+    return known ? format->table->column[match->taken[i]].kind : COLUMN_SKIPPED;
 }
 
 /* The table's column that the file's column `i` is, which becomes one if there is none. */
@@ -226,7 +242,7 @@ static int match_used(const struct format *format, struct column_match *match,
     bool found = false;
     for (uint32_t i = 0; i < table->columns; i++) {
         const struct table_column *column = &table->column[i];
-        if (column->kind == COLUMN_LABEL || column->kind == COLUMN_WEIGHT)
+        if (column->kind == COLUMN_LABEL || property_of(column->kind) < ROW_PROPERTIES)
             continue;
         bool here = match_column(match, i) != NOWHERE;
         found |= here && table_uses(column);
@@ -241,31 +257,27 @@ static int match_by_name(struct format *format, struct column_match *match,
                          const struct csv_cells *first, const struct text_line *text) {
     const struct table *table = format->table;
     const char *label = match_label(format, match, first);
-    uint32_t weight = match_weight(format, match, first);
+    int properties = match_properties(format, match, first);
     int code = match_used(format, match, first);
     if (!code && format->label == first->count && !format->options->label_optional)
         code = csv_no_column(first, true, "take the label from", label);
-    if (!code && format->options->weight && weight == NOWHERE)
-        code = csv_no_column(first, true, "take the weight from", format->options->weight);
+    code = code ? code : properties;
     if (!code && format->options->adds_columns)
         code = add_columns(format, match, first, text);
     if (!code)
-        tell_of_others(match, first, format->label, weight);
+        tell_of_others(match, first);
     for (uint32_t i = 0; i < first->count && !code; i++) {
         uint32_t number = match->taken[i];
         bool known = number < table->columns;
-        format->column[i] = (struct csv_column){.kind = i == format->label ? COLUMN_LABEL
-                                                        : i == weight      ? COLUMN_WEIGHT
-                                                        : known ? table->column[number].kind
-                                                                : COLUMN_SKIPPED,
-                                                .number = known ? number : 0};
+        format->column[i] =
+            (struct csv_column){.kind = kind_of(format, match, i), .number = known ? number : 0};
     }
     return code ? code : skip_absent_columns(format, first);
 }
 
 /* The place of that column in the first file of training. */
 static uint32_t place_of_kind(const struct table *table, enum column_kind kind) {
-    uint32_t number = column_of_kind(table, kind);
+    uint32_t number = table_find_kind(table, kind);
     return number < table->columns ? table->column[number].place : COLUMN_NOWHERE;
 }
 
@@ -301,8 +313,11 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
                          "%s:%llu: without names the label must stand where it stood in the data "
                          "that was trained on, in column %u, and not in column \"%s\"",
                          first->path, (unsigned long long)first->number, label + 1, options->label);
-    if (options->weight && place_of_kind(table, COLUMN_WEIGHT) >= first->count)
-        return csv_no_column(first, false, "take the weight from", options->weight);
+    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+        const char *asked = source_property_column(options, i);
+        if (asked && place_of_kind(table, property_rules[i].kind) >= first->count)
+            return csv_no_property(first, false, i, asked);
+    }
     return skip_absent_columns(format, first);
 }
 
@@ -319,7 +334,7 @@ int csv_match(struct format *format, const struct csv_cells *first, const struct
 /* ---- a new table, numbered as an earlier one ---- */
 
 const char *csv_label_before(const struct table *order, const struct csv_cells *first) {
-    uint32_t label = column_of_kind(order, COLUMN_LABEL);
+    uint32_t label = table_find_kind(order, COLUMN_LABEL);
     const char *known = label < order->columns ? order->column[label].name : NULL, *found = NULL;
     struct column_match match;
     if (!known)

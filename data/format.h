@@ -116,6 +116,10 @@ bool csv_is_number(const char *text);
 /* ERROR_DATA: there is no `column` to do `what` with. */
 int csv_no_column(const struct csv_cells *first, bool header, const char *what, const char *column);
 
+/* The same for the column of a property. */
+int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,
+                    const char *column);
+
 /* ERROR_DATA unless the file has `expected` columns, or lacks the label's alone; 0: any number. */
 int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected);
 

@@ -29,7 +29,7 @@ static json_t *describe_pack(const struct pack *pack) {
     const struct pack_facts *facts = pack->facts;
     return json_pack(
         "{s:s, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:s, s:I, s:I, s:I, s:s, s:I, s:o*, s:o*, s:o*, "
-        "s:o*, s:o*, s:o*, s:I, s:o*}",
+        "s:o*, s:o*, s:o*, s:o*, s:I, s:o*}",
         "kind", "pack", "version", (json_int_t)PACK_VERSION, "fingerprint", facts->fingerprint,
         "source", text_to_json(pack->source), "source_hash", facts->source_hash, "source_bytes",
         (json_int_t)facts->source_bytes, "text_bytes", (json_int_t)facts->text_bytes, "bytes",
@@ -41,7 +41,8 @@ static json_t *describe_pack(const struct pack *pack) {
         facts->label_texts ? text_list(pack->label_text, facts->label_texts, 1) : NULL, "columns",
         pack->name ? text_list(pack->name, facts->features, 1) : NULL, "weighted",
         facts->weighted ? json_true() : NULL, "weights_hash",
-        *facts->weights_hash ? json_string(facts->weights_hash) : NULL, "labels_hash",
+        *facts->weights_hash ? json_string(facts->weights_hash) : NULL, "offsets",
+        facts->offset ? json_true() : NULL, "labels_hash",
         *facts->labels_hash ? json_string(facts->labels_hash) : NULL, "rejected",
         (json_int_t)facts->rejected, "reasons",
         facts->reasons ? text_list(pack->reason, facts->reasons, 1) : NULL);
@@ -57,6 +58,11 @@ static int describe_sources(const struct container *container, const struct set_
     json_object_set_new(object, "packs", text_list(source + 1, facts->sources, 2));
     free(source);
     return 0;
+}
+
+static json_t *offsets_json(const struct offset_summary *offsets) {
+    return json_pack("{s:f, s:f, s:f}", "least", offsets->least, "mean", offsets->mean, "most",
+                     offsets->most);
 }
 
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
@@ -89,6 +95,8 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
         json_object_set_new(object, "uniform_exponent", json_integer(info->uniform_exponent));
     if (info->weighted)
         json_object_set_new(object, "weight_sum", json_real(info->weight_total));
+    if (info->has_offsets)
+        json_object_set_new(object, "offsets", offsets_json(&info->offsets));
     json_object_set_new(object, "rejected", integer(info->rejected));
     if (info->holdout > 0)
         json_object_update_new(object, json_pack("{s:f, s:I}", "holdout", info->holdout,

@@ -23,16 +23,17 @@ libdata_a_SOURCES = \
 	data/moments.c \
 	data/prefix.c \
 	data/number.c data/number.h \
+	data/offsets.c \
 	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/plan.c \
 	data/prepare.c \
+	data/properties.c \
 	data/sample.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/pipeline.c data/source.h data/source_files.c \
 	data/split.c \
 	data/table.c data/table.h data/table_column.c \
 	data/tiles.c \
-	data/weights.c \
 	data/weigh_words.c \
 	data/words.c data/words.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(JANSSON_CFLAGS)

@@ -289,6 +289,21 @@ double label_of_row(const struct labels *labels, uint32_t pack, const struct pac
 /* Leaves out the held-out rows whose label no training row has; answers how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);
 
+/* ---- offsets ---- */
+
+/* Those of all rows of the set: the offset of a row, with the logarithm of its exposure. */
+struct row_offsets {
+    bool any; /* some offset is not 0; else the rest is not used */
+    struct offset_summary summary;
+};
+
+/* Looks at the rows that are trained on, and at those that are held out. */
+void row_offsets_find(struct row_offsets *offsets, const struct split *split);
+
+static inline double row_offset_of(const struct pack_rows *rows, uint32_t row) {
+    return rows->offset ? rows->offset[row] : 0;
+}
+
 /* ---- weights ---- */
 
 /* The weights of rows as the set stores them: that of the row, times that of its class, times
@@ -334,6 +349,11 @@ struct plan_part {
     uint32_t blocks;
 };
 
+/* What rows have in the set's chunks beside label and values. */
+struct chunk_extras {
+    bool weighted, shifted;
+};
+
 struct chunk_plan {
     struct plan_part trained, held;
     bool dense;
@@ -347,10 +367,11 @@ struct chunk_plan {
     struct set_tile *tile; /* owned; by their numbers. tiles_place() sets all but checksums */
 };
 
-/* Weights change neither where chunks begin nor how many there are. ERROR_DATA if a chunk of a
- * shuffled set would have more values than can be numbered, or there would be too many tiles. */
+/* Weights and offsets change neither where chunks begin nor how many there are. ERROR_DATA if a
+ * chunk of a shuffled set would have more values than can be numbered, or there would be too many
+ * tiles. */
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                    const struct columns *columns, bool weighted,
+                    const struct columns *columns, const struct chunk_extras *extras,
                     const struct set_options *options);
 void chunk_plan_release(struct chunk_plan *plan);
 

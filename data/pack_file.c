@@ -22,6 +22,7 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     layout.weight = container_place(&at, block->weighted ? rows * sizeof(double) : 0);
     layout.label_text = container_place(&at, block->texts ? rows * sizeof(uint32_t) : 0);
     layout.position = container_place(&at, block->positions ? values * sizeof(uint32_t) : 0);
+    layout.offset = container_place(&at, block->shifted ? rows * sizeof(double) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -136,21 +137,34 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
               block->weighted ? rows->count * sizeof *rows->weight : 0);
     put_array(data, layout.label_text, layout.position, content->label_text,
               block->texts ? rows->count * sizeof(uint32_t) : 0);
-    put_array(data, layout.position, layout.bytes, rows->position,
+    put_array(data, layout.position, layout.offset, rows->position,
               block->positions ? block->values * sizeof(uint32_t) : 0);
+    put_array(data, layout.offset, layout.bytes, rows->offset,
+              block->shifted ? rows->count * sizeof *rows->offset : 0);
 }
 
 /* ---- opened ---- */
 
 const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
 
+/* A copy, as what is not stored counts as zeros. */
+static int copy_facts(struct pack *pack) {
+    size_t length;
+    const void *stored = container_get(&pack->container, PACK_FACTS, &length);
+    if (!stored || (length != PACK_FACTS_LEAST && length != sizeof *pack->facts))
+        return container_damaged(&pack->container, "its facts have another length");
+    struct pack_facts *facts = memory_new(1, sizeof *facts);
+    memcpy(facts, stored, length);
+    pack->facts = facts;
+    return 0;
+}
+
 static int map_sections(struct pack *pack) {
     const struct container *container = &pack->container;
-    const void *facts, *block, *id, *count, *column = NULL, *seeded_id = NULL;
-    int code = container_array(container, PACK_FACTS, 1, sizeof *pack->facts, &facts);
+    const void *block, *id, *count, *column = NULL, *seeded_id = NULL;
+    int code = copy_facts(pack);
     if (code)
         return code;
-    pack->facts = facts;
     const uint32_t features = pack->facts->features;
     const bool csv = pack->facts->format == FORMAT_CSV;
     const struct container_wanted wanted[] = {
@@ -226,6 +240,7 @@ void pack_close(struct pack *pack) {
     free(pack->label_text);
     free(pack->reason);
     free(pack->source);
+    free((void *)pack->facts);
     container_close(&pack->container);
     free(pack);
 }
@@ -259,6 +274,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
         .weight = block->weighted ? (const void *)(data + layout.weight) : NULL,
         .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
         .position = block->positions ? (const void *)(data + layout.position) : NULL,
+        .offset = block->shifted ? (const void *)(data + layout.offset) : NULL,
     };
 }
 
@@ -343,6 +359,9 @@ void pack_report(const struct pack *pack, struct source_report *report) {
                                      .label_column = facts->label_column,
                                      .rejected = facts->rejected};
     memcpy(report->hash, facts->source_hash, sizeof report->hash);
+    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
+        memcpy(report->property[i].hash, facts->beside[i - ROW_OFFSET].hash,
+               sizeof report->property[i].hash);
     if (pack->table)
         report->table = table_copy(pack->table);
     if (facts->header)
@@ -375,6 +394,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                      .position = rows.position,
                      .label = rows.label,
                      .weight = rows.weight,
+                     .offset = rows.offset,
                      .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
                  });
     }

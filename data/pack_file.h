@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash.h"
@@ -34,14 +35,14 @@ struct pack_facts {
     uint64_t rows, values;
     uint32_t features, blocks;
     uint32_t label_texts, reasons;
-    uint32_t format;       /* enum source_format */
-    uint32_t type;         /* enum value_type: that of the widest block */
-    uint32_t label_column; /* as in struct source_report */
-    uint32_t named;        /* 1 if features have names */
-    uint32_t columns;      /* likewise */
-    uint32_t weighted;     /* 1 if some row has another weight than 1 */
-    uint32_t header;       /* CSV: 1 if the file has a header line */
-    uint32_t unused;
+    uint32_t format;                             /* enum source_format */
+    uint32_t type;                               /* enum value_type: that of the widest block */
+    uint32_t label_column;                       /* as in struct source_report */
+    uint32_t named;                              /* 1 if features have names */
+    uint32_t columns;                            /* likewise */
+    uint32_t weighted;                           /* 1 if some row has another weight than 1 */
+    uint32_t header;                             /* CSV: 1 if the file has a header line */
+    uint32_t offset;                             /* 1 if some row has another offset than 0 */
     uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
     struct source_stamp stamp;                   /* of the source */
     struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
@@ -54,24 +55,32 @@ struct pack_facts {
     char weights_hash[40];
     char labels_hash[40];
     char fingerprint[40];
+    /* Of the files of offsets and exposures; not stored where there are none: */
+    struct pack_beside {
+        struct source_stamp stamp;
+        char hash[40];
+    } beside[ROW_PROPERTIES - ROW_OFFSET];
 };
-_Static_assert(sizeof(struct pack_facts) == 376, "no padding");
+/* The bytes of facts without files of offsets. */
+#define PACK_FACTS_LEAST offsetof(struct pack_facts, beside)
+_Static_assert(PACK_FACTS_LEAST == 376 && sizeof(struct pack_facts) == 520, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value as `type` says ×
  * values, label f64 × rows (NaN: a text or absent), weight f64 × rows (only if `weighted`),
  * label_text u32 × rows (only if `texts`: number of the text + 1, or 0), position u32 × values
- * (only if `positions`: place of each value in its row's text; else they stand as in the text). */
+ * (only if `positions`: place of each value in its row's text; else they stand as in the text),
+ * offset f64 × rows (only if `shifted`). */
 struct pack_block {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows, values;
-    uint8_t type, dense, texts, positions, weighted, unused[3];
+    uint8_t type, dense, texts, positions, weighted, shifted, unused[2];
 };
 _Static_assert(sizeof(struct pack_block) == 48, "no padding");
 
 struct pack_block_layout {
-    uint64_t start, feature, value, label, weight, label_text, position,
+    uint64_t start, feature, value, label, weight, label_text, position, offset,
         bytes; /* offsets within the block */
 };
 struct pack_block_layout pack_block_layout(const struct pack_block *block);
@@ -97,13 +106,13 @@ struct pack_rows {
     enum value_type type;
     const uint32_t *start, *feature;
     const void *value;
-    const double *label, *weight;
+    const double *label, *weight, *offset;
     const uint32_t *label_text, *position;
 };
 
 struct pack {
     struct container container;
-    const struct pack_facts *facts;
+    const struct pack_facts *facts; /* owned */
     const struct pack_block *block;
     const uint64_t *id, *count;
     const uint64_t *seeded_id; /* CSV; or NULL */
@@ -150,7 +159,7 @@ int pack_write(const char *packs, const char *source, const struct source_option
 /* The name of a pack of these contents, read with options of `options_hash`. Weights and labels
  * have "" if they are no files. */
 struct pack_hashes {
-    char source[HASH128_TEXT], weights[HASH128_TEXT], labels[HASH128_TEXT];
+    char source[HASH128_TEXT], property[ROW_PROPERTIES][HASH128_TEXT], labels[HASH128_TEXT];
 };
 void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_hash,
                            char text[HASH128_TEXT]);

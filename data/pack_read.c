@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/blocks.h"
 #include "data/input.h"
 #include "data/pack_file.h"
 
@@ -26,6 +27,19 @@ static void hash_texts(struct hash_stream *stream, const char *const *text) {
     for (; text && *text; text++)
         hash_text(stream, *text);
     hash_text(stream, NULL);
+}
+
+/* Nothing where there are none: packs of before keep their names. */
+static void hash_offsets(struct hash_stream *stream, const struct source_options *options) {
+    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+        const char *column = source_property_column(options, i);
+        bool file = source_property_file(options, i) != NULL;
+        if (column || file) {
+            hash_text(stream, property_rules[i].key);
+            hash_text(stream, column);
+            hash_stream_add(stream, &file, sizeof file);
+        }
+    }
 }
 
 /* Every option that shapes what a pack holds. */
@@ -63,6 +77,7 @@ static uint64_t hash_options(const struct source_options *options) {
     }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
+    hash_offsets(stream, options);
     /* Only what an order says: its kinds and means do not count. */
     for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++)
         hash_text(stream, options->order->column[i].name);
@@ -78,8 +93,11 @@ void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_ha
     uint64_t numbers[] = {PACK_VERSION, options_hash};
     hash_stream_add(stream, numbers, sizeof numbers);
     hash_text(stream, hashes->source);
-    hash_text(stream, hashes->weights);
+    hash_text(stream, hashes->property[ROW_WEIGHT]);
     hash_text(stream, hashes->labels);
+    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
+        if (*hashes->property[i])
+            hash_text(stream, hashes->property[i]);
     hash_stream_text(stream, text);
     hash_stream_free(stream);
 }
@@ -116,6 +134,10 @@ static int look_at_source(const char *source, const struct source_options *optio
         code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
     if (!code && options->labels)
         code = look_at_file(options->labels, &known->labels_stamp, &known->path_hash);
+    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES && !code; i++)
+        if (source_property_file(options, i))
+            code = look_at_file(source_property_file(options, i),
+                                &known->beside[i - ROW_OFFSET].stamp, &known->path_hash);
     return code;
 }
 
@@ -138,9 +160,11 @@ static enum likeness compare_packs(const struct pack_facts *pack, const struct p
         return UNLIKE;
     enum likeness files[] = {compare_stamps(&pack->stamp, &known->stamp),
                              compare_stamps(&pack->weights_stamp, &known->weights_stamp),
-                             compare_stamps(&pack->labels_stamp, &known->labels_stamp)};
+                             compare_stamps(&pack->labels_stamp, &known->labels_stamp),
+                             compare_stamps(&pack->beside[0].stamp, &known->beside[0].stamp),
+                             compare_stamps(&pack->beside[1].stamp, &known->beside[1].stamp)};
     enum likeness less = files[0];
-    for (int i = 1; i < 3; i++)
+    for (size_t i = 1; i < sizeof files / sizeof *files; i++)
         less = files[i] < less ? files[i] : less;
     return less == SAME && pack->path_hash != known->path_hash ? MAYBE : less;
 }
@@ -190,8 +214,9 @@ static int find_pack(const char *packs, const char *source, const struct source_
     int code = 0;
     if (likeness == MAYBE) {
         code = input_hash_file(source, hashes.source);
-        if (!code && options->weights)
-            code = input_hash_file(options->weights, hashes.weights);
+        for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++)
+            if (source_property_file(options, i))
+                code = input_hash_file(source_property_file(options, i), hashes.property[i]);
         if (!code && options->labels)
             code = input_hash_file(options->labels, hashes.labels);
         pack_fingerprint_make(&hashes, known->options_hash, fingerprint);

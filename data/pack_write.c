@@ -125,6 +125,7 @@ static void append_block(struct pack_writer *writer, struct pending_block *pendi
     pending->number = writer->facts.blocks++;
     writer->facts.rows += block->rows;
     writer->facts.weighted |= block->weighted;
+    writer->facts.offset |= block->shifted;
     if (block->type > writer->facts.type)
         writer->facts.type = block->type;
 }
@@ -190,6 +191,7 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
                          writer->source);
     pending->block.first_row = writer->facts.rows;
     pending->block.weighted = rows->weight != NULL;
+    pending->block.shifted = rows->offset != NULL;
     uint64_t consecutive = 0; /* features that are 0, 1, 2 … */
     while (alike && consecutive < rows->start[1] && local[consecutive] == consecutive)
         consecutive++;
@@ -259,6 +261,11 @@ static int write_origins(struct pack_writer *writer, const struct table *table) 
     return code;
 }
 
+static size_t facts_bytes(const struct pack_facts *facts) {
+    bool files = *facts->beside[0].hash || *facts->beside[1].hash;
+    return files ? sizeof *facts : PACK_FACTS_LEAST;
+}
+
 static int write_pack_sections(struct pack_writer *writer, const struct source_report *report) {
     struct container_writer *container = &writer->container;
     struct pack_facts *facts = &writer->facts;
@@ -287,7 +294,7 @@ static int write_pack_sections(struct pack_writer *writer, const struct source_r
         code = container_put_strings(container, PACK_REASONS, (const char *const *)reasons,
                                      facts->reasons);
     if (!code) /* last: the sections before fill in some of the facts */
-        code = container_section(container, PACK_FACTS, facts, sizeof *facts);
+        code = container_section(container, PACK_FACTS, facts, facts_bytes(facts));
     return code;
 }
 
@@ -302,13 +309,18 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     facts->text_bytes = report->text_bytes;
     facts->rejected = report->rejected;
     memcpy(facts->source_hash, report->hash, HASH128_TEXT);
-    facts->weights_stamp = report->weights_stamp;
-    memcpy(facts->weights_hash, report->weights_hash, HASH128_TEXT);
+    facts->weights_stamp = report->property[ROW_WEIGHT].stamp;
+    memcpy(facts->weights_hash, report->property[ROW_WEIGHT].hash, HASH128_TEXT);
+    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+        facts->beside[i - ROW_OFFSET].stamp = report->property[i].stamp;
+        memcpy(facts->beside[i - ROW_OFFSET].hash, report->property[i].hash, HASH128_TEXT);
+    }
     facts->labels_stamp = report->labels_stamp;
     memcpy(facts->labels_hash, report->labels_hash, HASH128_TEXT);
     struct pack_hashes hashes;
     memcpy(hashes.source, report->hash, HASH128_TEXT);
-    memcpy(hashes.weights, report->weights_hash, HASH128_TEXT);
+    for (int i = 0; i < ROW_PROPERTIES; i++)
+        memcpy(hashes.property[i], report->property[i].hash, HASH128_TEXT);
     memcpy(hashes.labels, report->labels_hash, HASH128_TEXT);
     pack_fingerprint_make(&hashes, facts->options_hash, facts->fingerprint);
 }

@@ -34,8 +34,8 @@ struct source_reader {
     struct format format;
     struct input *input;
     struct blocks blocks;
-    struct array_reader *array; /* NULL: the file is text */
-    struct weights *weights;    /* or NULL; read by whoever hands out */
+    struct array_reader *array;                 /* NULL: the file is text */
+    struct property_file *file[ROW_PROPERTIES]; /* or NULL; read by whoever hands out */
 
     pthread_mutex_t reading; /* guards input, blocks, first, next_block, stopped_reading */
     struct batch first;      /* the block that told the format, until a thread takes it */
@@ -64,12 +64,13 @@ static int hand_out(struct source_reader *reader, struct batch *batch) {
     for (uint64_t i = 0; i < batch->bad_count && !code; i++)
         code = source_reject(reader->report, reader->path, reader->options->bad_lines_max,
                              batch->bad[i].line, batch->bad[i].why);
-    if (!code && reader->weights)
-        code = weights_take(reader->weights, batch);
+    for (int i = 0; i < ROW_PROPERTIES && !code; i++)
+        if (reader->file[i])
+            code = property_file_take(reader->file[i], batch);
     bool nothing = batch->row_count == 0 && !(reader->options->hands_out_bad && batch->bad_count);
     if (code || nothing)
         return code;
-    batch_view(batch); /* with the weights */
+    batch_view(batch); /* with the numbers of those files */
     reader->report->rows += batch->row_count;
     reader->report->values += batch->value_count;
     return reader->parts.take(reader->context, &batch->rows);
@@ -176,8 +177,9 @@ static int finish_report(struct source_reader *reader) {
     int code = input_check_unchanged(reader->input);
     if (!code && reader->array)
         code = array_reader_end(reader->array, report);
-    if (!code && reader->weights)
-        code = weights_end(reader->weights, report);
+    for (int i = 0; i < ROW_PROPERTIES && !code; i++)
+        if (reader->file[i])
+            code = property_file_end(reader->file[i], report);
     if (code)
         return code;
     report->stamp = input_stamp(reader->input);
@@ -259,11 +261,15 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     int code = input_open(path, options->streams, &reader.input);
     if (code)
         return code;
-    if (options->weights)
-        code = weights_open(options->weights, path, &reader.weights);
+    for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++) {
+        const char *beside = source_property_file(options, i);
+        if (beside)
+            code = property_file_open(beside, path, i, &reader.file[i]);
+    }
     if (!code)
         code = read_opened(&reader, threads);
-    weights_close(reader.weights);
+    for (int i = 0; i < ROW_PROPERTIES; i++)
+        property_file_close(reader.file[i]);
     array_reader_close(reader.array);
     input_close(reader.input);
     if (report->column_names)

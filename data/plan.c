@@ -21,6 +21,7 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     layout.value = container_place(&at, chunk->values * value_bytes((enum value_type)chunk->type));
     layout.label = container_place(&at, rows * sizeof(double));
     layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
+    layout.offset = container_place(&at, chunk->shifted ? rows * sizeof(double) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -31,6 +32,7 @@ struct set_head_layout set_head_layout(const struct set_chunk *chunk) {
     layout.label = container_place(&at, rows * sizeof(double));
     layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
     layout.size = container_place(&at, rows * sizeof(int16_t));
+    layout.offset = container_place(&at, chunk->shifted ? rows * sizeof(double) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -138,7 +140,7 @@ struct chunk_cutter {
     uint64_t aim, filled, next_row;
     struct bytes workspace;
     uint32_t capacity;
-    bool weighted;
+    const struct chunk_extras *extras;
     bool open; /* a chunk that takes more rows */
 };
 
@@ -164,7 +166,8 @@ static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
         MEMORY_ROOM(plan->chunk, plan->chunks, cutter->capacity);
         plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutter->next_row,
                                                          .type = (uint8_t)cutter->part->type,
-                                                         .weighted = cutter->weighted};
+                                                         .weighted = cutter->extras->weighted,
+                                                         .shifted = cutter->extras->shifted};
         cutter->filled = 0;
         cutter->open = true;
     }
@@ -202,7 +205,7 @@ static uint32_t block_rows_of(const struct set_options *options, uint64_t rows) 
 }
 
 static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
-                      const struct split *split, bool weighted) {
+                      const struct split *split, const struct chunk_extras *extras) {
     uint64_t rows = plan->trained.rows, each = plan->block_rows, chunks = (rows + each - 1) / each;
     if (chunks > UINT32_MAX / 2)
         return error_set(ERROR_DATA,
@@ -218,7 +221,8 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
                                .rows = here,
                                .values = plan->dense ? here * (uint64_t)columns->count : 0,
                                .type = (uint8_t)plan->trained.type,
-                               .weighted = weighted};
+                               .weighted = extras->weighted,
+                               .shifted = extras->shifted};
     }
     if (plan->dense)
         return 0;
@@ -263,7 +267,7 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
 /* ---- the plan ---- */
 
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                    const struct columns *columns, bool weighted,
+                    const struct columns *columns, const struct chunk_extras *extras,
                     const struct set_options *options) {
     *plan = (struct chunk_plan){.shuffled = options->shuffled,
                                 .key = permutation_key(options->shuffle_seed, 0)};
@@ -281,13 +285,12 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
     uint64_t value = row_bytes(plan->dense, plan->trained.type, 1) - empty;
     uint64_t aim = (empty * plan->trained.rows + plan->values * value) / CHUNKS_AIMED_AT;
     aim = aim < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : aim > CHUNK_BYTES_MAX ? CHUNK_BYTES_MAX : aim;
-    struct chunk_cutter cutter = {
-        .plan = plan, .columns = columns, .aim = aim, .weighted = weighted};
+    struct chunk_cutter cutter = {.plan = plan, .columns = columns, .aim = aim, .extras = extras};
     bytes_init(&cutter.workspace);
     int code = 0;
     plan->block_rows = plan->shuffled ? block_rows_of(options, plan->trained.rows) : 0;
     if (plan->shuffled)
-        code = lay_blocks(plan, columns, split, weighted);
+        code = lay_blocks(plan, columns, split, extras);
     else
         cut_part(&cutter, &plan->trained, split);
     uint32_t trained_chunks = cutter.capacity = plan->chunks;

@@ -24,9 +24,10 @@ struct set {
     struct container container;
     const struct set_facts *facts;
     const struct set_chunk *chunk;
-    const struct set_tile *tile;       /* of a set in tiles; else NULL */
-    const struct set_weights *weights; /* or NULL */
-    const double *class_weight;        /* or NULL */
+    const struct set_tile *tile;          /* of a set in tiles; else NULL */
+    const struct set_weights *weights;    /* or NULL */
+    const double *class_weight;           /* or NULL */
+    const struct offset_summary *offsets; /* or NULL */
     struct set_info info;
     const char **class_name, **name;
     const char *first_pack;
@@ -49,6 +50,19 @@ static int map_weights(struct set *set) {
     if (!set->weights || (length == sizeof *set->weights && set->weights->sum > 0))
         return 0;
     return container_damaged(&set->container, "the sums of weights are damaged");
+}
+
+/* Offsets are there if rows have some. */
+static int map_facts(struct set *set) {
+    size_t length;
+    const struct set_facts_stored *stored = container_get(&set->container, SET_FACTS, &length);
+    if (!stored || (length != sizeof stored->facts && length != sizeof *stored))
+        return container_damaged(&set->container, "its facts have another length");
+    set->facts = &stored->facts;
+    set->offsets = length == sizeof *stored ? &stored->offsets : NULL;
+    if (set->offsets && !(set->offsets->least <= set->offsets->most))
+        return container_damaged(&set->container, "the summary of offsets is damaged");
+    return 0;
 }
 
 /* The classes of lists. Which list a row has is in its chunk, which has a checksum. */
@@ -78,12 +92,11 @@ static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
 
 static int map_arrays(struct set *set) {
     const struct container *container = &set->container;
-    const void *facts, *chunk = NULL, *tile = NULL, *id = NULL, *order = NULL, *exponent = NULL;
+    const void *chunk = NULL, *tile = NULL, *id = NULL, *order = NULL, *exponent = NULL;
     const void *targets = NULL;
-    int code = container_array(container, SET_FACTS, 1, sizeof *set->facts, &facts);
+    int code = map_facts(set);
     if (code)
         return code;
-    set->facts = facts;
     uint64_t features = set->facts->features, tiles;
     if (!count_tiles(set->facts, &tiles))
         return container_damaged(container, "it cannot be in such tiles");
@@ -159,6 +172,9 @@ static void fill_info(struct set *set) {
     info->rejected = facts->rejected;
     info->fold = facts->fold;
     info->holdout = facts->holdout;
+    info->has_offsets = set->offsets != NULL;
+    if (set->offsets)
+        info->offsets = *set->offsets;
     info->weighted = set->weights != NULL;
     info->class_weight = set->class_weight;
     info->weight_exponent = info->weighted ? set->weights->exponent : 0;
@@ -227,7 +243,8 @@ static int check_bounds(const struct set *set) {
         uint64_t bytes =
             set->tile ? set_head_layout(chunk).bytes : set_chunk_layout(chunk, facts->dense).bytes;
         if (!within(set, chunk->offset, chunk->bytes) || chunk->type > VALUE_DOUBLE ||
-            chunk->weighted != (set->weights != NULL) || bytes != chunk->bytes)
+            chunk->weighted != (set->weights != NULL) || chunk->shifted != (set->offsets != NULL) ||
+            bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
     return set->tile ? check_tiles(set) : 0;
@@ -373,6 +390,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .label = (const void *)(data + layout.label),
         .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
+        .offset = chunk->shifted ? (const void *)(data + layout.offset) : NULL,
         .first = chunk->first_row + (number < set_training_chunks(&set->info) ? 0 : facts->rows),
     };
     return 0;
@@ -406,6 +424,7 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
         .label = (const void *)(head + besides.label),
         .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(head + besides.weight) : NULL,
+        .offset = chunk->shifted ? (const void *)(head + besides.offset) : NULL,
         .size = (const void *)(head + besides.size),
         .first = chunk->first_row,
     };

@@ -70,6 +70,9 @@ struct set_info {
     double weight_total; /* the same of the weights as they were given */
     const double *class_weight; /* `classes`, as given or balanced; NULL: classes have none */
 
+    bool has_offsets;              /* some row has another offset than 0 */
+    struct offset_summary offsets; /* of training rows */
+
     /* Everything above except `chunks` describes the training rows alone. */
     uint32_t fold;             /* that was left out, from 1; 0: none */
     double holdout;            /* the share of the rows that is held out by hash, or 0 */

@@ -50,6 +50,13 @@ struct set_facts {
 };
 _Static_assert(sizeof(struct set_facts) == 160, "no padding");
 
+/* The section: facts, and behind them, only if rows have offsets, what these are like. */
+struct set_facts_stored {
+    struct set_facts facts;
+    struct offset_summary offsets;
+};
+_Static_assert(sizeof(struct set_facts_stored) == 192, "no padding");
+
 struct set_weights {
     double sum, holdout_sum; /* as in struct set_info, as what follows is */
     int32_t exponent;
@@ -58,26 +65,27 @@ struct set_weights {
 
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
  * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value as `type` says ×
- * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none).
+ * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none),
+ * offset f64 × rows (likewise).
  *
  * Of a set in tiles these are its head, what its rows have besides values: label, weight
- * (likewise), size i16 × rows. */
+ * (likewise), size i16 × rows, offset. */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows;
-    uint8_t type, weighted, unused[2]; /* enum value_type */
+    uint8_t type, weighted, shifted, unused; /* enum value_type; whether rows have offsets */
     uint64_t values;
 };
 _Static_assert(sizeof(struct set_chunk) == 48, "no padding");
 
 struct set_chunk_layout {
-    uint64_t start, feature, value, label, weight, bytes; /* offsets within the chunk */
+    uint64_t start, feature, value, label, weight, offset, bytes; /* places within the chunk */
 };
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense);
 
 struct set_head_layout {
-    uint64_t label, weight, size, bytes; /* offsets within the head */
+    uint64_t label, weight, size, offset, bytes; /* places within the head */
 };
 struct set_head_layout set_head_layout(const struct set_chunk *chunk);
 

@@ -21,6 +21,7 @@ struct set_writer {
     struct columns columns;
     struct labels labels;
     struct row_weights row_weights;
+    struct row_offsets row_offsets;
     struct chunk_plan plan;
     struct chunk_source source; /* of all these */
     struct chunk_window window; /* of a shuffled set: chunks that are filled */
@@ -326,6 +327,8 @@ static void make_fingerprint(struct set_writer *writer) {
         struct set_weights weights = weights_of(writer);
         hash_stream_add(stream, &weights, sizeof weights);
     }
+    if (writer->row_offsets.any)
+        hash_stream_add(stream, &writer->row_offsets.summary, sizeof writer->row_offsets.summary);
     for (uint32_t i = 0; i < writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
     if (facts.strip_columns)
@@ -402,11 +405,12 @@ static int write_set_sections(struct set_writer *writer) {
     const struct columns *columns = &writer->columns;
     const struct chunk_plan *plan = &writer->plan;
     const struct set_weights weights = weights_of(writer);
+    const struct set_facts_stored stored = {writer->facts, writer->row_offsets.summary};
     bool targets = writer->labels.kind == LABEL_TARGET;
     struct label_summary summary;
     targets_finish(&writer->labels.targets, &summary);
     const struct container_part parts[] = {
-        {SET_FACTS, &writer->facts, sizeof writer->facts},
+        {SET_FACTS, &stored, writer->row_offsets.any ? sizeof stored : sizeof stored.facts},
         {SET_CHUNKS, plan->chunk, plan->chunks * sizeof *plan->chunk},
         {SET_TILES, plan->tile, plan->strips * plan->chunks * sizeof *plan->tile},
         {SET_IDS, columns->id, columns->count * sizeof *columns->id},
@@ -472,9 +476,11 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
         code = row_weights_find(&writer.row_weights, &writer.split, &writer.labels,
                                 options->class_weight);
     }
-    if (!code)
-        code = chunk_plan_make(&writer.plan, &writer.split, &writer.columns,
-                               writer.row_weights.weighted, options);
+    if (!code) {
+        row_offsets_find(&writer.row_offsets, &writer.split);
+        const struct chunk_extras extras = {writer.row_weights.weighted, writer.row_offsets.any};
+        code = chunk_plan_make(&writer.plan, &writer.split, &writer.columns, &extras, options);
+    }
     if (!code)
         code = write_file(&writer, path, options->threads);
     row_weights_release(&writer.row_weights);

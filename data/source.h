@@ -11,6 +11,15 @@
 #include "base/hash.h"
 #include "data/table.h"
 
+/* What a row has of its own beside label and features: a number from a column of a table, or from a
+ * file with a line for each row. */
+enum row_property {
+    ROW_WEIGHT,   /* from 0 to WEIGHT_MAX; rows without one weigh 1 */
+    ROW_OFFSET,   /* a finite number, which is added to the row's margin */
+    ROW_EXPOSURE, /* above 0: its natural logarithm is added to the offset */
+    ROW_PROPERTIES
+};
+
 enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV, FORMAT_IDX, FORMAT_NPY, FORMATS };
 extern const char *const source_format_names[]; /* in this order, and a NULL */
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
@@ -30,9 +39,12 @@ struct source_options {
     const char *const *skip; /* CSV: columns to leave out, by name or number; NULL-terminated */
     const char *weight;      /* CSV: column of the rows' weights, likewise; NULL: that of `table` if
                                 it has one, which may be missing from the file then */
-    bool ignores_weights;    /* every row weighs 1 */
-    const char *weights;     /* a file with a weight for each row, or NULL: data/blocks.h */
-    const char *labels;      /* of an array: the file with a label for each row; else NULL */
+    const char *offset, *exposure;   /* CSV: columns of these, as `weight`; but that of `table` may
+                                        not be missing */
+    bool ignores_weights;            /* every row weighs 1 */
+    const char *weights;             /* a file with a weight for each row, or NULL: data/blocks.h */
+    const char *offsets, *exposures; /* the same of these */
+    const char *labels; /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *text;    /* CSV: columns of texts, likewise, which become words */
     uint32_t ngrams;            /* CSV: and up to so many words together; 0: 1 */
@@ -99,6 +111,7 @@ struct source_rows {
     const char *const
         *label_text;            /* NULL where the label is a number; the whole array may be NULL */
     const double *weight;       /* from 0 to WEIGHT_MAX; NULL: all are 1 */
+    const double *offset;       /* with the logarithm of the exposure; NULL: all are 0 */
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a
                                    pack there are none */
     uint64_t bad_count;
@@ -140,10 +153,12 @@ struct source_report {
     struct source_stamp stamp; /* of what was read */
     uint64_t text_bytes;       /* after decompression */
     uint64_t rows, values;
-    char hash[HASH128_TEXT];           /* of the bytes as stored */
-    char weights_hash[HASH128_TEXT];   /* the same of the file of weights; "" if there is none */
-    struct source_stamp weights_stamp; /* of that file */
-    char labels_hash[HASH128_TEXT];    /* of the file of labels, likewise */
+    char hash[HASH128_TEXT]; /* of the bytes as stored */
+    struct source_beside_report {
+        char hash[HASH128_TEXT]; /* the same of that file; "" if there is none */
+        struct source_stamp stamp;
+    } property[ROW_PROPERTIES];     /* of the files of weights, offsets and exposures */
+    char labels_hash[HASH128_TEXT]; /* of the file of labels, likewise */
     struct source_stamp labels_stamp;
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
@@ -232,9 +247,16 @@ int source_paths_all(const char *folder, const char *const *patterns, char ***pa
 /* Files beside those of some data: a list has one for each of them, in their order, or none. NULL
  * is none, too. */
 struct source_beside {
-    char **weights, **labels; /* as in struct source_options; NULL-terminated */
+    char **property[ROW_PROPERTIES]; /* weights, offsets and exposures as in struct source_options,
+                                        NULL-terminated, as `labels` is */
+    char **labels;
 };
 void source_beside_release(struct source_beside *beside);
+
+/* The column that options name for a property, and the file; NULL: none. */
+const char *source_property_column(const struct source_options *options,
+                                   enum row_property property);
+const char *source_property_file(const struct source_options *options, enum row_property property);
 
 /* Names in `options` the files beside file `number` of the data, from 0. */
 void source_beside_name(const struct source_beside *beside, uint32_t number,

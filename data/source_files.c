@@ -174,9 +174,25 @@ int source_paths_all(const char *folder, const char *const *patterns, char ***pa
 }
 
 void source_beside_release(struct source_beside *beside) {
-    names_free(beside->weights);
+    for (int i = 0; i < ROW_PROPERTIES; i++)
+        names_free(beside->property[i]);
     names_free(beside->labels);
     *beside = (struct source_beside){0};
+}
+
+const char *source_property_column(const struct source_options *options,
+                                   enum row_property property) {
+    const char *const columns[] = {[ROW_WEIGHT] = options->weight,
+                                   [ROW_OFFSET] = options->offset,
+                                   [ROW_EXPOSURE] = options->exposure};
+    return columns[property];
+}
+
+const char *source_property_file(const struct source_options *options, enum row_property property) {
+    const char *const files[] = {[ROW_WEIGHT] = options->weights,
+                                 [ROW_OFFSET] = options->offsets,
+                                 [ROW_EXPOSURE] = options->exposures};
+    return files[property];
 }
 
 static const char *path_at(char *const *paths, uint32_t number) {
@@ -185,7 +201,9 @@ static const char *path_at(char *const *paths, uint32_t number) {
 
 void source_beside_name(const struct source_beside *beside, uint32_t number,
                         struct source_options *options) {
-    options->weights = path_at(beside->weights, number);
+    options->weights = path_at(beside->property[ROW_WEIGHT], number);
+    options->offsets = path_at(beside->property[ROW_OFFSET], number);
+    options->exposures = path_at(beside->property[ROW_EXPOSURE], number);
     options->labels = path_at(beside->labels, number);
 }
 
@@ -231,7 +249,8 @@ struct source_options source_options_alike(const struct source_options *options,
         alike.header = shape->header;
     alike.table = shape->table;
     if (shape->table) {
-        alike.label = alike.weight = NULL; /* the table tells them */
+        /* the table tells them */
+        alike.label = alike.weight = alike.offset = alike.exposure = NULL;
         return alike;
     }
     if (!alike.label && shape->label_column)

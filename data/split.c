@@ -143,7 +143,8 @@ bool class_weight_parse(const char *text, size_t *label_length, double *weight) 
     while (end > text && end[-1] == ' ')
         end--;
     *label_length = (size_t)(end - text);
-    return *label_length && number_of_text(number, weight) && weight_is_valid(*weight);
+    return *label_length && number_of_text(number, weight) &&
+           property_is_valid(ROW_WEIGHT, *weight);
 }
 
 #define CLASSES_LISTED 5 /* in a message */
@@ -230,7 +231,7 @@ static int balance(struct row_weights *row_weights, const struct split *split,
     for (uint32_t i = 0; i < labels->classes && !code; i++) {
         double own = exact_value(&sums.of_class[i]);
         row_weights->of_class[i] = all / (labels->classes * own);
-        if (!weight_is_valid(row_weights->of_class[i]))
+        if (!property_is_valid(ROW_WEIGHT, row_weights->of_class[i]))
             code =
                 error_set(ERROR_DATA,
                           "class_weight = %s: the rows of the label \"%s\" weigh %g of %g: there "

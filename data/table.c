@@ -19,7 +19,8 @@ const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
 
 static const char *const kind_names[] = {
     [COLUMN_NUMBER] = "number", [COLUMN_CATEGORY] = "category", [COLUMN_LABEL] = "label",
-    [COLUMN_SKIPPED] = "skip",  [COLUMN_WEIGHT] = "weight",     [COLUMN_WORDS] = "text"};
+    [COLUMN_SKIPPED] = "skip",  [COLUMN_WEIGHT] = "weight",     [COLUMN_WORDS] = "text",
+    [COLUMN_OFFSET] = "offset", [COLUMN_EXPOSURE] = "exposure"};
 #define KINDS (sizeof kind_names / sizeof kind_names[0])
 
 struct table *table_new(uint32_t columns) {
@@ -47,6 +48,18 @@ void table_free(struct table *table) {
     free(table->cross);
     names_free(table->missing);
     free(table);
+}
+
+const char *table_kind_name(enum column_kind kind) {
+    assert(kind < KINDS);
+    return kind_names[kind];
+}
+
+uint32_t table_find_kind(const struct table *table, enum column_kind kind) {
+    uint32_t i = 0;
+    while (i < table->columns && table->column[i].kind != kind)
+        i++;
+    return i;
 }
 
 void table_set_missing(struct table *table, const char *const *words) {

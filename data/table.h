@@ -16,6 +16,8 @@ enum column_kind {
     COLUMN_SKIPPED,
     COLUMN_WEIGHT, /* of the row */
     COLUMN_WORDS,  /* a feature for each word */
+    COLUMN_OFFSET, /* of the row, as this: */
+    COLUMN_EXPOSURE,
 };
 
 struct table_column {
@@ -106,6 +108,18 @@ bool table_is_named(const struct table *table);
 
 /* Whether both have the same names in the same order. */
 bool table_names_equal(const struct table *a, const struct table *b);
+
+/* The first column of that kind; `columns` if there is none. */
+uint32_t table_find_kind(const struct table *table, enum column_kind kind);
+
+/* "label", "weight", … */
+const char *table_kind_name(enum column_kind kind);
+
+/* Whether a column has what rows have of their own: their weight, offset or exposure. */
+static inline bool table_is_own(const struct table_column *column) {
+    return column->kind == COLUMN_WEIGHT || column->kind == COLUMN_OFFSET ||
+           column->kind == COLUMN_EXPOSURE;
+}
 
 /* Whether features are made of a column. */
 static inline bool table_uses(const struct table_column *column) {

@@ -61,7 +61,7 @@ void tiles_place(const struct chunk_source *source, struct chunk_plan *plan,
 struct whole_chunk {
     const struct set_chunk *chunk;
     const uint32_t *start, *feature;
-    const uint8_t *value, *label, *weight;
+    const uint8_t *value, *label, *weight, *offset;
 };
 
 static struct whole_chunk whole_chunk(const struct chunk_buffer *buffer,
@@ -73,7 +73,8 @@ static struct whole_chunk whole_chunk(const struct chunk_buffer *buffer,
                                 .feature = (const void *)(data + layout.feature),
                                 .value = data + layout.value,
                                 .label = data + layout.label,
-                                .weight = data + layout.weight};
+                                .weight = data + layout.weight,
+                                .offset = data + layout.offset};
 }
 
 /* Zeroed, as what is between arrays counts in the checksum. */
@@ -98,6 +99,8 @@ static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *who
     memcpy(head + layout.label, whole->label, chunk->rows * sizeof(double));
     if (chunk->weighted)
         memcpy(head + layout.weight, whole->weight, chunk->rows * sizeof(double));
+    if (chunk->shifted)
+        memcpy(head + layout.offset, whole->offset, chunk->rows * sizeof(double));
     for (uint32_t row = 0; row < chunk->rows; row++) {
         size[row] = (int16_t)size_of_row(whole, row);
         if (size[row] > FIXED_SIZE_MAX)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/response.h"
 #include "model/family.h"
+#include "model/offsets.h"
 #include "model/score.h"
 #include "objective/objective.h"
 
@@ -46,8 +47,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
-    if (layout->table && table_has_texts(layout->table))
+    if (offsets_needed(layout))
         return MODEL_FORMAT_VERSION;
+    if (layout->table && table_has_texts(layout->table))
+        return MODEL_FORMAT_TEXTS;
     if (layout->table && layout->table->crosses)
         return MODEL_FORMAT_CROSSES;
     if (layout->response)
@@ -74,6 +77,8 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
         json_object_set_new(all, "separator", json_stringn(&layout->separator, 1));
     if (layout->feature_names)
         json_object_set_new(all, "feature_names", description_feature_names(layout, features));
+    if (offsets_needed(layout))
+        json_object_set_new(all, "offsets", offsets_json(layout));
     if (layout->table)
         json_object_set_new(all, "preparation", table_json(layout->table));
     if (layout->response)

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "data/number.h"
 #include "model/family.h"
+#include "model/offsets.h"
 #include "model/response.h"
 #include "objective/objective.h"
 
@@ -120,6 +121,10 @@ static void put_head(const struct model *model, FILE *file) {
     fputs(",\"model_sha256\":", file);
     json_t *hash = json_object_get(details, "model_sha256");
     put_json(hash ? json_incref(hash) : json_null(), file);
+    if (offsets_needed(layout)) {
+        fputs(",\"offsets\":", file);
+        put_json(offsets_json(layout), file);
+    }
     if (model->bias) {
         fputs(",\n\"intercepts\":", file);
         put_weights(model->bias, layout->outputs, 1, file);
@@ -228,6 +233,10 @@ static const char *solver_of(const struct model_layout *layout) {
 
 static int check_liblinear(const struct model *model) {
     const struct model_layout *layout = &model->layout;
+    if (offsets_needed(layout))
+        return error_set(ERROR_DATA,
+                         "the model adds the offset of a row to its margin, which LIBLINEAR's file "
+                         "cannot say; --format json does");
     if (!solver_of(layout))
         return error_set(ERROR_DATA,
                          "LIBLINEAR has no model that predicts as one for the objective %s does; "
@@ -295,6 +304,8 @@ static void warn_of_response(const struct model *model) {
     const char *name;
     if (model->layout.response)
         response_describe(model->layout.response, members);
+    if (offsets_needed(&model->layout))
+        json_object_set_new(members, "offsets", offsets_json(&model->layout));
     json_object_foreach(members, name, value)
         log_warning("the file has what the margins are made of, and not the model's `%s`: "
                     "--format json has it",

@@ -12,6 +12,7 @@ libmodel_a_SOURCES = \
 	model/figures.c model/figures.h \
 	model/margins.c model/margins.h \
 	model/model.h \
+	model/offsets.c model/offsets.h \
 	model/output.c model/output.h \
 	model/ranking.c model/ranking.h \
 	model/readback.c model/readback.h \

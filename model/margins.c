@@ -16,6 +16,7 @@ struct margins {
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
     double *values;                    /* most × outputs */
+    double offset[MARGINS_ROWS_MAX];   /* of each row */
     struct objective_shape shape;      /* of a model that is stored as its vector */
     struct objective_scratch *scratch; /* NULL: the model is linear */
     double losses[MARGINS_ROWS_MAX];
@@ -49,8 +50,9 @@ struct terms *margins_terms(struct margins *margins) {
     return &margins->terms;
 }
 
-void margins_end_row(struct margins *margins) {
+void margins_end_row(struct margins *margins, double offset) {
     assert(margins->rows < margins->most);
+    margins->offset[margins->rows] = offset;
     margins->start[++margins->rows] = (uint32_t)margins->terms.count;
 }
 
@@ -114,11 +116,20 @@ bool margins_take_labels(const struct margins *margins) {
     return margins->scratch && objective_has_losses(&margins->shape);
 }
 
+/* No offset changes nothing, not even the sign of a zero. */
+static void add_offsets(struct margins *margins, uint32_t outputs) {
+    for (uint32_t row = 0; row < margins->rows; row++)
+        for (uint32_t k = 0; margins->offset[row] != 0 && k < outputs; k++)
+            margins->values[(size_t)row * outputs + k] += margins->offset[row];
+}
+
 int margins_compute(struct margins *margins, const double *labels, const double **values) {
     uint32_t outputs = margins->model->layout.outputs;
     int code = margins->scratch && margins->rows ? compute_by_objective(margins, labels) : 0;
     for (uint32_t row = 0; row < margins->rows && margins->model->weight; row++)
         compute_linear(margins, row, margins->values + (size_t)row * outputs);
+    if (!code)
+        add_offsets(margins, outputs);
     margins->rows = 0;
     margins->terms.count = 0;
     *values = margins->values;

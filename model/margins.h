@@ -18,9 +18,10 @@ struct margins; /* opaque */
 struct margins *margins_new(const struct model *model);
 void margins_free(struct margins *margins); /* harmless on NULL */
 
-/* A row is added by its terms, in any order, and then ended. A block that is full takes no more. */
+/* A row is added by its terms, in any order, and then ended with its offset. A block that is full
+ * takes no more. */
 struct terms *margins_terms(struct margins *margins);
-void margins_end_row(struct margins *margins);
+void margins_end_row(struct margins *margins, double offset);
 bool margins_full(const struct margins *margins);
 
 /* Whether losses of their own come with the margins, and the labels are asked for. */

@@ -12,13 +12,16 @@
 
 #include "base/hash.h"
 #include "base/layout.h"
+#include "data/source.h"
 #include "data/table.h"
 #include "objective/objective.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. Models of
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
- * are not of tables, networks, those of tables, those with a response, and those with crosses. */
-#define MODEL_FORMAT_VERSION 8
+ * are not of tables, networks, those of tables, those with a response, those with crosses and those
+ * with texts. */
+#define MODEL_FORMAT_VERSION 9
+#define MODEL_FORMAT_TEXTS 8
 #define MODEL_FORMAT_CROSSES 7
 #define MODEL_FORMAT_RESPONSE 6
 #define MODEL_FORMAT_TABLE 5
@@ -64,8 +67,10 @@ struct model_layout {
     const struct response *response;   /* what is made of the margins (model/response.h), or NULL */
     const double *idf; /* F: what a word weighs, 0 of other features; NULL: the table has no words
                           that are weighed (data/table.h) */
-    const struct table *table; /* how tables are prepared (model.json: `preparation`), or NULL:
-                                  not from tables, or format 1 */
+    bool needs[ROW_PROPERTIES]; /* of offsets and exposures: each row has one. They are a column of
+                                   the table, or else in a file beside the data */
+    const struct table *table;  /* how tables are prepared (model.json: `preparation`), or NULL:
+                                   not from tables, or format 1 */
 };
 
 /* The weights of a feature. */

@@ -275,7 +275,7 @@ static int check_rows(const struct readback *readback, const struct model *model
         term_mapper_row(&mapper, &rows, row, &terms);
         code = check_sample_row(readback, model, row, &terms);
         terms_append(margins_terms(margins), &terms);
-        margins_end_row(margins);
+        margins_end_row(margins, 0);
         if (!code && margins_full(margins))
             code = margins_compute(margins, NULL, &values);
     }

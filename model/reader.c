@@ -11,6 +11,7 @@
 #include "model/response.h"
 #include "model/description.h"
 #include "model/family.h"
+#include "model/offsets.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
 
@@ -159,7 +160,9 @@ static int read_layout(const char *path, struct model *model) {
     const struct objective *objective = objective_find(layout->objective);
     if (family->outputs && objective)
         layout->outputs = family->outputs(objective, (uint32_t)classes);
-    code = check_objective(path, layout, classes);
+    code = offsets_read(model->details, path, layout);
+    if (!code)
+        code = check_objective(path, layout, classes);
     if (!code)
         code = family->read(path, model);
     if (!code)

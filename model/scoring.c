@@ -13,6 +13,7 @@
 #include "model/output.h"
 #include "model/ranking.h"
 #include "model/margins.h"
+#include "model/offsets.h"
 #include "model/terms.h"
 #include "base/text.h"
 
@@ -43,7 +44,8 @@ struct scorer {
 /* Adds a row to the block. */
 static void add_row_terms(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     uint64_t known = term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
-    margins_end_row(scorer->margins);
+    bool shifts = rows->offset && offsets_needed(&scorer->model->layout);
+    margins_end_row(scorer->margins, shifts ? rows->offset[row] : 0);
     assert(scorer->rows < MARGINS_ROWS_MAX);
     scorer->row[scorer->rows++] = (struct scored_row){row, known};
 }
@@ -262,7 +264,9 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
         if (beside)
             source_beside_name(beside, number, &reading);
         struct source_report *report = &scorer->report;
-        int code = source_read(*paths, &reading, threads, score_rows, scorer, report);
+        int code = offsets_check_options(&scorer->model->layout, scorer->path, &reading);
+        if (!code)
+            code = source_read(*paths, &reading, threads, score_rows, scorer, report);
         if (!code) {
             uint32_t reasons = 0;
             while (report->rejected_reasons && report->rejected_reasons[reasons])
@@ -285,7 +289,9 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
         scorer->path = pack_source(packs[i]);
         scorer->names_checked = false;
         pack_report(packs[i], &scorer->report);
-        code = pack_read(packs[i], score_rows, scorer);
+        code = offsets_check_pack(&scorer->model->layout, scorer->path, &scorer->report);
+        if (!code)
+            code = pack_read(packs[i], score_rows, scorer);
         source_report_release(&scorer->report);
     }
     return code;

@@ -21,6 +21,7 @@ struct device_chunk {
     const void *value;       /* dense: row-major */
     const double *label;
     const double *weight;       /* NULL: all are 1 */
+    const double *offset;       /* NULL: all are 0 */
     const uint32_t *list_start; /* labels that are lists, else NULL: of struct label_lists */
     const uint32_t *list_class;
 

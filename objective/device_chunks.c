@@ -14,7 +14,7 @@
 #define ALIGNMENT BUNDLE_ALIGNMENT
 
 /* The arrays of a chunk, one behind the other. */
-#define ARRAYS 6
+#define ARRAYS 7
 
 struct image {
     struct {
@@ -190,7 +190,8 @@ static void find_image(struct device_chunks *chunks, struct coming *coming) {
                   {rows->value, coming->arranged ? 0 : rows->values * value_bytes(rows->type), 0},
                   {rows->label, count * sizeof *rows->label, 0},
                   {rows->weight, rows->weight ? count * sizeof *rows->weight : 0, 0},
-                  {list, list_bytes, 0}}};
+                  {list, list_bytes, 0},
+                  {rows->offset, rows->offset ? count * sizeof *rows->offset : 0, 0}}};
     for (size_t i = 0; i < ARRAYS; i++) {
         coming->image.array[i].at = coming->image.bytes;
         coming->image.bytes +=
@@ -219,6 +220,7 @@ static struct device_chunk chunk_at(const struct coming *coming) {
         .value = rows->type == VALUE_ONES ? NULL : memory + image->array[2].at,
         .label = (const void *)(memory + image->array[3].at),
         .weight = rows->weight ? (const void *)(memory + image->array[4].at) : NULL,
+        .offset = rows->offset ? (const void *)(memory + image->array[6].at) : NULL,
         .weighs = weighs(rows),
         .columns = coming->columns,
         .columns_list = (const void *)(memory + image->array[5].at),

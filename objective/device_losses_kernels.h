@@ -91,6 +91,12 @@ PORTABLE void weigh_derivatives(const struct chunk_losses_arguments *arguments, 
         arguments->common[row] = sum;
 }
 
+PORTABLE void add_offset(const struct device_chunk *chunk, uint32_t i, uint32_t outputs,
+                         double *margins) {
+    for (uint32_t k = 0; chunk->offset && k < outputs; k++)
+        margins[k] += chunk->offset[i];
+}
+
 /* The loss of a row, whose margins become derivatives. */
 PORTABLE double chunk_row_loss(const struct chunk_losses_arguments *arguments,
                                const struct device_chunk *chunk, uint32_t i, double weight,
@@ -100,6 +106,7 @@ PORTABLE double chunk_row_loss(const struct chunk_losses_arguments *arguments,
     const double *label = row_label(arguments, chunk, i);
     double loss;
     add_biases(arguments, row, margins);
+    add_offset(chunk, i, outputs, margins);
     if (arguments->check != CHECK_NONE)
         arguments->right[row] = check_row(arguments->check, outputs, margins, label) ? weight : 0;
     loss_row(arguments->kind, &arguments->parameters, outputs, label, margins, &loss,

@@ -60,7 +60,18 @@ double objective_loss_unit(const struct objective_shape *shape) {
     return unit;
 }
 
-void objective_complete(struct objective_shape *shape, const struct label_summary *labels) {
+/* What offsets add to the margin of a typical row. */
+static double typical_offset(const struct objective_shape *shape) {
+    bool log_link = objective_of(shape->kind)->log_link;
+    return log_link ? shape->offsets.log_mean_exp : shape->offsets.mean;
+}
+
+double objective_typical_margin(const struct objective_shape *shape) {
+    return shape->start + typical_offset(shape);
+}
+
+void objective_complete(struct objective_shape *shape, const struct label_summary *labels,
+                        const struct offset_summary *offsets) {
     const struct objective *objective = objective_of(shape->kind);
     const struct family *family = family_of(shape);
     bool starts = objective->start && shape->intercept;
@@ -70,6 +81,9 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
         shape->start = objective->start(&shape->loss, labels);
     if (family->complete)
         family->complete(shape, labels, starts);
+    shape->offsets = *offsets;
+    if (starts || (family->complete && labels))
+        shape->start -= typical_offset(shape);
 }
 
 /* ---- bounds and exponents ---- */
@@ -79,18 +93,23 @@ static double sharing(const struct objective_shape *shape) {
     return objective_of(shape->kind)->shares_weights ? shape->outputs : 1;
 }
 
+static double loss_bound(const struct objective_shape *shape, double label_max_abs) {
+    const struct offset_summary *offsets = &shape->offsets;
+    const struct start_margins start = {.least = shape->start + offsets->least,
+                                        .most = shape->start + offsets->most,
+                                        .offset = fmax(fabs(offsets->least), fabs(offsets->most))};
+    return objective_of(shape->kind)->bound(&shape->loss, &start, label_max_abs);
+}
+
 double objective_bound(const struct objective_shape *shape, double label_max_abs) {
-    const struct objective *objective = objective_of(shape->kind);
-    double bound =
-        objective->bound ? objective->bound(&shape->loss, shape->start, label_max_abs) : 1;
+    double bound = objective_of(shape->kind)->bound ? loss_bound(shape, label_max_abs) : 1;
     return bound * objective_output_unit(shape) * sharing(shape);
 }
 
 bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {
     const struct objective *objective = objective_of(shape->kind);
     bool reached =
-        objective->limit && objective->bound(&shape->loss, shape->start, label_max_abs) >=
-                                objective->limit(&shape->loss);
+        objective->limit && loss_bound(shape, label_max_abs) >= objective->limit(&shape->loss);
     return objective->adapts && !reached;
 }
 

@@ -194,12 +194,12 @@ const struct objective objective_softmax = {
 
 /* A hinge, squared; see objective/losses_targets.def. */
 
-/* |derivative| at margin 0. */
-static double bound(const struct loss_parameters *parameters, double start, double label_max_abs) {
-    (void)start;
+/* |derivative| where the margin is no more than the offset. */
+static double bound(const struct loss_parameters *parameters, const struct start_margins *start,
+                    double label_max_abs) {
     (void)parameters;
     (void)label_max_abs;
-    return 2;
+    return 2 * (1 + start->offset);
 }
 
 const struct objective objective_squared_hinge = {

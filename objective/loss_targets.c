@@ -6,11 +6,10 @@
 
 /* ½(margin − target)²: the derivative is the residual, which has no bound. */
 
-static double squared_bound(const struct loss_parameters *parameters, double start,
-                            double label_max_abs) {
-    (void)start;
+static double squared_bound(const struct loss_parameters *parameters,
+                            const struct start_margins *start, double label_max_abs) {
     (void)parameters;
-    return label_max_abs;
+    return label_max_abs + start->offset;
 }
 
 const struct objective objective_squared = {
@@ -40,12 +39,12 @@ static double huber_limit(const struct loss_parameters *parameters) {
     return parameters->value[HUBER_DELTA];
 }
 
-/* The start is among the labels, or 0. */
-static double huber_bound(const struct loss_parameters *parameters, double at,
-                          double label_max_abs) {
-    (void)at;
-    bool beyond = huber_limit(parameters) / DELTA_BEYOND > label_max_abs;
-    return beyond ? 2 * label_max_abs : huber_limit(parameters);
+/* The start is among the labels, or 0; less what offsets are on average. */
+static double huber_bound(const struct loss_parameters *parameters,
+                          const struct start_margins *start, double label_max_abs) {
+    double largest = label_max_abs + start->offset;
+    bool beyond = huber_limit(parameters) / DELTA_BEYOND > largest;
+    return beyond ? 2 * largest : huber_limit(parameters);
 }
 
 static double huber_start(const struct loss_parameters *parameters,
@@ -151,10 +150,10 @@ void log_link_predict(size_t outputs, double *margins) {
 
 /* Half the deviance of counts; see objective/losses_targets.def. */
 
-static double poisson_bound(const struct loss_parameters *parameters, double start,
-                            double label_max_abs) {
+static double poisson_bound(const struct loss_parameters *parameters,
+                            const struct start_margins *start, double label_max_abs) {
     (void)parameters;
-    return fmax(log_link_exp(start), label_max_abs);
+    return fmax(log_link_exp(start->most), label_max_abs);
 }
 
 static double poisson_second_bound(const struct loss_parameters *parameters, double derivative_max,
@@ -170,6 +169,7 @@ const struct objective objective_poisson = {
     .label_allowed = LOG_LINK_NOT_NEGATIVE,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .log_link = true,
     .start = log_link_start,
     .bound = poisson_bound,
     .adapts = true,
@@ -184,10 +184,10 @@ const struct objective objective_poisson = {
 /* Half the deviance of values whose deviation is proportional to their mean; see
  * objective/losses_targets.def. */
 
-static double gamma_bound(const struct loss_parameters *parameters, double start,
-                          double label_max_abs) {
+static double gamma_bound(const struct loss_parameters *parameters,
+                          const struct start_margins *start, double label_max_abs) {
     (void)parameters;
-    return fmax(1, label_max_abs * log_link_exp(-start));
+    return fmax(1, label_max_abs * log_link_exp(-start->least));
 }
 
 static double gamma_second_bound(const struct loss_parameters *parameters, double derivative_max,
@@ -212,6 +212,7 @@ const struct objective objective_gamma = {
     .label_allowed = LOG_LINK_POSITIVE,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .log_link = true,
     .start = log_link_start,
     .bound = gamma_bound,
     .adapts = true,
@@ -227,10 +228,10 @@ const struct objective objective_gamma = {
 /* Half the deviance of values whose variance is proportional to a power of their mean; see
  * objective/losses_targets.def. a = 2 − p, b = p − 1 for the power p, and μ is the mean. */
 
-static double tweedie_bound(const struct loss_parameters *parameters, double start,
-                            double label_max_abs) {
+static double tweedie_bound(const struct loss_parameters *parameters,
+                            const struct start_margins *start, double label_max_abs) {
     double a = 2 - parameters->value[TWEEDIE_POWER], b = parameters->value[TWEEDIE_POWER] - 1;
-    return fmax(log_link_exp(a * start), label_max_abs * log_link_exp(-b * start));
+    return fmax(log_link_exp(a * start->most), label_max_abs * log_link_exp(-b * start->least));
 }
 
 /* It lies between μ^a and y·μ^−b. The smaller of these is at most y^a, and the other one larger by
@@ -257,6 +258,7 @@ const struct objective objective_tweedie = {
     .label_allowed = LOG_LINK_NOT_NEGATIVE,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
+    .log_link = true,
     .start = log_link_start,
     .bound = tweedie_bound,
     .adapts = true,

@@ -50,6 +50,12 @@ struct loss_parameter {
     double least, most;
 };
 
+/* The margins of all rows before the first step. */
+struct start_margins {
+    double least, most; /* the start of the intercept with the row's offset */
+    double offset;      /* the largest |offset| */
+};
+
 /* A loss, as a function of the K margins of an example and its label (see label_kind). The label of
  * LABEL_LISTS is K numbers here: 1 for the classes that the example has, else 0. */
 struct objective {
@@ -68,15 +74,20 @@ struct objective {
     /* Sets the parameters that are left to the data, and are 0 before; NULL: there are none. */
     void (*complete)(struct loss_parameters *parameters, const struct label_summary *labels);
 
-    /* Where the intercept starts; NULL: at 0. */
+    /* The prediction is e^margin: offsets are averaged in this scale where the start follows from
+     * the mean of the labels. */
+    bool log_link;
+
+    /* Where the intercept starts, of rows without offsets; NULL: at 0. */
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
     /* The bound on |derivative|, given the largest |label|; NULL: 1. objective_bound() tells the
      * bound on the gradient that follows. If it `adapts`, only the first evaluation, where the
-     * margins are `start`, has this bound. It should not be far too large, as derivatives are
-     * rounded to a share of it. Later evaluations take their bound from the derivatives found so
-     * far, and one that exceeds its bound is made again. */
-    double (*bound)(const struct loss_parameters *parameters, double start, double label_max_abs);
+     * margins are within `start`, has this bound. It should not be far too large, as derivatives
+     * are rounded to a share of it. Later evaluations take their bound from the derivatives found
+     * so far, and one that exceeds its bound is made again. */
+    double (*bound)(const struct loss_parameters *parameters, const struct start_margins *start,
+                    double label_max_abs);
     bool adapts;
 
     /* The least bound on |derivative| at all margins; NULL: there is none. A bound that has reached
@@ -216,7 +227,8 @@ struct objective_shape {
     uint32_t features; /* F */
     uint32_t outputs;  /* K */
     bool intercept;
-    double start; /* of the intercept, before the first step */
+    double start;                  /* of the intercept, before the first step */
+    struct offset_summary offsets; /* of the rows; only where a run is planned, else zeros */
     struct loss_parameters loss;
     struct network network;
     const struct objective_plugin *plugin; /* or NULL; then the kind is that of its row */
@@ -269,8 +281,12 @@ static inline double objective_output_unit(const struct objective_shape *shape) 
 const struct plugin_source *objective_source(const struct objective_shape *shape);
 
 /* Sets what the loss and the family leave to the data: parameters of the loss, the start of the
- * intercept, and the unit of a network's outputs. */
-void objective_complete(struct objective_shape *shape, const struct label_summary *labels);
+ * intercept, which is for rows with these offsets, and the unit of a network's outputs. */
+void objective_complete(struct objective_shape *shape, const struct label_summary *labels,
+                        const struct offset_summary *offsets);
+
+/* The margin of a typical row before the first step. */
+double objective_typical_margin(const struct objective_shape *shape);
 
 /* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:
  * times `factor`. */
@@ -409,6 +425,8 @@ void objective_transpose(const struct objective_shape *shape, const struct objec
  * tile, to the first of the row's K elements. */
 void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
                           int64_t *sum);
+void objective_add_offsets(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum);
 void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
                            int64_t *sum);
 void objective_add_sizes(const struct objective_shape *shape, const struct rows *rows,

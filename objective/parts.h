@@ -117,6 +117,11 @@ static inline double weight_at(const struct rows *rows, size_t i) {
     return rows->weight ? rows->weight[i] : 1;
 }
 
+/* What is added to each margin of row `i`. */
+static inline double offset_at(const struct rows *rows, size_t i) {
+    return rows->offset ? rows->offset[i] : 0;
+}
+
 /* Goes over a block batch by batch: each call of batches_next() leaves the derivatives of the next
  * batch in the scratch's margins, and its losses in `loss`. False after the last. */
 struct batches {

@@ -48,6 +48,12 @@ void objective_add_sizes(const struct objective_shape *shape, const struct rows 
         add_bits(&sum[i * shape->outputs], rows->size[i]);
 }
 
+void objective_add_offsets(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum) {
+    for (size_t i = 0; i < rows->count; i++)
+        add_bits(&sum[i * shape->outputs], offset_at(rows, i));
+}
+
 void objective_add_weights(const struct objective_shape *shape, const struct rows *rows,
                            int64_t *sum) {
     for (size_t i = 0; i < rows->count; i++)

@@ -62,6 +62,7 @@ static uint32_t kind_of(const struct lbfgs *o, enum common_stage stage) {
         [COMMON_SIZES] = EVALUATION_SIZES,         [COMMON_MARGINS] = EVALUATION_PRODUCT,
         [COMMON_PRODUCT] = EVALUATION_PRODUCT,     [COMMON_HOLDOUT] = EVALUATION_LOSS,
         [COMMON_TRANSPOSE] = EVALUATION_TRANSPOSE, [COMMON_CHECK] = EVALUATION_GRADIENT,
+        [COMMON_OFFSETS] = EVALUATION_OFFSETS,
     };
     assert(stage > COMMON_NONE && stage < sizeof kinds / sizeof kinds[0]);
     return stage == COMMON_CHECK && is_tiled(o) ? EVALUATION_TRANSPOSE : kinds[stage];
@@ -139,16 +140,28 @@ static enum optimizer_want take_sizes(struct lbfgs *o, struct bytes *program) {
     return evaluate(o, COMMON_SIZES);
 }
 
+static enum optimizer_want take_offsets(struct lbfgs *o, struct bytes *program) {
+    if (!o->settings.offsets || (o->started && mutant(OFFSETS_NOT_FETCHED)))
+        return take_sizes(o, program);
+    program_return(program);
+    return evaluate(o, COMMON_OFFSETS);
+}
+
 static enum optimizer_want labels_evaluated(struct lbfgs *o, struct bytes *program) {
     add_take(program, ROWS_LABELS, 0);
     if (!o->settings.weighted || (o->started && mutant(WEIGHTS_NOT_FETCHED)))
-        return take_sizes(o, program);
+        return take_offsets(o, program);
     program_return(program);
     return evaluate(o, COMMON_WEIGHTS);
 }
 
 static enum optimizer_want weights_evaluated(struct lbfgs *o, struct bytes *program) {
     add_take(program, ROWS_WEIGHTS, 0);
+    return take_offsets(o, program);
+}
+
+static enum optimizer_want offsets_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_OFFSETS, 0);
     return take_sizes(o, program);
 }
 
@@ -438,7 +451,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
                                      struct optimizer_request *request) {
     static const char *const outcomes[] = {
         [COMMON_LABELS] = "labels",   [COMMON_WEIGHTS] = "weights", [COMMON_SIZES] = "sizes",
-        [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout"};
+        [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout",
+        [COMMON_OFFSETS] = "offsets"};
     enum common_stage stage = o->common.stage;
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);
@@ -453,6 +467,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
         return labels_evaluated(o, request->program);
     if (stage == COMMON_WEIGHTS)
         return weights_evaluated(o, request->program);
+    if (stage == COMMON_OFFSETS)
+        return offsets_evaluated(o, request->program);
     if (stage == COMMON_SIZES)
         return sizes_evaluated(o, request->program);
     if (stage == COMMON_MARGINS)

@@ -124,6 +124,7 @@ struct optimizer_settings {
     uint32_t directions; /* of the window of common directions (lbfgs_span.c); 0: there is none */
     uint32_t outputs;    /* K, with a window: margins of a row */
     bool weighted;       /* with a window: rows have weights */
+    bool offsets;        /* with a window: rows have offsets */
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };

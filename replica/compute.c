@@ -82,6 +82,12 @@ static int weights(const struct kernel_place *place, uint32_t number, const stru
     return add_of_rows(place, number, rows, sums, objective_add_weights);
 }
 
+static int offsets(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                   int64_t *sums, struct chunk_result *found) {
+    (void)found;
+    return add_of_rows(place, number, rows, sums, objective_add_offsets);
+}
+
 static int sizes(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                  int64_t *sums, struct chunk_result *found) {
     (void)found;
@@ -137,7 +143,8 @@ bool parts_take_rows(const struct evaluation_parts *parts) {
 bool parts_take_no_point(const struct evaluation_parts *parts) {
     for (uint32_t i = 0; i < parts->count; i++) {
         uint32_t kind = parts->items[i].kind;
-        if (kind != EVALUATION_LABELS && kind != EVALUATION_WEIGHTS && kind != EVALUATION_SIZES)
+        if (kind != EVALUATION_LABELS && kind != EVALUATION_WEIGHTS && kind != EVALUATION_OFFSETS &&
+            kind != EVALUATION_SIZES)
             return false;
     }
     return true;
@@ -154,6 +161,7 @@ bool kind_is_of_processor(uint32_t kind) {
     switch ((enum evaluation_kind)kind) {
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_OFFSETS:
     case EVALUATION_SIZES:
     case EVALUATION_LISTED:
     case EVALUATION_INFORMATION:
@@ -213,6 +221,7 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
         break;
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_OFFSETS:
     case EVALUATION_SIZES:
     case EVALUATION_PRODUCT:
         /* Its rows; each has a value of the sums an output. */

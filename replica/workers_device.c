@@ -25,6 +25,7 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     case EVALUATION_GRADIENT:
     case EVALUATION_LABELS:
     case EVALUATION_WEIGHTS:
+    case EVALUATION_OFFSETS:
     case EVALUATION_SIZES:
     case EVALUATION_LISTED:
     case EVALUATION_INFORMATION:

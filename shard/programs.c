@@ -238,6 +238,9 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     if (takes && operation->vector == ROWS_WEIGHTS && !rows->weights)
         return error_set(ERROR_INTERNAL, "a program takes weights of rows, but this shard was told "
                                          "that there are none");
+    if (takes && operation->vector == ROWS_OFFSETS && !rows->offsets)
+        return error_set(ERROR_INTERNAL, "a program takes offsets of rows, but this shard was told "
+                                         "that there are none");
     if (takes && operation->vector == ROWS_SIZES && !rows->sizes)
         return error_set(ERROR_INTERNAL,
                          "a program takes sizes of rows, but this shard was not set "

@@ -37,17 +37,19 @@ static void unmap_private(struct row_vectors *rows) {
     memory_unmap(rows->products, rows->slots * numbers_bytes(rows));
     memory_unmap(rows->labels, labels_bytes(rows));
     memory_unmap(rows->weights, labels_bytes(rows));
+    memory_unmap(rows->offsets, labels_bytes(rows));
     memory_unmap(rows->sizes, sizes_bytes(rows));
-    rows->margins = rows->products = rows->labels = rows->weights = NULL;
+    rows->margins = rows->products = rows->labels = rows->weights = rows->offsets = NULL;
     rows->sizes = NULL;
 }
 
-static void map_private(struct row_vectors *rows, bool weighted, bool tiles) {
+static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
     rows->products = memory_map(rows->slots * numbers_bytes(rows));
     rows->labels = memory_map(labels_bytes(rows));
-    rows->weights = weighted ? memory_map(labels_bytes(rows)) : NULL;
-    rows->sizes = tiles ? memory_map(sizes_bytes(rows)) : NULL;
+    rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;
+    rows->offsets = setup->offsets ? memory_map(labels_bytes(rows)) : NULL;
+    rows->sizes = setup->tiles ? memory_map(sizes_bytes(rows)) : NULL;
 }
 
 void rows_release(struct row_vectors *rows) {
@@ -82,7 +84,7 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     rows->first = range.first;
     rows->count = (size_t)range.count;
     memcpy(rows->loss, setup->loss.data, sizeof rows->loss);
-    map_private(rows, setup->weighted, setup->tiles);
+    map_private(rows, setup);
     size_t bytes = numbers_bytes(rows);
     if (!derivatives)
         rows->derivatives = segment_new(bytes);
@@ -124,6 +126,12 @@ static void take_margins(const struct row_vectors *rows, int point, double *into
             into[k] = ldexp((double)sums[k], fixed_tile_exponent(rows->sizes[i], point));
 }
 
+static void add_offsets(const struct row_vectors *rows, double *margins) {
+    for (size_t i = 0; rows->offsets && i < rows->count; i++)
+        for (size_t k = i * rows->outputs; k < (i + 1) * rows->outputs; k++)
+            margins[k] += rows->offsets[i];
+}
+
 void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, int point,
                const int64_t *sums) {
     switch (vector) {
@@ -134,8 +142,13 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, 
         assert(rows->weights);
         take_first_numbers(rows, rows->weights, sums);
         break;
+    case ROWS_OFFSETS:
+        assert(rows->offsets);
+        take_first_numbers(rows, rows->offsets, sums);
+        break;
     case ROWS_MARGINS:
         take_margins(rows, point, rows->margins, sums);
+        add_offsets(rows, rows->margins);
         break;
     case ROWS_PRODUCT:
         assert(slot < rows->slots);

@@ -30,6 +30,7 @@ struct row_vectors {
     double *margins;                   /* Z: count·K */
     double *labels;                    /* count */
     double *weights;                   /* count; NULL: all are 1 */
+    double *offsets;                   /* count; NULL: all are 0 */
     int16_t *sizes;                    /* count; NULL: margins come as they are, not in tiles */
     double *products;                  /* Q: slots·count·K */
     struct segment *derivatives;       /* D: count·K; replicas read it in place */

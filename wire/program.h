@@ -155,6 +155,7 @@ enum row_vector {
     ROWS_PRODUCT, /* Q[slot] */
     ROWS_SIZES,   /* of the rows of a tiled set: the largest |margin| at a point within ±1 is below
                      2 to this */
+    ROWS_OFFSETS, /* as labels; Z has them added, and is taken after them. Without them all are 0 */
     ROW_VECTORS,
 };
 

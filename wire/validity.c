@@ -224,7 +224,7 @@ static const char *fault_of_rows(const struct message_shard_setup *body) {
         unless(*body->objective, "an objective without a name"),
         unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
                "another number of parameters of the loss"),
-        fault_of_flag(body->weighted));
+        fault_of_flag(body->weighted), fault_of_flag(body->offsets));
 }
 
 FAULT_IN_BODY(shard_setup) {

@@ -81,8 +81,8 @@ static void print_columns(const struct table *table) {
         return;
     printf("# %u columns", table->columns);
     for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].kind == COLUMN_LABEL || table->column[i].kind == COLUMN_WEIGHT)
-            printf(", the %s is %s", table->column[i].kind == COLUMN_LABEL ? "label" : "weight",
+        if (table->column[i].kind == COLUMN_LABEL || table_is_own(&table->column[i]))
+            printf(", the %s is %s", table_kind_name(table->column[i].kind),
                    table_describe(table, i, name));
     putchar('\n');
 }
@@ -224,6 +224,8 @@ static void print_set(const struct set *set, double seconds, const struct memory
         printf("classes      %u\n", info->classes);
     if (info->weighted)
         printf("weights      %.12g in all\n", info->weight_total);
+    if (info->has_offsets)
+        printf("offsets      from %.6g to %.6g\n", info->offsets.least, info->offsets.most);
     if (info->rows_held_out)
         printf("held out     %" PRIu64 " examples\n", info->rows_held_out);
     printf("rejected     %" PRIu64 " lines\n", info->rejected);

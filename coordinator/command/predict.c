@@ -27,6 +27,9 @@ struct scoring {
     char *library; /* of a plug-in, if it is elsewhere; or NULL */
 };
 
+static const char *const property_keys[ROW_PROPERTIES] = {
+    [ROW_WEIGHT] = "weights", [ROW_OFFSET] = "offsets", [ROW_EXPOSURE] = "exposures"};
+
 /* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
 static int find_beside(const struct scoring *scoring, const char *what, char *const *patterns,
                        char ***paths) {
@@ -47,7 +50,8 @@ static int find_beside(const struct scoring *scoring, const char *what, char *co
 /* Weights come from one place. */
 static int check_weights(const struct scoring *scoring) {
     const struct table *table = scoring->model->layout.table;
-    for (uint32_t i = 0; scoring->beside.weights && table && i < table->columns; i++)
+    bool files = scoring->beside.property[ROW_WEIGHT] != NULL;
+    for (uint32_t i = 0; files && table && i < table->columns; i++)
         if (table->column[i].kind == COLUMN_WEIGHT)
             return error_set(ERROR_USAGE,
                              "--set weights: the model takes the weights of rows from a column of "
@@ -77,8 +81,8 @@ static int set_library(struct scoring *scoring) {
     return code;
 }
 
-/* `beside`: rows may have weights and labels in files of their own. */
-static int scoring_open(const struct options *options, bool beside, struct scoring *scoring) {
+/* `judged`: rows may have weights and labels in files of their own. */
+static int scoring_open(const struct options *options, bool judged, struct scoring *scoring) {
     struct source_beside patterns = {0};
     *scoring = (struct scoring){.options = options};
     int code = model_open(options->operands[0], &scoring->model);
@@ -87,10 +91,11 @@ static int scoring_open(const struct options *options, bool beside, struct scori
     if (!code)
         code = set_library(scoring);
     if (!code)
-        code = job_set_reading(scoring->settings, scoring->settings_count, &scoring->reading,
-                               beside ? &patterns : NULL);
-    if (!code)
-        code = find_beside(scoring, "weights", patterns.weights, &scoring->beside.weights);
+        code = job_set_reading(scoring->settings, scoring->settings_count, judged,
+                               &scoring->reading, &patterns);
+    for (int i = 0; i < ROW_PROPERTIES && !code; i++)
+        code = find_beside(scoring, property_keys[i], patterns.property[i],
+                           &scoring->beside.property[i]);
     if (!code)
         code = find_beside(scoring, "labels", patterns.labels, &scoring->beside.labels);
     if (!code)
@@ -153,8 +158,8 @@ static int write_predictions(void *context, FILE *stream) {
     struct predicting *predicting = context;
     const struct scoring *scoring = predicting->scoring;
     predicting->output.file = stream;
-    return score_files(scoring->model, scoring->paths, NULL, &scoring->reading, cpus_usable(),
-                       &predicting->output, NULL);
+    return score_files(scoring->model, scoring->paths, &scoring->beside, &scoring->reading,
+                       cpus_usable(), &predicting->output, NULL);
 }
 
 int command_predict(const struct options *options) {

@@ -77,11 +77,14 @@ struct job {
     char *folder; /* of the job file */
     char *name;
     char *state;
-    char **data;                   /* patterns as written, NULL-terminated */
-    char **test;                   /* the same; may be empty */
-    char **weights;                /* the same, of weights of the rows of `data`, */
-    char **test_weights;           /* of `test` */
-    char **holdout_weights;        /* and of the holdout's files */
+    char **data;                 /* patterns as written, NULL-terminated */
+    char **test;                 /* the same; may be empty */
+    char **weights;              /* the same, of weights of the rows of `data`, */
+    char **test_weights;         /* of `test` */
+    char **holdout_weights;      /* and of the holdout's files */
+    char **offsets, **exposures; /* the same of these, */
+    char **test_offsets, **test_exposures;
+    char **holdout_offsets, **holdout_exposures;
     char **labels;                 /* the same, of labels of the rows of arrays: of `data`, */
     char **test_labels;            /* of `test` */
     char **holdout_labels;         /* and of the holdout's files */
@@ -175,6 +178,12 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
  * Valid until the next call. */
 const char *job_question(const char *path, bool or_state);
 
+/* Of a job whose data is no CSV: ERROR_CONFIG if it takes a number of the rows from a column. */
+int job_check_columns(const struct job *job);
+
+/* Whether the rows of the data have such a number of their own. */
+bool job_has(const struct job *job, enum row_property property);
+
 /* Warns of the keys about CSV that a job sets; its data has another format, of this name. */
 void job_warn_of_csv(const struct job *job, const char *format);
 
@@ -185,10 +194,10 @@ int job_refuse_key(const struct job *job, const char *key, int code);
 
 /* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
  * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
- * With `beside` the keys `weights` and `labels` are allowed, too: it becomes their patterns,
- * whatever is returned; release it. */
-int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
-                    struct source_beside *beside);
+ * The keys of files beside the data are allowed, too, but `weights` and `labels` only if rows are
+ * `judged`: `beside` becomes their patterns, whatever is returned; release it. */
+int job_set_reading(const char *const *settings, uint32_t count, bool judged,
+                    struct source_options *options, struct source_beside *beside);
 
 /* Whether minibatches are trained on, before L-BFGS or in its place. */
 static inline bool job_has_minibatches(const struct job *job) {

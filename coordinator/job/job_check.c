@@ -91,11 +91,78 @@ static int check_weights(const struct job *job) {
                              "%s: key `class_weight`: %s stands together with other entries; "
                              "allowed: either %s, or weights",
                              job->file, *entry, *entry);
-    if (job->source.weight && (job->weights[0] || job->test_weights[0] || job->holdout_weights[0]))
+    return 0;
+}
+
+/* What rows have of their own: of the job's keys, those of a column and of files. */
+struct own_keys {
+    const char *column_key, *files_key;
+    const char *column;
+    char *const *data, *const *test, *const *holdout;
+};
+
+static struct own_keys own_keys_of(const struct job *job, enum row_property property) {
+    const struct own_keys all[ROW_PROPERTIES] = {
+        [ROW_WEIGHT] = {"csv.weight", "weights", job->source.weight, job->weights,
+                        job->test_weights, job->holdout_weights},
+        [ROW_OFFSET] = {"offset", "offsets", job->source.offset, job->offsets, job->test_offsets,
+                        job->holdout_offsets},
+        [ROW_EXPOSURE] = {"exposure", "exposures", job->source.exposure, job->exposures,
+                          job->test_exposures, job->holdout_exposures}};
+    return all[property];
+}
+
+bool job_has(const struct job *job, enum row_property property) {
+    struct own_keys own = own_keys_of(job, property);
+    return own.column || *own.data;
+}
+
+int job_check_columns(const struct job *job) {
+    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+        struct own_keys own = own_keys_of(job, i);
+        if (own.column)
+            return error_set(ERROR_CONFIG,
+                             "%s: key `%s`: the data is no CSV, and has no such columns; for %s in "
+                             "a file of their own use `%s`",
+                             job->file, own.column_key, own.files_key, own.files_key);
+    }
+    return 0;
+}
+
+/* A number comes from a column or from files, not from both. */
+static int check_own(const struct job *job) {
+    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+        struct own_keys own = own_keys_of(job, i);
+        if (own.column && (*own.data || *own.test || *own.holdout))
+            return error_set(ERROR_CONFIG,
+                             "%s: key `%s`: stands together with files of %s; allowed: one of both",
+                             job->file, own.column_key, own.files_key);
+    }
+    return 0;
+}
+
+/* An offset is added to all margins of a row. Where classes have a margin each, only the
+ * differences of these count, or none has anything to do with the others. */
+static int check_offsets(const struct job *job) {
+    const struct objective *objective = objective_of(job->objective);
+    const char *key = job_has(job, ROW_OFFSET)     ? "offset"
+                      : job_has(job, ROW_EXPOSURE) ? "exposure"
+                                                   : NULL;
+    if (!key)
+        return 0;
+    if (job_family(job)->family->own_tensors)
         return error_set(ERROR_CONFIG,
-                         "%s: key `csv.weight`: stands together with files of weights; allowed: "
-                         "one of both",
-                         job->file);
+                         "%s: key `%s`: a plug-in computes the losses of rows by itself, and is "
+                         "not told of offsets; give it them as a feature",
+                         job->file, key);
+    if (objective->output_a_class)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: %s = %s has a margin for each class, and %s; allowed with "
+                         "one margin a row, such as logistic or poisson",
+                         job->file, key, job_family(job)->loss_key, objective_name(job->objective),
+                         job->objective == OBJECTIVE_SOFTMAX
+                             ? "one offset for all of them has no effect"
+                             : "an offset is of one margin");
     return 0;
 }
 
@@ -105,6 +172,8 @@ static int check_beside(const struct job *job) {
         const char *what;
         char *const *test, *const *holdout;
     } beside[] = {{"weights", job->test_weights, job->holdout_weights},
+                  {"offsets", job->test_offsets, job->holdout_offsets},
+                  {"exposures", job->test_exposures, job->holdout_exposures},
                   {"labels", job->test_labels, job->holdout_labels}};
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         const char *what = beside[i].what;
@@ -277,9 +346,10 @@ static int check_data(const struct job *job) {
 
 /* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
-    check_data,    check_applies,   check_family, check_downpour,     check_summary,
-    check_ordered, check_weights,   check_beside, check_holdout,      check_path,
-    check_choice,  host_list_check, check_gate,   column_rules_check, check_response,
+    check_data,         check_applies,  check_family, check_downpour,  check_summary,
+    check_ordered,      check_weights,  check_own,    check_offsets,   check_beside,
+    check_holdout,      check_path,     check_choice, host_list_check, check_gate,
+    column_rules_check, check_response,
 };
 
 int job_check(const struct job *job) {

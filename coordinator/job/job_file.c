@@ -130,7 +130,7 @@ int job_text_prepare(char *text, const char *file) {
 
 /* ---- parsing ---- */
 
-#define KEYS_MAX 128
+#define KEYS_MAX 192
 #define SECTIONS_MAX 16
 #define JOB_FILE_BYTES_MAX (1u << 20)
 

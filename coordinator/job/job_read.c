@@ -202,22 +202,24 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
     return code;
 }
 
-/* `beside`: whether keys of files beside those of data are among them. */
-static bool is_about_reading(const struct key *key, bool beside) {
+/* Of files beside the data, weights and labels are for figures alone. */
+static bool is_about_reading(const struct key *key, bool judged) {
     size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
     return (key->offset >= first && key->offset < end) ||
-           (beside && (key->offset == offsetof(struct job, weights) ||
+           key->offset == offsetof(struct job, offsets) ||
+           key->offset == offsetof(struct job, exposures) ||
+           (judged && (key->offset == offsetof(struct job, weights) ||
                        key->offset == offsetof(struct job, labels)));
 }
 
-static int refuse_unless_reading(const char *setting, bool beside) {
+static int refuse_unless_reading(const char *setting, bool judged) {
     char *name = memory_format("%.*s", (int)strcspn(setting, "="), setting);
     const struct key *key = key_find(name);
     int code = 0;
-    if (!key || !is_about_reading(key, beside)) {
+    if (!key || !is_about_reading(key, judged)) {
         char allowed[512] = "";
         for (size_t i = 0, used = 0; i < keys_count; i++)
-            if (is_about_reading(&keys[i], beside))
+            if (is_about_reading(&keys[i], judged))
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
                                          used ? ", " : "", keys[i].name);
         code =
@@ -229,23 +231,21 @@ static int refuse_unless_reading(const char *setting, bool beside) {
     return code;
 }
 
-int job_set_reading(const char *const *settings, uint32_t count, struct source_options *options,
-                    struct source_beside *beside) {
+int job_set_reading(const char *const *settings, uint32_t count, bool judged,
+                    struct source_options *options, struct source_beside *beside) {
     struct job job = {.source = *options,
                       .weights = memory_new(1, sizeof(char *)),
+                      .offsets = memory_new(1, sizeof(char *)),
+                      .exposures = memory_new(1, sizeof(char *)),
                       .labels = memory_new(1, sizeof(char *))};
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
-        code = refuse_unless_reading(settings[i], beside != NULL);
+        code = refuse_unless_reading(settings[i], judged);
         if (!code)
             code = job_file_set(&job, settings[i]);
     }
     *options = job.source;
-    struct source_beside found = {job.weights, job.labels};
-    if (beside)
-        *beside = found;
-    else
-        source_beside_release(&found);
+    *beside = (struct source_beside){{job.weights, job.offsets, job.exposures}, job.labels};
     return code;
 }
 

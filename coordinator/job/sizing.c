@@ -276,7 +276,7 @@ static double trace_first(const struct set_info *data, const struct objective_sh
     double *label = margins + 3 * outputs;
     label[0] = objective->start ? data->targets->mean : 0;
     for (uint32_t k = 0; k < outputs; k++)
-        margins[k] = shape->start;
+        margins[k] = objective_typical_margin(shape);
     objective->losses(&shape->loss, 1, outputs, label, margins, &loss, work);
     objective->second(&shape->loss, 1, outputs, label, margins, work, diagonal);
     for (uint32_t k = 0; k < outputs; k++)

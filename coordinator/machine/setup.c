@@ -157,6 +157,7 @@ static void add_rows(const struct coordinator *c, struct message_shard_setup *se
     setup->rows = c->settings.data->rows;
     setup->outputs = optimizer->outputs;
     setup->weighted = optimizer->weighted;
+    setup->offsets = optimizer->offsets;
     setup->tiles = c->settings.data->strip_columns > 0;
     setup->objective = objective_name(c->settings.shape.kind);
     setup->loss = (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};

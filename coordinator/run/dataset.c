@@ -312,11 +312,8 @@ static int pack_data(const struct packing *packing, const struct source_options 
                      const struct job *job, char *const *paths, struct pack_list *list) {
     int code = pack_all(packing, options, paths, list);
     const struct source_shape *shape = packing->shape;
-    if (!code && job->source.weight && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
-        code = error_set(ERROR_CONFIG,
-                         "%s: key `csv.weight`: the data is no CSV, and has no such columns; for "
-                         "weights in a file of their own use `weights`",
-                         job->file);
+    if (!code && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
+        code = job_check_columns(job);
     if (!code && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
         job_warn_of_csv(job, source_format_names[shape->format]);
     if (!code && shape->table && options->adds_columns)

@@ -21,7 +21,7 @@ int shape_of_data(const struct job *job, const struct set_info *info,
     *shape = job_shape(job);
     shape->features = info->features;
     shape->outputs = objective_outputs(objective_of(job->objective), info->classes);
-    objective_complete(shape, info->targets);
+    objective_complete(shape, info->targets, &info->offsets);
     return family->choose_scaling ? family->choose_scaling(job, shape) : 0;
 }
 

@@ -119,6 +119,8 @@ static void describe_model(struct training *run) {
         .classes = info->classes,
         .class_names = info->class_names,
         .separator = run->job->source.separator,
+        .needs = {[ROW_OFFSET] = job_has(run->job, ROW_OFFSET),
+                  [ROW_EXPOSURE] = job_has(run->job, ROW_EXPOSURE)},
     };
 }
 
@@ -133,6 +135,8 @@ static void tell_sizes(const struct training *run) {
     else if (tiling_refused(run->job, info))
         log_info("no tiles, so that a replica holds all parameters: %s",
                  tiling_refused(run->job, info));
+    if (info->has_offsets)
+        log_info("rows have offsets from %.6g to %.6g", info->offsets.least, info->offsets.most);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
     if (run->job->l2.automatic)

@@ -243,6 +243,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .directions = run->sizing.directions,
         .outputs = run->shape.outputs,
         .weighted = set_info(run->set)->weighted,
+        .offsets = set_info(run->set)->has_offsets,
         .single = run->shape.network.precision == PRECISION_FLOAT,
         .gap = run->estimates,
     };

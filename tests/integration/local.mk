@@ -19,6 +19,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_weights.py \
 	tests/integration/test_thresholds.py \
 	tests/integration/test_calibration.py \
+	tests/integration/test_offsets.py \
 	tests/integration/test_precondition.py \
 	tests/integration/test_l1.py \
 	tests/integration/test_bounds.py \

@@ -247,6 +247,22 @@ static void weigh(struct job *job) {
     data->holdout_weight_sum = weight_of(job, border, data->chunks);
 }
 
+/* A third have rows with offsets. Drawn from a generator of its own, too. */
+static void shift(struct job *job) {
+    struct random random;
+    struct set_info *data = &job->data;
+    random_init(&random, job->seed ^ UINT64_C(0x0ff5e7));
+    data->has_offsets = random_below(&random, 3) == 0;
+    uint32_t rows = data->chunks * ROWS_MAX;
+    job->offset = memory_new(rows, sizeof *job->offset);
+    for (uint32_t row = 0; row < rows; row++)
+        job->offset[row] = 2 * random_unit(&random) - 1;
+    for (uint32_t i = 0; data->has_offsets && i < data->chunks; i++)
+        job->chunks[i].offset = job->offset + (job->chunks[i].label - job->label);
+    if (data->has_offsets)
+        data->offsets = (struct offset_summary){.least = -1, .most = 1};
+}
+
 /* As the data folder does it; sometimes with an exponent of its own for each column. */
 static void find_exponents(struct job *job, struct random *random) {
     uint32_t columns = job->shape.features + 1;
@@ -420,6 +436,7 @@ static void choose_directions(struct job *job) {
         optimizer->memory = 1;
     optimizer->outputs = job->shape.outputs;
     optimizer->weighted = job->data.weighted;
+    optimizer->offsets = job->data.has_offsets;
 }
 
 /* Where each chunk begins in vectors of rows. */
@@ -451,6 +468,7 @@ void job_init(struct job *job, uint64_t seed) {
     hold_out(job, seed);
     order_minibatches(job);
     weigh(job);
+    shift(job);
     find_exponents(job, &random);
     job->data.features = job->shape.features;
     job->data.type = VALUE_DOUBLE;
@@ -477,6 +495,7 @@ void job_release(struct job *job) {
     free(job->value);
     free(job->label);
     free(job->weight);
+    free(job->offset);
     free(job->exponent);
     free(job->own_exponents);
     free(job->columns);

@@ -65,7 +65,7 @@ struct job {
 
     /* what `chunks` and `data` point to; owned */
     uint32_t *start, *feature;
-    double *value, *label, *weight;
+    double *value, *label, *weight, *offset;
     int16_t *exponent;
     int16_t *own_exponents; /* of a network's parameters, or NULL */
     int16_t *size;

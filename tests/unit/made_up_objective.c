@@ -100,6 +100,12 @@ void objective_add_weights(const struct objective_shape *shape, const struct row
     add_made_up(rows->label[0] + 0.5, sum);
 }
 
+void objective_add_offsets(const struct objective_shape *shape, const struct rows *rows,
+                           int64_t *sum) {
+    (void)shape;
+    add_made_up(rows->label[0] - 0.5, sum);
+}
+
 void objective_add_sizes(const struct objective_shape *shape, const struct rows *rows,
                          int64_t *sum) {
     (void)shape;

@@ -254,8 +254,12 @@ static void arranged_rows_take_little_memory(void **state) {
         feature[i] = i < LONG ? i : 0;
     for (uint32_t i = 0; i < ROWS; i++)
         start[i + 1] = start[i] + (i == 77 ? LONG : 1);
-    struct rows rows = {ROWS, LONG, start[ROWS], false, VALUE_ONES, start, feature,
-                        0,    0,    0,           0,     0,          0};
+    struct rows rows = {.count = ROWS,
+                        .features = LONG,
+                        .values = start[ROWS],
+                        .type = VALUE_ONES,
+                        .start = start,
+                        .feature = feature};
     struct device_arrangement arrangement;
     device_arrangement_init(&arrangement, &rows, false);
     assert_int_equal(arrangement.order[0], 77);

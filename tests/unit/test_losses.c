@@ -179,7 +179,8 @@ static void an_intercept_starts_at_the_link_of_the_mean(void **state) {
             assert_true(
                 objective->start(&shapes[s].loss, &(struct label_summary){.mean = odd[i]}) == 0);
         for (double label = 1e-3; label < 1e9; label *= 10) {
-            double bound = objective->bound(&shapes[s].loss, start, label);
+            const struct start_margins margins = {start, start, 0};
+            double bound = objective->bound(&shapes[s].loss, &margins, label);
             double derivative = fabs(at(&shapes[s], label, start).derivative);
             double at_zero =
                 objective->label_fits(0) ? fabs(at(&shapes[s], 0, start).derivative) : 1;
