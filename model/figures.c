@@ -159,7 +159,7 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     if (kind == FIGURES_LABELS)
         return figures;
     if (kind == FIGURES_MARGINS) {
-        figures->ranking = ranking_new(layout->outputs);
+        figures->ranking = ranking_new(layout->outputs, RANKING_BYTES_MAX);
         return figures;
     }
     if (labels == LABEL_TARGET)
@@ -167,7 +167,7 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
     else if (figures->labels)
         figures->confusion = confusion_new(layout->classes, true);
     if (figures->objective->figures & FIGURE_AUC)
-        figures->ranking = ranking_new(layout->outputs);
+        figures->ranking = ranking_new(layout->outputs, RANKING_BYTES_MAX);
     if (labels == LABEL_BINARY && (figures->objective->figures & FIGURE_LOG_LOSS))
         figures->reliability = reliability_new();
     return figures;
@@ -369,12 +369,11 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
     result->average_precision = macro.precisions ? macro.average_precision / macro.precisions : NAN;
 }
 
-/* Of two classes; NULL if it is not defined, or the scores were not held. */
+/* Of two classes; NULL if it is not defined. */
 static json_t *finish_curves(const struct figures *figures, struct score_figures *result) {
     if (figures->reliability)
         result->calibration_error = reliability_error(figures->reliability);
-    if (figures->objective->labels != LABEL_BINARY || !figures->ranking ||
-        ranking_overflowed(figures->ranking))
+    if (figures->objective->labels != LABEL_BINARY || !figures->ranking)
         return NULL;
     uint64_t count;
     struct ranked_score *scores = ranking_scores(figures->ranking, 0, &count);
@@ -384,6 +383,8 @@ static json_t *finish_curves(const struct figures *figures, struct score_figures
         scores[i].score =
             response_probability(figures->objective, figures->layout, 0, scores[i].score);
     json_t *curves = both ? curves_json(scores, count) : NULL;
+    if (both && ranking_is_binned(figures->ranking))
+        json_object_set_new(curves, "binned", json_true());
     if (both && figures->reliability)
         json_object_set_new(curves, "reliability", reliability_json(figures->reliability));
     free(scores);

@@ -8,10 +8,20 @@
 #include "base/memory.h"
 #include "numeric/exact.h"
 
+/* The first bits of a double, its sign, exponent and eight more, in the order of numbers. */
+#define BIN_BITS 20
+#define BIN_SHIFT (64 - BIN_BITS)
+#define BINS (UINT32_C(1) << BIN_BITS)
+
+struct score_bin {
+    struct weight_sum positive, negative;
+};
+
 struct ranking {
     uint32_t outputs;
-    uint64_t count;
+    uint64_t count, bytes_max;
     bool overflowed;
+    struct score_bin *bin;      /* BINS, of one output that overflowed; else NULL */
     struct ranked_score *entry; /* one output */
     uint64_t capacity;
     double *score; /* several: `outputs` an example */
@@ -21,9 +31,10 @@ struct ranking {
     uint64_t score_capacity, class_capacity, has_capacity, weight_capacity;
 };
 
-struct ranking *ranking_new(uint32_t outputs) {
+struct ranking *ranking_new(uint32_t outputs, uint64_t bytes_max) {
     struct ranking *ranking = memory_new(1, sizeof *ranking);
     ranking->outputs = outputs;
+    ranking->bytes_max = bytes_max;
     return ranking;
 }
 
@@ -39,12 +50,70 @@ void ranking_free(struct ranking *ranking) {
     if (!ranking)
         return;
     release_scores(ranking);
+    for (uint32_t i = 0; ranking->bin && i < BINS; i++) {
+        weight_sum_release(&ranking->bin[i].positive);
+        weight_sum_release(&ranking->bin[i].negative);
+    }
+    free(ranking->bin);
     free(ranking);
 }
 
 bool ranking_overflowed(const struct ranking *ranking) {
     return ranking->overflowed;
 }
+
+bool ranking_is_binned(const struct ranking *ranking) {
+    return ranking->bin != NULL;
+}
+
+/* ---- bins ---- */
+
+#define SIGN (UINT64_C(1) << 63)
+
+static uint32_t bin_of(double score) {
+    uint64_t bits;
+    score += 0.0; /* −0 becomes 0 */
+    memcpy(&bits, &score, sizeof bits);
+    return (uint32_t)((bits & SIGN ? ~bits : bits | SIGN) >> BIN_SHIFT);
+}
+
+/* The least score of a bin. */
+static double bin_edge(uint32_t bin) {
+    uint64_t ordered = (uint64_t)bin << BIN_SHIFT,
+             bits = ordered & SIGN ? ordered ^ SIGN : ~ordered;
+    double edge;
+    memcpy(&edge, &bits, sizeof edge);
+    return edge;
+}
+
+static void add_to_bin(struct ranking *ranking, const struct ranked_score *entry) {
+    struct score_bin *bin = &ranking->bin[bin_of(entry->score)];
+    weight_sum_add(entry->weight > 0 ? &bin->positive : &bin->negative, fabs(entry->weight));
+}
+
+static void put_into_bins(struct ranking *ranking) {
+    ranking->bin = memory_new(BINS, sizeof *ranking->bin);
+    for (uint64_t i = 0; i < ranking->count; i++)
+        add_to_bin(ranking, &ranking->entry[i]);
+}
+
+static struct ranked_score *scores_of_bins(const struct ranking *ranking, uint64_t *count) {
+    struct ranked_score *scores = NULL;
+    uint64_t capacity = 0;
+    *count = 0;
+    for (uint32_t i = 0; i < BINS; i++) {
+        const double weights[] = {weight_sum_value(&ranking->bin[i].positive),
+                                  -weight_sum_value(&ranking->bin[i].negative)};
+        for (size_t k = 0; k < 2; k++) {
+            MEMORY_ROOM(scores, *count, capacity);
+            if (fabs(weights[k]) > 0)
+                scores[(*count)++] = (struct ranked_score){bin_edge(i), weights[k]};
+        }
+    }
+    return scores;
+}
+
+/* ---- examples ---- */
 
 static void add_scores(struct ranking *ranking, const double *scores, double weight) {
     uint64_t first = ranking->count * ranking->outputs;
@@ -57,11 +126,14 @@ static void add_scores(struct ranking *ranking, const double *scores, double wei
 }
 
 /* Whether one more example, of `each` bytes, can be held and counts. If memory is full, all scores
- * are given up. */
+ * are given up, or put into bins. */
 static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
-    if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > RANKING_BYTES_MAX) {
+    if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > ranking->bytes_max) {
+        if (ranking->outputs == 1)
+            put_into_bins(ranking);
         release_scores(ranking);
-        *ranking = (struct ranking){.outputs = ranking->outputs, .overflowed = true};
+        *ranking =
+            (struct ranking){.outputs = ranking->outputs, .overflowed = true, .bin = ranking->bin};
     }
     return !ranking->overflowed && weight > 0;
 }
@@ -82,12 +154,15 @@ void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, 
     uint64_t each = ranking->outputs == 1
                         ? sizeof(struct ranked_score)
                         : (ranking->outputs + 1) * sizeof(double) + sizeof(uint32_t);
-    if (!has_room(ranking, each, weight))
+    const struct ranked_score entry = {scores[0], class ? weight : -weight};
+    bool room = has_room(ranking, each, weight);
+    if (ranking->bin && weight > 0)
+        add_to_bin(ranking, &entry);
+    if (!room)
         return;
     if (ranking->outputs == 1) {
         MEMORY_ROOM(ranking->entry, ranking->count, ranking->capacity);
-        ranking->entry[ranking->count++] =
-            (struct ranked_score){scores[0], class ? weight : -weight};
+        ranking->entry[ranking->count++] = entry;
     } else {
         MEMORY_ROOM(ranking->class, ranking->count, ranking->class_capacity);
         ranking->class[ranking->count] = class;
@@ -212,6 +287,8 @@ static void copy_entries(const struct ranking *ranking, uint32_t class,
 
 struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class,
                                     uint64_t *count) {
+    if (ranking->bin)
+        return scores_of_bins(ranking, count);
     assert(!ranking->overflowed && class < ranking->outputs);
     struct ranked_score *entries = memory_new(ranking->count, sizeof *entries);
     if (ranking->outputs > 1)
@@ -224,6 +301,7 @@ struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t clas
 
 struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
     uint64_t count;
+    assert(!ranking->overflowed);
     struct ranked_score *entries = ranking_scores(ranking, class, &count);
     struct ranked ranked = rank(entries, count);
     free(entries);

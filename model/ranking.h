@@ -3,7 +3,12 @@
  *
  * Both follow from the order of all scores, so the scores are held: 16 bytes an example for one
  * output, else 8 bytes an output and 12 bytes more. RANKING_BYTES_MAX bounds that; beyond it there
- * are no such figures. Finding them takes up to 32 bytes an example more. */
+ * are no such figures. Finding them takes up to 32 bytes an example more.
+ *
+ * Beyond it scores of one output are put into bins, and so are those that were held. Bins have
+ * fixed edges, 256 from each power of two to the next, so that neither the order of examples nor
+ * the limit changes a bit. An example counts with the lower edge of its bin: what is said of
+ * examples down to an edge is as exact as without bins. */
 #ifndef DML_MODEL_RANKING_H
 #define DML_MODEL_RANKING_H
 
@@ -16,8 +21,9 @@
 
 struct ranking; /* opaque */
 
-/* One output ranks class 1 against class 0; several rank each class against the rest. */
-struct ranking *ranking_new(uint32_t outputs);
+/* One output ranks class 1 against class 0; several rank each class against the rest. The limit is
+ * RANKING_BYTES_MAX but in tests. */
+struct ranking *ranking_new(uint32_t outputs, uint64_t bytes_max);
 void ranking_free(struct ranking *ranking); /* harmless on NULL */
 
 /* Adds an example with its score for each output. */
@@ -33,7 +39,9 @@ struct ranked_score {
     double score, weight;
 };
 
-/* The scores of one class against all others, in no order; `count` of them, free() them. */
+/* The scores of one class against all others, in no order; `count` of them, free() them. Of bins up
+ * to two scores each, as if all examples of one had been one example. Not of several outputs that
+ * overflowed. */
 struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class, uint64_t *count);
 
 /* From the highest score down, those of one score by their weights: so equal examples have one
@@ -60,8 +68,9 @@ void ranking_walk_release(struct ranking_walk *walk);
 /* The last point: all positives, and all examples. Zeroes if there are none. */
 struct ranking_point ranking_all(const struct ranked_score *scores, uint64_t count);
 
-/* Whether scores were too many to be held. */
+/* Whether scores were too many to be held, and whether they are in bins. */
 bool ranking_overflowed(const struct ranking *ranking);
+bool ranking_is_binned(const struct ranking *ranking);
 
 /* Of the examples of one class against all others:
  *

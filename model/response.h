@@ -109,8 +109,9 @@ bool response_is_found(const struct response_wanted *wanted);
 struct ranking;
 
 /* Finds calibrations and thresholds, and adds them. `margins` ranks the rows by their margins; NULL
- * unless response_is_found(). Warns of what cannot be found, which is left out: a class of which
- * there is no row, or a precision that no threshold has. */
+ * unless response_is_found(). Warns of what cannot be found: a class of which there is no row, or a
+ * precision that no threshold has, or anything on scores that are not held. A run that took hours
+ * does not fail for that. */
 void response_fit(const struct response_wanted *wanted, const struct model_layout *layout,
                   const struct ranking *margins, struct response *response);
 

@@ -79,6 +79,17 @@ static void fit_output(const struct response_wanted *wanted, const struct model_
 void response_fit(const struct response_wanted *wanted, const struct model_layout *layout,
                   const struct ranking *margins, struct response *response) {
     struct model_layout decided = *layout;
+    bool held = margins && (!ranking_overflowed(margins) || ranking_is_binned(margins));
+    if (margins && !held) {
+        log_warning("the scores of the holdout are more than %u MiB: there is no threshold and no "
+                    "calibration; hold out fewer rows",
+                    (unsigned)(RANKING_BYTES_MAX >> 20));
+        return;
+    }
+    if (margins && ranking_is_binned(margins))
+        log_info("the scores of the holdout are more than %u MiB: what is found on them is found "
+                 "by bins of scores, 256 from each power of two to the next",
+                 (unsigned)(RANKING_BYTES_MAX >> 20));
     const struct threshold_rule *rule = &wanted->threshold;
     /* Calibrated probabilities say by themselves which class is more likely. */
     bool half = rule->kind == THRESHOLD_AUTO && wanted->calibration != CALIBRATION_NONE &&

@@ -136,7 +136,7 @@ int score_packs(const struct model *model, struct pack *const *packs, uint32_t c
                 const struct holdout_pick *pick, struct score_figures *figures);
 
 /* The margins of labelled rows, ranked: *ranking is the caller's (model/ranking.h, ranking_free()).
- * ERROR_DATA if they are too many to be held. */
+ */
 struct ranking;
 int score_margins(const struct model *model, struct pack *const *packs, uint32_t count,
                   const struct holdout_pick *pick, struct ranking **ranking);

@@ -357,11 +357,6 @@ int score_margins(const struct model *model, struct pack *const *packs, uint32_t
     scorer.pick = pick;
     int code = read_packs(&scorer, packs, count);
     *ranking = figures_take_ranking(scorer.figures);
-    if (!code && ranking_overflowed(*ranking))
-        code = error_set(ERROR_DATA,
-                         "the scores of the holdout are more than %u MiB: hold out fewer rows, or "
-                         "find no threshold and no calibration on them",
-                         (unsigned)(RANKING_BYTES_MAX >> 20));
     if (code) {
         ranking_free(*ranking);
         *ranking = NULL;

@@ -212,6 +212,47 @@ static void curves_of_many_scores_have_few_points_and_every_tenth(void **state) 
     free(rows);
 }
 
+static void more_scores_than_can_be_held_go_into_bins(void **state) {
+    (void)state;
+    enum { MANY = 3000 };
+    struct ranking *whole = ranking_new(1, RANKING_BYTES_MAX), *small[2];
+    for (int k = 0; k < 2; k++)
+        small[k] = ranking_new(1, k ? 16 * 700 : 16);
+    for (int i = 0; i < MANY; i++) {
+        int j = i * 1201 % MANY;
+        double score = (j - 1300) / 77.7, back = (MANY - 1 - i) * 1201 % MANY;
+        double other = (back - 1300) / 77.7;
+        ranking_add(whole, &score, j % 3 == 0 || j > 2000, 1 + j % 2);
+        ranking_add(small[0], &score, j % 3 == 0 || j > 2000, 1 + j % 2);
+        ranking_add(small[1], &other, (int)back % 3 == 0 || back > 2000, 1 + (int)back % 2);
+    }
+    assert_true(ranking_is_binned(small[0]) && ranking_overflowed(small[0]));
+    uint64_t counts[3];
+    struct ranked_score *scores[3] = {ranking_scores(whole, 0, &counts[0]),
+                                      ranking_scores(small[0], 0, &counts[1]),
+                                      ranking_scores(small[1], 0, &counts[2])};
+    for (int k = 0; k < 3; k++)
+        ranking_sort(scores[k], counts[k]);
+    assert_true(counts[1] == counts[2] && counts[1] < MANY);
+    assert_memory_equal(scores[1], scores[2], counts[1] * sizeof **scores);
+    struct ranking_walk walk = {.scores = scores[1], .count = counts[1]};
+    struct ranking_point point;
+    while (ranking_walk_next(&walk, &point)) { /* what is above an edge is exact */
+        double positives = 0, predicted = 0;
+        for (uint64_t i = 0; i < counts[0] && scores[0][i].score >= point.threshold; i++) {
+            positives += fmax(scores[0][i].weight, 0);
+            predicted += fabs(scores[0][i].weight);
+        }
+        assert_true(positives == point.positives && predicted == point.predicted);
+    }
+    ranking_walk_release(&walk);
+    for (int k = 0; k < 3; k++)
+        free(scores[k]);
+    ranking_free(whole);
+    ranking_free(small[0]);
+    ranking_free(small[1]);
+}
+
 static void the_calibration_error_is_the_mean_distance_in_tenths(void **state) {
     (void)state;
     struct reliability *reliability = reliability_new();
@@ -361,6 +402,7 @@ SUITE(response) {
         cmocka_unit_test(rules_are_read_with_and_without_blanks),
         cmocka_unit_test(curves_have_the_points_of_scikit_learn),
         cmocka_unit_test(curves_of_many_scores_have_few_points_and_every_tenth),
+        cmocka_unit_test(more_scores_than_can_be_held_go_into_bins),
         cmocka_unit_test(the_calibration_error_is_the_mean_distance_in_tenths),
         cmocka_unit_test(class_weights_are_undone_in_probabilities_and_not_in_answers),
         cmocka_unit_test(both_probabilities_and_the_loss_agree_with_the_prediction),
