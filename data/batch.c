@@ -263,6 +263,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .bytes = batch->bytes,
         .value = batch->value,
         .origin = batch->has_origins ? batch->origin : NULL,
+        .words = (uint32_t)batch->words.known_count,
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,
         .label_text = batch->has_label_text ? batch->label_text : NULL,

@@ -322,7 +322,7 @@ static bool take_words(struct csv_line *line, uint32_t column) {
                                    .role = format->table->hash ? ROLE_HASHED : ROLE_WORD};
     for (uint32_t i = 0; i < words->count; i++) {
         origin.text = words->found[i].text;
-        origin.hash = words->found[i].hash;
+        origin.hash = words->found[i].number;
         batch_add_text(line->batch, words->found[i].id, words->found[i].count, &origin);
     }
     return true;

@@ -24,6 +24,7 @@ struct pack_writer {
     uint64_t count_capacity;
     struct text_dictionary label_texts;
     struct bytes order;    /* workspace: values of a row in the text's order */
+    struct bytes words;    /* workspace: the different words of a block */
     pthread_mutex_t mutex; /* guards what follows */
     struct bytes blocks;   /* struct pack_block, in the order of the file */
 };
@@ -154,22 +155,109 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
     return 0;
 }
 
-/* So many values ahead an origin's text is asked for, and twice as many ahead the origin. */
-#define AHEAD 16
-
 /* Notes the origins of the rows' features, as they are numbered: `local`. False if two texts have
  * the same hash. */
 static bool note_origins(struct pack_writer *writer, const struct source_rows *rows, bool alike,
                          const uint32_t *local) {
     uint64_t values = features_numbered(rows, alike);
     for (uint64_t i = 0; i < values; i++) {
-        if (rows->origin && i + 2 * AHEAD < values)
-            origins_prefetch(&writer->origins, local[i + AHEAD], local[i + 2 * AHEAD]);
         struct source_origin number = {.column = (uint32_t)(rows->id[i] - 1), .role = ROLE_NUMBER};
         if (!origins_note(&writer->origins, local[i], rows->origin ? &rows->origin[i] : &number))
             return false;
     }
     return true;
+}
+
+static int refuse_features(const struct pack_writer *writer) {
+    return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
+                     FEATURES_MAX);
+}
+
+static int refuse_hash(const struct pack_writer *writer) {
+    return error_set(ERROR_DATA,
+                     "%s: two texts have the same hash; leave the column of one of them out "
+                     "with csv.skip",
+                     writer->source);
+}
+
+/* The different values of a block with words: each word once, and all that is no word. */
+struct distinct {
+    uint64_t *id;
+    uint32_t *value;  /* where it is first */
+    uint32_t *number; /* of the feature */
+    uint32_t count;
+};
+
+/* Finds them; `local` becomes, of each value, which of them it is. */
+static struct distinct find_distinct(struct pack_writer *writer, const struct source_rows *rows,
+                                     uint32_t *local) {
+    uint64_t values = rows->start[rows->count];
+    bytes_clear(&writer->words);
+    size_t bytes = values * (sizeof(uint64_t) + 2 * sizeof(uint32_t));
+    uint64_t *id = bytes_extend(&writer->words, bytes + rows->words * sizeof(uint32_t));
+    struct distinct distinct = {.id = id, .value = (uint32_t *)(id + values)};
+    distinct.number = distinct.value + values;
+    uint32_t *met =
+        distinct.number + values; /* of each word: which it is + 1, 0 if it did not come */
+    memset(met, 0, rows->words * sizeof *met);
+    for (uint64_t i = 0; i < values; i++) {
+        const struct source_origin *origin = &rows->origin[i];
+        uint32_t *word = origin->role == ROLE_WORD ? &met[origin->hash] : NULL;
+        local[i] = word && *word ? *word - 1 : distinct.count;
+        if (word && *word)
+            continue;
+        distinct.id[distinct.count] = rows->id[i];
+        distinct.value[distinct.count++] = (uint32_t)i;
+        if (word)
+            *word = distinct.count;
+    }
+    return distinct;
+}
+
+/* So many ahead an origin's text is asked for, and twice as many ahead the origin. */
+#define AHEAD 16
+
+static bool note_distinct(struct pack_writer *writer, const struct source_rows *rows,
+                          const struct distinct *distinct) {
+    const uint32_t *number = distinct->number;
+    for (uint32_t i = 0; i < distinct->count; i++) {
+        if (i + 2 * AHEAD < distinct->count)
+            origins_prefetch(&writer->origins, number[i + AHEAD], number[i + 2 * AHEAD]);
+        if (!origins_note(&writer->origins, number[i], &rows->origin[distinct->value[i]]))
+            return false;
+    }
+    return true;
+}
+
+/* Does for rows with words what number_rows() and note_origins() do for others, but looks for each
+ * different word of the block once. */
+static int number_words(struct pack_writer *writer, const struct source_rows *rows,
+                        uint32_t *local) {
+    const struct distinct distinct = find_distinct(writer, rows, local);
+    for (uint32_t first = 0; first < distinct.count; first += IDS_AT_ONCE) {
+        uint32_t left = distinct.count - first, here = left < IDS_AT_ONCE ? left : IDS_AT_ONCE;
+        if (!number_ids(writer, distinct.id + first, here, 0, distinct.number + first))
+            return refuse_features(writer);
+    }
+    if (!note_distinct(writer, rows, &distinct))
+        return refuse_hash(writer);
+    for (uint64_t i = 0; i < rows->start[rows->count]; i++) {
+        local[i] = distinct.number[local[i]];
+        writer->count[local[i]]++;
+    }
+    return 0;
+}
+
+/* Numbers the features of the rows, and notes where they come from. */
+static int number_all(struct pack_writer *writer, const struct source_rows *rows, bool alike,
+                      uint32_t *local) {
+    if (rows->words)
+        return number_words(writer, rows, local);
+    if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
+        return refuse_features(writer);
+    if (writer->report->table && !note_origins(writer, rows, alike, local))
+        return refuse_hash(writer);
+    return 0;
 }
 
 /* source_read_in_parts() calls this in the order of the file and by one thread at a time, though
@@ -181,14 +269,9 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
     uint32_t *local = pending_features(pending);
     bool alike = pending->alike;
     struct pack_facts *facts = &writer->facts;
-    if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
-        return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
-                         FEATURES_MAX);
-    if (writer->report->table && !note_origins(writer, rows, alike, local))
-        return error_set(ERROR_DATA,
-                         "%s: two texts have the same hash; leave the column of one of them out "
-                         "with csv.skip",
-                         writer->source);
+    int code = number_all(writer, rows, alike, local);
+    if (code)
+        return code;
     pending->block.first_row = writer->facts.rows;
     pending->block.weighted = rows->weight != NULL;
     pending->block.shifted = rows->offset != NULL;
@@ -364,6 +447,7 @@ int pack_write(const char *packs, const char *source, const struct source_option
     memory_unmap(writer.count, writer.count_capacity * sizeof *writer.count);
     bytes_release(&writer.blocks);
     bytes_release(&writer.order);
+    bytes_release(&writer.words);
     origins_release(&writer.origins);
     return code;
 }

@@ -87,7 +87,7 @@ struct source_origin {
     const char *text; /* of ROLE_VALUE and ROLE_WORD; else NULL */
     uint32_t column;  /* from 0, as the table counts */
     enum feature_role role;
-    uint32_t hash; /* of ROLE_HASHED */
+    uint32_t hash; /* of ROLE_HASHED; of ROLE_WORD its number among the words of the block */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
@@ -105,6 +105,7 @@ struct source_rows {
     const double *value;
     bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
+    uint32_t words;                     /* how many different words the block has; 0 of a pack */
     const uint32_t *column;             /* of a pack of CSV, as `id`: the column of each value */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */

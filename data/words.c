@@ -57,6 +57,7 @@ struct known_word {
     const char *text;
     uint32_t length;
     uint32_t block;         /* an entry of another block is free */
+    uint32_t of_block;      /* as `number` of struct word */
     uint32_t number, place; /* of the last text that has it, and its place in words->found there */
 };
 
@@ -211,6 +212,7 @@ static bool count_word(struct words *words, struct word word, uint32_t length) {
     struct known_word *known = find_place(words, word.id);
     if (known->block != words->block) {
         *known = (struct known_word){.id = word.id, .length = length, .block = words->block};
+        known->of_block = (uint32_t)words->known_count;
         known->text = word.text ? store_text(words, word.text, length) : NULL;
         words->known_count++;
     } else if (word.text && (known->length != length || memcmp(known->text, word.text, length))) {
@@ -222,6 +224,8 @@ static bool count_word(struct words *words, struct word word, uint32_t length) {
     }
     known->number = words->number;
     known->place = words->count;
+    if (word.text)
+        word.number = known->of_block;
     word.text = known->text;
     word.count = 1;
     MEMORY_ROOM(words->found, words->count, words->found_capacity);
@@ -258,7 +262,7 @@ static bool count_ngrams(struct words *words, const struct table *table, uint32_
         identify(words, table, column, &ngram[i]);
     for (uint32_t i = 0; i < count; i++) {
         const char *text = table->hash ? NULL : words->text + ngram[i].begin;
-        struct word word = {.id = ngram[i].id, .text = text, .hash = ngram[i].hash};
+        struct word word = {.id = ngram[i].id, .text = text, .number = ngram[i].hash};
         if (!count_word(words, word, ngram[i].length))
             return false;
     }

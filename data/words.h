@@ -17,7 +17,7 @@
 struct word {
     uint64_t id;      /* table_word_feature() */
     const char *text; /* with a 0 behind it; NULL if words are hashed */
-    uint32_t hash;    /* if words are hashed */
+    uint32_t number;  /* among those of the block, from 0; if words are hashed: the hash */
     uint32_t count;
 };
 

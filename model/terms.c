@@ -67,10 +67,52 @@ static struct missing missing_of(const struct model *model, uint32_t column) {
                             .mean = mean};
 }
 
+/* ---- ranks of hashes ---- */
+
+#define INDEXED_LEAST 1024 /* fewer are found by searching */
+
+/* The upper bits of an id that is a hash, without the one that all have. */
+static uint64_t upper_bits(const struct rank_index *index, uint64_t id) {
+    return (id & ~FEATURE_HASHED) >> index->shift;
+}
+
+static void rank_index_make(struct rank_index *index, const struct model_layout *layout) {
+    uint64_t hashed = rank_from(layout, 0, FEATURE_HASHED), count = layout->features - hashed;
+    unsigned bits = 1;
+    if (count < INDEXED_LEAST)
+        return;
+    while (count >> bits > 1)
+        bits++;
+    index->shift = 63 - bits;
+    index->first = memory_new((UINT64_C(1) << bits) + 1, sizeof *index->first);
+    uint64_t next = 0;
+    for (uint64_t rank = hashed; rank < layout->features; rank++)
+        for (; next <= upper_bits(index, layout->feature_id[rank]); next++)
+            index->first[next] = (uint32_t)rank;
+    for (; next <= UINT64_C(1) << bits; next++)
+        index->first[next] = (uint32_t)layout->features;
+}
+
+/* As rank_from(), which is slow where ids are far apart. */
+static uint64_t rank_of(const struct term_mapper *mapper, uint64_t from, uint64_t id) {
+    const struct model_layout *layout = &mapper->model->layout;
+    if (id < FEATURE_HASHED || !mapper->index.first)
+        return rank_from(layout, from, id);
+    uint64_t bits = upper_bits(&mapper->index, id);
+    uint64_t rank = mapper->index.first[bits], end = mapper->index.first[bits + 1];
+    if (end - rank > 8)
+        return rank_from(layout, rank, id);
+    while (rank < end && layout->feature_id[rank] < id)
+        rank++;
+    return rank;
+}
+
 void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
     uint32_t columns = table_columns(model);
     *mapper = (struct term_mapper){.model = model};
     mapper->has_texts = columns && table_has_texts(model->layout.table);
+    if (columns)
+        rank_index_make(&mapper->index, &model->layout);
     mapper->squares = memory_new(columns, sizeof *mapper->squares);
     mapper->told = memory_new(columns, sizeof *mapper->told);
     mapper->missing = memory_new(columns, sizeof *mapper->missing);
@@ -95,6 +137,7 @@ void term_mapper_release(struct term_mapper *mapper) {
         free(mapper->bins[i]);
     free(mapper->bins);
     free(mapper->missing);
+    free(mapper->index.first);
     free(mapper->squares);
     free(mapper->words);
     free(mapper->told);
@@ -196,7 +239,7 @@ static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, ui
     bool missing = id >= FEATURE_HASHED && add_mean(mapper, id, terms);
     if (layout->table)
         add_bin(mapper, id, value, terms);
-    *rank = rank_from(layout, *rank, id);
+    *rank = rank_of(mapper, *rank, id);
     if (*rank == layout->features || layout->feature_id[*rank] != id) {
         uint64_t rare = missing || id < FEATURE_HASHED ? 0 : add_rare(mapper, id, terms);
         mapper->unseen += !missing && !rare;

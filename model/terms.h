@@ -41,6 +41,14 @@ static inline uint64_t rank_from(const struct model_layout *layout, uint64_t fro
     return from;
 }
 
+/* Where the ids that are hashes begin among a model's features, by their upper bits: they are
+ * spread evenly, so that a look finds the feature, or nearly. */
+struct rank_index {
+    uint32_t *first; /* rank of the first id with such bits, and the end behind the last; owned;
+                        NULL: the model has too few */
+    unsigned shift;
+};
+
 struct missing; /* a number that a row may lack */
 struct cross_mapper;
 
@@ -51,6 +59,7 @@ struct term_mapper {
     const struct model *model;
     struct missing *missing; /* by rising id; owned */
     uint32_t missing_count;
+    struct rank_index index;
     uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
     bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
     struct terms absent; /* of columns that no row of the data has */

@@ -1,9 +1,11 @@
 /* Words of arbitrary bytes: the first byte gives the options, a byte 1 ends a text. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "data/words.h"
-#include "tests/fuzz/fuzz_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
 /* Counts of a text's n-grams add up, and each is known by its own text. */
 static void check(const struct words *words, const struct table *table) {
