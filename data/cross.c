@@ -34,8 +34,9 @@ static uint32_t find_column(const struct table *table, const char *name) {
     struct table_column wanted = {0};
     uint32_t i = 0;
     table_set_name(&wanted, name);
-    while (i < table->columns &&
-           !(table->column[i].name && !strcmp(table->column[i].name, wanted.name)))
+    char label[COLUMN_LABEL_TEXT];
+    while (i < table->columns && ((!table->column[i].name && !table->column[i].is_part) ||
+                                  strcmp(table_label(table, i, label), wanted.name) != 0))
         i++;
     free(wanted.name);
     size_t digits = strspn(name, "0123456789");
@@ -70,6 +71,8 @@ static int check_column(const struct cross_reader *reader, const struct table_cr
         return error_set(ERROR_CONFIG, "\"%s\": %s is no feature: it is %s", reader->text, name,
                          here->kind == COLUMN_LABEL    ? "the label"
                          : here->kind == COLUMN_WEIGHT ? "the weight"
+                         : here->kind == COLUMN_DATE   ? "a date, whose parts are: year, month, "
+                                                         "weekday, hour and days, as in when.month"
                                                        : "left out");
     if (here->kind == COLUMN_NUMBER && !reader->bins)
         return error_set(ERROR_CONFIG,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "data/date.h"
 #include "data/number.h"
 #include "data/format.h"
 #include "data/blocks.h"
@@ -328,6 +329,30 @@ static bool take_words(struct csv_line *line, uint32_t column) {
     return true;
 }
 
+/* ---- dates ---- */
+
+static bool take_date(struct csv_line *line, uint32_t column) {
+    const struct format *format = line->format;
+    struct date date;
+    char name[COLUMN_TEXT], *cell = csv_cell(&line->at, line->end, format->delimiter);
+    if (!cell)
+        return reject_quote(line, column);
+    if (csv_is_missing(format, cell, strlen(cell))) {
+        csv_put_date(format, line->batch, column, NULL);
+        line->missing++;
+        return true;
+    }
+    const char *as = format->table->date_format;
+    if (!date_parse(cell, as, &date))
+        return batch_reject(line->batch, line->number,
+                            "%s holds \"%.40s\", which is no date as csv.date_format has it: %s%s; "
+                            "if this stands for a missing date, list it in csv.missing",
+                            describe_column(format, column, name), cell, as ? as : DATE_FORMAT_ISO,
+                            as ? "" : ", as 2024-05-06 or 2024-05-06T07:08:09Z");
+    csv_put_date(format, line->batch, column, &date);
+    return true;
+}
+
 /* ---- rows ---- */
 
 static bool reject_count(const struct csv_line *line, uint32_t seen, bool more) {
@@ -390,6 +415,8 @@ static bool take_other(struct csv_line *line, uint32_t column) {
         return take_category(line, column);
     case COLUMN_WORDS:
         return take_words(line, column);
+    case COLUMN_DATE:
+        return take_date(line, column);
     case COLUMN_LABEL:
         return take_label(line, column);
     case COLUMN_WEIGHT:
@@ -409,7 +436,7 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
         return false;
     if (batch->has_zeros && memchr(text, '\0', (size_t)(end - text)))
         return batch_reject(batch, number, "a zero byte: is this a text file?");
-    batch_reserve(batch, format->columns);
+    batch_reserve(batch, format->values);
     struct csv_line line = {format, batch, text, end, number, last, NAN, NULL, 0};
     double *value = batch->value + batch->value_count;
     for (uint32_t i = 0; i < format->columns; i++) {

@@ -8,14 +8,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "data/date.h"
 #include "data/format.h"
 #include "data/number.h"
 
 struct cell_counts {
     uint32_t numbers, texts;
-    uint32_t commas; /* texts that look like numbers with a decimal comma */
-    char *comma;     /* the first of them */
+    uint32_t commas;   /* texts that look like numbers with a decimal comma */
+    char *comma;       /* the first of them */
+    uint32_t no_dates; /* formats of which some text is no date, as in date_formats_narrow() */
 };
 
 /* Is shown the cells of a text, one after the other. */
@@ -70,6 +73,9 @@ static void count_cell(void *context, uint32_t column, char *cell) {
         counts->texts++;
         counts->comma = !counts->commas && csv_has_decimal_comma(cell) ? cell : counts->comma;
         counts->commas += csv_has_decimal_comma(cell);
+        uint32_t formats = ~counts->no_dates;
+        date_formats_narrow(cell, &formats);
+        counts->no_dates = ~formats;
     }
 }
 
@@ -90,6 +96,20 @@ static int check_commas(const struct format *format, const char *path,
         path, table_describe(format->table, column, name), counts->comma);
 }
 
+/* Of dates as texts, most rows have another, and a new one is none that training had. */
+static void tell_of_dates(const struct format *format, const char *path, uint32_t column,
+                          const struct cell_counts *counts) {
+    char name[COLUMN_TEXT];
+    const char *dates = counts->texts > 1 ? date_formats_first(~counts->no_dates) : NULL;
+    bool iso = dates && !strcmp(dates, DATE_FORMAT_ISO);
+    if (dates)
+        log_info(
+            "%s: %s holds dates: list it in csv.dates%s%s%s to learn from year, month, weekday, "
+            "hour and days, or in csv.categories if each date is meant as a text",
+            path, table_describe(format->table, column, name),
+            iso ? "" : ", with csv.date_format = \"", iso ? "" : dates, iso ? "" : "\",");
+}
+
 int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
                    const bool *known) {
     struct cell_counts *counts = memory_new(format->columns, sizeof *counts);
@@ -104,6 +124,8 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
         format->table->column[i].found = true;
         if (counts[i].texts > counts[i].numbers)
             format->table->column[i].kind = COLUMN_CATEGORY;
+        if (format->table->column[i].kind == COLUMN_CATEGORY)
+            tell_of_dates(format, path, i, &counts[i]);
     }
     free(copy);
     free(counts);

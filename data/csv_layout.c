@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/date.h"
 #include "data/format.h"
 #include "data/number.h"
 
@@ -195,7 +196,8 @@ static bool asks_for_names(const struct source_options *options) {
         return false;
     return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
            names_property(options) || list_has_name(options->numbers) ||
-           list_has_name(options->categories) || list_has_name(options->text);
+           list_has_name(options->categories) || list_has_name(options->text) ||
+           list_has_name(options->dates);
 }
 
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
@@ -292,7 +294,7 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
             return error_set(ERROR_DATA,
                              "%s:%llu: column \"%s\" cannot be %s: it is %s; take it out of one of "
-                             "csv.label, csv.numbers, csv.categories and csv.text",
+                             "csv.label, csv.numbers, csv.categories, csv.text and csv.dates",
                              first->path, (unsigned long long)first->number, *name, what,
                              here->kind == COLUMN_LABEL ? "the label" : "another");
         if (here->kind != COLUMN_SKIPPED)
@@ -363,6 +365,8 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
                          known);
     if (!code)
         code = set_kinds(format, first, options->text, COLUMN_WORDS, "read as a text", known);
+    if (!code)
+        code = set_kinds(format, first, options->dates, COLUMN_DATE, "read as a date", known);
     for (enum row_property i = 0; i < ROW_PROPERTIES && !code && !options->table; i++)
         if (source_property_column(options, i))
             code = set_property(format, first, i, known);
@@ -397,6 +401,8 @@ static int make_table(struct format *format, const struct csv_cells *first,
     if (options->text && *options->text)
         format->table->text = (struct table_text){.ngrams = options->ngrams ? options->ngrams : 1,
                                                   .lowercase = options->lowercase};
+    if (options->date_format && strcmp(options->date_format, DATE_FORMAT_ISO) != 0)
+        format->table->date_format = memory_copy_string(options->date_format);
     if (words)
         table_set_missing(format->table, words);
     keep_words(format);
@@ -412,6 +418,8 @@ static int make_table(struct format *format, const struct csv_cells *first,
     }
     if (!code && order_of(format))
         csv_number_as(format->table, order_of(format), first);
+    if (!code)
+        csv_add_date_parts(format->table);
     for (uint32_t i = 0; !code && i < format->table->columns; i++) {
         const struct table_column *column = &format->table->column[i];
         if (column->place != COLUMN_NOWHERE)
@@ -420,21 +428,38 @@ static int make_table(struct format *format, const struct csv_cells *first,
     return code;
 }
 
+static void note_number(struct format *format, uint32_t number) {
+    format->number_id[format->numbers++] = (uint64_t)number + 1;
+}
+
+static uint32_t place_of(const struct format *format, uint32_t number) {
+    uint64_t id = (uint64_t)number + 1;
+    const uint64_t *place =
+        bsearch(&id, format->number_id, format->numbers, sizeof id, compare_ids);
+    return place ? (uint32_t)(place - format->number_id) : 0;
+}
+
 /* Numbers the places of numbers in a row by their ids. */
 static int place_numbers(struct format *format, const struct csv_cells *first) {
-    format->number_id = memory_new(format->columns, sizeof *format->number_id);
+    csv_place_dates(format);
+    format->number_id = memory_new(2 * (size_t)format->columns, sizeof *format->number_id);
     for (uint32_t i = 0; i < format->columns; i++) {
         const struct csv_column *column = &format->column[i];
-        format->categories += column->kind == COLUMN_CATEGORY || column->kind == COLUMN_WORDS;
+        format->categories += column->kind == COLUMN_CATEGORY || column->kind == COLUMN_WORDS ||
+                              column->kind == COLUMN_DATE;
+        format->values += column->part ? DATE_PARTS : 1;
         if (column->kind == COLUMN_NUMBER)
-            format->number_id[format->numbers++] = (uint64_t)column->number + 1;
+            note_number(format, column->number);
+        for (enum date_part part = 0; column->part && part < DATE_PARTS; part++)
+            if (date_part_is_number(part))
+                note_number(format, column->part[part].number);
     }
     qsort(format->number_id, format->numbers, sizeof *format->number_id, compare_ids);
     for (uint32_t i = 0; i < format->columns; i++) {
-        uint64_t id = (uint64_t)format->column[i].number + 1, *place;
-        place = bsearch(&id, format->number_id, format->numbers, sizeof id, compare_ids);
-        if (place && format->column[i].kind == COLUMN_NUMBER)
-            format->column[i].place = (uint32_t)(place - format->number_id);
+        struct csv_column *column = &format->column[i];
+        column->place = place_of(format, column->number);
+        for (enum date_part part = 0; column->part && part < DATE_PARTS; part++)
+            column->part[part].place = place_of(format, column->part[part].number);
     }
     if (format->numbers + format->categories)
         return 0;

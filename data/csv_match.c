@@ -70,7 +70,9 @@ uint32_t csv_count_named(const struct table *table, const struct csv_cells *firs
         return 0;
     column_match_init(&match, table, first);
     for (uint32_t i = 0; i < table->columns; i++) {
-        bool found = match_column(&match, i) != NOWHERE, counts = table_uses(&table->column[i]);
+        if (table->column[i].is_part)
+            continue;
+        bool found = match_column(&match, i) != NOWHERE, counts = table_reads(&table->column[i]);
         *used += counts;
         named += counts && found;
     }
@@ -123,11 +125,14 @@ static int skip_absent_columns(struct format *format, const struct csv_cells *fi
     int code = 0;
     for (uint32_t i = 0; i < first->count; i++)
         if (format->column[i].kind == COLUMN_NUMBER || format->column[i].kind == COLUMN_CATEGORY ||
-            format->column[i].kind == COLUMN_WORDS)
+            format->column[i].kind == COLUMN_WORDS || format->column[i].kind == COLUMN_DATE)
             there[format->column[i].number] = true;
-    for (uint32_t i = 0; i < columns && !code; i++)
-        if (table_uses(&format->table->column[i]) && !there[i])
+    for (uint32_t i = 0; i < columns && !code; i++) {
+        const struct table_column *column = &format->table->column[i];
+        there[i] |= column->is_part && there[column->date];
+        if ((table_uses(column) || column->kind == COLUMN_DATE) && !there[i])
             code = skip_column(format, first, i);
+    }
     free(there);
     return code;
 }
@@ -227,6 +232,7 @@ static int add_columns(struct format *format, struct column_match *match,
             column->kind = kinds.table->column[i].kind;
             column->found = kinds.table->column[i].found;
         }
+    csv_add_date_parts(format->table);
     table_free(kinds.table);
     free(known);
     free(added);
@@ -242,11 +248,12 @@ static int match_used(const struct format *format, struct column_match *match,
     bool found = false;
     for (uint32_t i = 0; i < table->columns; i++) {
         const struct table_column *column = &table->column[i];
-        if (column->kind == COLUMN_LABEL || property_of(column->kind) < ROW_PROPERTIES)
+        if (column->kind == COLUMN_LABEL || property_of(column->kind) < ROW_PROPERTIES ||
+            column->is_part)
             continue;
         bool here = match_column(match, i) != NOWHERE;
-        found |= here && table_uses(column);
-        if (!here && !lacking && table_uses(column))
+        found |= here && table_reads(column);
+        if (!here && !lacking && table_reads(column))
             lacking = column->name;
     }
     bool may_lack_all = format->options->missing_columns == MISSING_COLUMNS_MISSING;

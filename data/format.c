@@ -74,7 +74,9 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     *format = (struct format){.options = options, .kind = options->format};
     const struct record_rule rule = csv_rule(options), lines = {0};
     uint64_t number = 0, ignored = 0;
-    if (format->kind == FORMAT_AUTO) {
+    if (format->kind == FORMAT_AUTO && options->dates && *options->dates) {
+        format->kind = FORMAT_CSV; /* 07:08 may look like a word of LIBSVM */
+    } else if (format->kind == FORMAT_AUTO) {
         char *at = text;
         size_t left = length;
         struct text_line telling = next_line(&rule, &at, &left, true, &ignored);
@@ -94,6 +96,8 @@ void format_release(struct format *format) {
         free(*name);
     free(format->names);
     table_free(format->table);
+    for (uint32_t i = 0; format->column && i < format->columns; i++)
+        free(format->column[i].part);
     free(format->column);
     free(format->number_id);
     free(format->missing);

@@ -12,11 +12,18 @@
 
 #define CSV_COLUMNS_MAX (1u << 24)
 
+/* Where a part of a date goes. */
+struct csv_part {
+    uint32_t number; /* of its column in the table, */
+    uint32_t place;  /* and of a number as below */
+};
+
 /* What becomes of a column of the file. */
 struct csv_column {
     enum column_kind kind;
-    uint32_t number; /* in the table, from 0 */
-    uint32_t place;  /* of a number: among those of a row */
+    uint32_t number;       /* in the table, from 0 */
+    uint32_t place;        /* of a number: among those of a row */
+    struct csv_part *part; /* of a date: DATE_PARTS; owned. Else NULL */
 };
 
 /* A word that stands for a missing cell. */
@@ -41,7 +48,8 @@ struct format {
     struct csv_column *column; /* `columns`; owned */
     uint32_t numbers;          /* columns of numbers, */
     uint64_t *number_id;       /* and their ids, rising; owned */
-    uint32_t categories;       /* columns of categories and of texts */
+    uint32_t categories;       /* columns of categories and of texts, and of dates */
+    uint64_t values;           /* that a row has at most */
     struct csv_word *missing;  /* `words`; owned */
     uint32_t words;
 };
@@ -92,6 +100,12 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *line
  * options->bad_lines_max bad ones. */
 void format_parse(const struct format *format, struct batch *batch, bool skip_first);
 
+/* Puts the parts of a date of the row being read, of column `column` of the file; NULL: the cell is
+ * missing. */
+struct date;
+void csv_put_date(const struct format *format, struct batch *batch, uint32_t column,
+                  const struct date *date);
+
 /* The next cell of a CSV line: quotes are taken off in place and it is ended with a 0. *at moves
  * behind the delimiter; to NULL after the last cell. NULL: a quote is not closed. */
 char *csv_cell(char **at, char *end, char delimiter);
@@ -138,6 +152,12 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
 
 /* The cell that names the label of `order`, or NULL. */
 const char *csv_label_before(const struct table *order, const struct csv_cells *first);
+
+/* Adds the parts of the dates that have none, behind the columns that are there. */
+void csv_add_date_parts(struct table *table);
+
+/* Finds the parts of the dates of a file in the table. */
+void csv_place_dates(struct format *format);
 
 /* How many of the columns of the table that features are made of a line names, of *used. */
 uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used);

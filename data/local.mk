@@ -11,7 +11,8 @@ libdata_a_SOURCES = \
 	data/columns.c \
 	data/container.c data/container.h \
 	data/cross.c \
-	data/csv.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
+	data/date.c data/date.h \
+	data/csv.c data/csv_date.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \
@@ -32,7 +33,7 @@ libdata_a_SOURCES = \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
 	data/pipeline.c data/source.h data/source_files.c \
 	data/split.c \
-	data/table.c data/table.h data/table_column.c \
+	data/table.c data/table.h data/table_json.c data/table_column.c \
 	data/tiles.c \
 	data/weigh_words.c \
 	data/words.c data/words.h

@@ -75,6 +75,10 @@ static uint64_t hash_options(const struct source_options *options) {
         hash_texts(stream, options->text);
         hash_stream_add(stream, words, sizeof words);
     }
+    if (options->dates && *options->dates) {
+        hash_texts(stream, options->dates);
+        hash_text(stream, options->date_format);
+    }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     hash_offsets(stream, options);

@@ -148,7 +148,8 @@ static int check_category_texts(const struct columns *columns, const struct colu
             code = error_set(ERROR_DATA,
                              "%s: %s holds %llu different texts in %llu rows, which is no category "
                              "to learn from; leave it out with csv.skip, hash all categories with "
-                             "csv.hash, list it in csv.text if it holds sentences, or in "
+                             "csv.hash, list it in csv.text if it holds sentences, in csv.dates if "
+                             "it holds dates, or in "
                              "csv.categories if it is meant",
                              pack_source(builder->split->packs[0]),
                              table_describe(columns->table, c, name), (unsigned long long)texts[c],

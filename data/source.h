@@ -49,6 +49,8 @@ struct source_options {
     const char *const *text;    /* CSV: columns of texts, likewise, which become words */
     uint32_t ngrams;            /* CSV: and up to so many words together; 0: 1 */
     bool lowercase;             /* CSV: words are brought to lower case */
+    const char *const *dates;   /* CSV: columns of dates, likewise, */
+    const char *date_format;    /* which are written so: date_parse(); NULL: ISO 8601 */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;
                                    NULL-terminated. None or NULL: table_missing_words, for cells */
     char separator;             /* labels are texts: lists with this between their parts, which may

@@ -18,7 +18,16 @@ enum column_kind {
     COLUMN_WORDS,  /* a feature for each word */
     COLUMN_OFFSET, /* of the row, as this: */
     COLUMN_EXPOSURE,
+    COLUMN_DATE, /* its parts are columns behind those of the file */
 };
+
+/* What becomes of a date: data/csv_date.c. */
+enum date_part { DATE_YEAR, DATE_MONTH, DATE_WEEKDAY, DATE_HOUR, DATE_DAYS, DATE_PARTS };
+extern const char *const date_part_names[];
+
+static inline bool date_part_is_number(enum date_part part) {
+    return part == DATE_YEAR || part == DATE_DAYS;
+}
 
 struct table_column {
     char *name; /* in the form of text_to_json(), or NULL without a header line; owned */
@@ -26,6 +35,10 @@ struct table_column {
     uint32_t place; /* in the first file of training, from 0; COLUMN_NOWHERE: it has none */
     bool found;     /* the kind was found out and not said by the job */
     double mean;    /* of a number's training rows; NaN while it is not known */
+    bool is_part;   /* of a date: its place is COLUMN_NOWHERE, and its name that of the date and of
+                       the part, "when.month" */
+    uint32_t date;  /* the column that has the date; a lower number */
+    enum date_part part;
 
     /* Of a number that is put into bins: where they part, rising. Bin 0 is below the first edge,
      * and each edge the least of the next bin. */
@@ -91,6 +104,7 @@ struct table {
     uint32_t hash;      /* texts of categories are hashed to so many bits; 0: they are kept */
     bool trim;          /* blanks around a text do not count */
     char **missing;     /* the words that stand for a missing cell; NULL-terminated; owned */
+    char *date_format;  /* of date_parse(); NULL: ISO 8601; owned */
 };
 
 /* The words that stand for a missing cell unless a job says others; NULL-terminated. */
@@ -142,6 +156,14 @@ static inline bool table_weighs_words(const struct table *table) {
     return table->text.values == TEXT_TFIDF || table->text.values == TEXT_LOG_TFIDF;
 }
 
+/* Whether a column of a file is read: features are made of it, or of its parts. */
+static inline bool table_reads(const struct table_column *column) {
+    return (table_uses(column) && !column->is_part) || column->kind == COLUMN_DATE;
+}
+
+/* Whether the table has a column of dates. */
+bool table_has_dates(const struct table *table);
+
 /* Whether the table keeps only the name and the number of a column, which its file lacks. */
 static inline bool table_lacks(const struct table *table, uint32_t column) {
     return column >= table->columns || (table->column[column].kind == COLUMN_SKIPPED &&
@@ -169,6 +191,11 @@ int table_find_crosses(struct table *table, const char *const *texts, bool bins)
  * their number. So all crosses of a row together have about the length of one column, and a penalty
  * that suits columns suits any number of crosses. */
 double table_cross_value(uint32_t crosses);
+
+/* What stands for a column in names: its own, or its number from 1, of a part that of its date:
+ * "3.month". */
+#define COLUMN_LABEL_TEXT 32
+const char *table_label(const struct table *table, uint32_t column, char text[COLUMN_LABEL_TEXT]);
 
 /* "age * town". Free the result. */
 char *table_cross_name(const struct table *table, const struct table_cross *cross);

@@ -41,9 +41,8 @@ static bool is_of_column(const struct table *table, uint32_t column, uint64_t id
 
 /* The text behind the column's name and = or #, or NULL. */
 static const char *behind_name(const struct table *table, uint32_t column, const char *name) {
-    char number[16];
-    snprintf(number, sizeof number, "%u", column + 1);
-    const char *head = table->column[column].name ? table->column[column].name : number;
+    char label[COLUMN_LABEL_TEXT];
+    const char *head = table_label(table, column, label);
     size_t length = strlen(head);
     bool same = strncmp(name, head, length) == 0 && (name[length] == '=' || name[length] == '#');
     return same ? name + length + 1 : NULL;

@@ -47,8 +47,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
-    if (offsets_needed(layout))
+    if (layout->table && table_has_dates(layout->table))
         return MODEL_FORMAT_VERSION;
+    if (offsets_needed(layout))
+        return MODEL_FORMAT_OFFSETS;
     if (layout->table && table_has_texts(layout->table))
         return MODEL_FORMAT_TEXTS;
     if (layout->table && layout->table->crosses)

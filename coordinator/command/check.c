@@ -79,7 +79,10 @@ static void print_columns(const struct table *table) {
     char name[COLUMN_TEXT];
     if (!table)
         return;
-    printf("# %u columns", table->columns);
+    uint32_t columns = table->columns;
+    for (uint32_t i = 0; i < table->columns; i++)
+        columns -= table->column[i].is_part;
+    printf("# %u columns", columns);
     for (uint32_t i = 0; i < table->columns; i++)
         if (table->column[i].kind == COLUMN_LABEL || table_is_own(&table->column[i]))
             printf(", the %s is %s", table_kind_name(table->column[i].kind),

@@ -10,6 +10,7 @@
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
+#include "data/date.h"
 #include "data/set.h"
 
 static bool is_name(const char *text) {
@@ -222,6 +223,13 @@ const struct key keys[] = {
      .help = "words that follow each other are features, too, up to so many together"},
     {"csv.lowercase", KEY_FLAG, AT(source.lowercase), .initial = "true",
      .help = "whether words are brought to lower case"},
+    {"csv.dates", KEY_LIST, AT(source.dates), .allowed = "columns by name or by number from 1",
+     .help = "columns of dates, which become year, month, weekday, hour and days since 1970"},
+    {"csv.date_format", KEY_TEXT, AT(source.date_format), .fits = date_format_is_valid,
+     .initial = DATE_FORMAT_ISO,
+     .allowed = "iso, epoch, or a format with %Y or %y, %m or %b, and %d, as \"%d.%m.%Y %H:%M\"",
+     .help = "how dates are written; iso: 2024-05-06, perhaps with a time and a zone; epoch: "
+             "seconds since 1970"},
     {"csv.missing", KEY_LIST, AT(source.missing), .allowed = "words",
      .help = "what stands for a missing cell besides an empty one; by default ?, NA and others"},
     {"csv.trim", KEY_FLAG, AT(source.trim), .initial = "true",

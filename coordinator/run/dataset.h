@@ -83,7 +83,7 @@ struct table *dataset_table_for(const struct source_options *options, const char
 int dataset_check_lists(const struct job *job, const struct table *table);
 
 /* Reads the beginnings of all files, but of pipes: ERROR_DATA if they do not have the columns that
- * the job names, or if one is no data. *table: the columns of CSV, without their kinds; or NULL. */
+ * the job names, or if one is no data. *table: the columns of CSV, or NULL. */
 int dataset_check_columns(const struct job *job, const struct dataset_paths *paths,
                           struct table **table);
 

@@ -169,6 +169,9 @@ static uint32_t columns_needed(const struct table *table, const struct table *fi
         if (!number && adds) /* it becomes the next */
             return table->columns;
         needed = number > needed ? number : needed;
+        for (uint32_t part = number; number && part < table->columns; part++)
+            if (table->column[part].is_part && table->column[part].date == number - 1)
+                needed = part + 1 > needed ? part + 1 : needed;
     }
     return needed;
 }
@@ -222,7 +225,8 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
     } lists[] = {{"csv.skip", job->source.skip},
                  {"csv.numbers", job->source.numbers},
                  {"csv.categories", job->source.categories},
-                 {"csv.text", job->source.text}};
+                 {"csv.text", job->source.text},
+                 {"csv.dates", job->source.dates}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists && table_is_named(table); i++) {
         const char *unknown = unknown_of(lists[i].list, table);
         struct nearest nearest = {.text = unknown};
@@ -316,7 +320,7 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
         files++;
     *table = NULL;
     dataset_choose_missing(&options, files);
-    int code = check_files(&options, paths->data, job->cross[0] != NULL, table);
+    int code = check_files(&options, paths->data, true, table);
     if (!code && *table && options.adds_columns)
         code = dataset_check_lists(job, *table);
     options.adds_columns = false;

@@ -35,7 +35,7 @@ static void check_numbered(const struct table *table, const struct table *order)
 
 static struct source_options options_of(uint8_t bits) {
     static const char *const some[] = {"a", NULL}, *const others[] = {"2", NULL},
-                             *const words[] = {"-", "", NULL};
+                             *const dates[] = {"b", "d", NULL}, *const words[] = {"-", "", NULL};
     return (struct source_options){.format = FORMAT_CSV,
                                    .header = (enum csv_header)(bits % 3),
                                    .trim = bits & 4,
@@ -47,6 +47,8 @@ static struct source_options options_of(uint8_t bits) {
                                    .lowercase = bits & 8,
                                    .skip = bits & 32 ? others : NULL,
                                    .weight = bits & 64 ? "w" : NULL,
+                                   .dates = bits & 64 ? dates : NULL,
+                                   .date_format = bits & 128 ? "epoch" : NULL,
                                    .missing = bits & 128 ? words : NULL,
                                    .label_optional = bits & 1,
                                    .bad_lines_max = UINT64_MAX};

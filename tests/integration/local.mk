@@ -24,6 +24,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_l1.py \
 	tests/integration/test_bounds.py \
 	tests/integration/test_crosses.py \
+	tests/integration/test_dates.py \
 	tests/integration/test_covariance.py \
 	tests/integration/test_hosts.py \
 	tests/integration/test_plugin.py \
