@@ -7,7 +7,7 @@
 #include "model/ranking.h"
 #include "numeric/exact.h"
 
-const char *const calibration_names[] = {"none", "platt", "isotonic", NULL};
+const char *const calibration_names[] = {"none", "platt", "isotonic", "temperature", NULL};
 
 void calibration_release(struct calibration *calibration) {
     free(calibration->margin);
@@ -152,6 +152,72 @@ double calibration_probability(const struct calibration *calibration, double mar
         return p[low ? low - 1 : 0];
     double share = (margin - x[low - 1]) / (x[low] - x[low - 1]);
     return fmin(p[low - 1] + (p[low] - p[low - 1]) * share, p[low]);
+}
+
+/* ---- temperature ---- */
+
+/* The loss over all rows at margins times `factor`, with its derivatives by that. */
+struct temperature_sums {
+    double loss, first, second;
+};
+
+static void add_softmax(const double *margins, uint32_t outputs, uint32_t class, double weight,
+                        double factor, struct exact sum[3]) {
+    double most = margins[0], all = 0, mean = 0, variance = 0;
+    for (uint32_t k = 1; k < outputs; k++)
+        most = fmax(most, margins[k]);
+    for (uint32_t k = 0; k < outputs; k++) {
+        double part = exp(factor * (margins[k] - most));
+        all += part;
+        mean += part * (margins[k] - most);
+    }
+    mean /= all;
+    for (uint32_t k = 0; k < outputs; k++) {
+        double distance = margins[k] - most - mean;
+        variance += exp(factor * (margins[k] - most)) / all * distance * distance;
+    }
+    exact_add(&sum[0], weight * (log(all) + factor * (most - margins[class])));
+    exact_add(&sum[1], weight * (mean - (margins[class] - most)));
+    exact_add(&sum[2], weight * variance);
+}
+
+static struct temperature_sums temperature_at(const struct ranking *margins, const double *shift,
+                                              double factor, double *room) {
+    struct exact sum[3];
+    struct ranking_row row;
+    for (size_t i = 0; i < 3; i++)
+        exact_init(&sum[i]);
+    for (uint64_t i = 0; ranking_row(margins, i, &row); i++) {
+        for (uint32_t k = 0; k < row.outputs; k++)
+            room[k] = row.scores[k] + (shift ? shift[k] : 0);
+        add_softmax(room, row.outputs, row.class, row.weight, factor, sum);
+    }
+    return (struct temperature_sums){exact_value(&sum[0]), exact_value(&sum[1]),
+                                     exact_value(&sum[2])};
+}
+
+/* Newton's method as for Platt; the loss is convex in the factor. */
+double calibration_temperature(const struct ranking *margins, const double *shift) {
+    struct ranking_row row;
+    if (!ranking_row(margins, 0, &row))
+        return 0;
+    double factor = 1, *room = memory_new(row.outputs, sizeof *room);
+    struct temperature_sums at = temperature_at(margins, shift, factor, room), next;
+    bool last = false;
+    while (!last && at.second > 0) {
+        double step = -at.first / at.second, length = 1;
+        last = !(fabs(step * at.first) > PLATT_TOLERANCE * at.loss);
+        for (int halvings = 0; halvings < PLATT_HALVINGS_MAX; halvings++, length /= 2) {
+            next = temperature_at(margins, shift, factor + length * step, room);
+            if (next.loss < at.loss || last)
+                break;
+        }
+        last |= !(next.loss < at.loss);
+        factor += length * step;
+        at = next;
+    }
+    free(room);
+    return factor > 0 && isfinite(1 / factor) ? 1 / factor : 0;
 }
 
 /* ---- both ---- */

@@ -7,7 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum calibration_method { CALIBRATION_NONE, CALIBRATION_PLATT, CALIBRATION_ISOTONIC };
+enum calibration_method {
+    CALIBRATION_NONE,
+    CALIBRATION_PLATT,
+    CALIBRATION_ISOTONIC,
+    CALIBRATION_TEMPERATURE, /* of all outputs together: no struct calibration */
+};
 
 /* In the order of the enum, NULL-terminated: of job files and models. */
 extern const char *const calibration_names[];
@@ -36,6 +41,13 @@ struct ranked_score;
  * the scores. */
 struct calibration calibration_fit(enum calibration_method method, struct ranked_score *scores,
                                    uint64_t count);
+
+/* The number by which all margins of a softmax are divided so that the log loss of the rows is the
+ * least (Guo and others, On calibration of modern neural networks, 2017); 0 if there is none, as
+ * where the classes are not more frequent where their margins are larger. `shift` is added to the
+ * margins of each output first, or is NULL. No order of rows changes a bit. */
+struct ranking;
+double calibration_temperature(const struct ranking *margins, const double *shift);
 
 /* Of an isotonic one. */
 double calibration_probability(const struct calibration *calibration, double margin);

@@ -194,7 +194,7 @@ static const double *predict(struct figures *figures, const double *margins) {
 }
 
 static bool is_calibrated(const struct figures *figures) {
-    return figures->layout->response && figures->layout->response->calibration;
+    return figures->layout->response && response_is_calibrated(figures->layout->response);
 }
 
 static void add_loss(struct figures *figures, const double *margins, double label, double weight) {
@@ -247,7 +247,7 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
     add_loss(figures, margins, class, weight);
     if (is_calibrated(figures))
         exact_add(&figures->log_loss,
-                  weight * response_log_loss(figures->layout, margins[0], class));
+                  weight * response_log_loss(figures->layout, margins, class, figures->shifted));
     if (figures->objective->figures & FIGURE_LOG_LOSS)
         exact_add(&figures->brier, weight * brier(outputs, prediction, class));
     if (figures->reliability)

@@ -299,6 +299,15 @@ struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t clas
     return entries;
 }
 
+bool ranking_row(const struct ranking *ranking, uint64_t i, struct ranking_row *row) {
+    if (i >= ranking->count)
+        return false;
+    assert(ranking->outputs > 1 && ranking->class);
+    *row = (struct ranking_row){ranking->outputs, ranking->class[i],
+                                ranking -> score + i * ranking -> outputs, ranking -> weight[i]};
+    return true;
+}
+
 struct ranked ranking_of(const struct ranking *ranking, uint32_t class) {
     uint64_t count;
     assert(!ranking->overflowed);

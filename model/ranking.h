@@ -44,6 +44,14 @@ struct ranked_score {
  * overflowed. */
 struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class, uint64_t *count);
 
+/* Example number `i` of several outputs that was added with a class; false behind the last. */
+struct ranking_row {
+    uint32_t outputs, class;
+    const double *scores; /* `outputs` */
+    double weight;
+};
+bool ranking_row(const struct ranking *ranking, uint64_t i, struct ranking_row *row);
+
 /* From the highest score down, those of one score by their weights: so equal examples have one
  * order, whatever order they came in. */
 void ranking_sort(struct ranked_score *scores, uint64_t count);

@@ -28,7 +28,16 @@ void response_free(struct response *response) {
 }
 
 bool response_is_plain(const struct response *response) {
-    return !response->shift && !response->calibration && !response->threshold;
+    return !response->shift && !response->threshold && !response_is_calibrated(response);
+}
+
+bool response_is_calibrated(const struct response *response) {
+    return response->calibration || response->temperature > 0;
+}
+
+bool response_has_temperature(const struct objective *objective) {
+    return objective->predict && objective->labels == LABEL_CLASSES &&
+           (objective->figures & FIGURE_LOG_LOSS);
 }
 
 bool response_has_thresholds(const struct objective *objective) {
@@ -67,6 +76,10 @@ const double *response_shifted(const struct model_layout *layout, const double *
     return room;
 }
 
+static bool has_temperature(const struct model_layout *layout) {
+    return layout->response && layout->response->temperature > 0;
+}
+
 static const struct calibration *calibration_of(const struct model_layout *layout, uint32_t k) {
     const struct response *response = layout->response;
     bool has =
@@ -91,6 +104,8 @@ void response_predict(const struct objective *objective, const struct model_layo
     const double *shifted = response_shifted(layout, margins, prediction);
     if (shifted != prediction)
         memcpy(prediction, shifted, layout->outputs * sizeof *prediction);
+    for (uint32_t k = 0; has_temperature(layout) && k < layout->outputs; k++)
+        prediction[k] /= layout->response->temperature;
     if (layout->response && layout->response->calibration)
         for (uint32_t k = 0; k < layout->outputs; k++)
             prediction[k] = calibrated(objective, calibration_of(layout, k), prediction[k]);
@@ -139,9 +154,28 @@ static double log_loss(double margin) {
     return log1p(exp(-fabs(margin))) + fmax(-margin, 0);
 }
 
-double response_log_loss(const struct model_layout *layout, double margin, uint32_t class) {
+/* log Σ e^m − m of the class. */
+static double softmax_log_loss(const double *margins, uint32_t outputs, uint32_t class) {
+    double most = margins[0], rest = 0;
+    uint32_t best = 0;
+    for (uint32_t k = 1; k < outputs; k++)
+        if (margins[k] > most)
+            most = margins[best = k];
+    for (uint32_t k = 0; k < outputs; k++)
+        rest += k == best ? 0 : exp(margins[k] - most);
+    return most - margins[class] + log1p(rest);
+}
+
+double response_log_loss(const struct model_layout *layout, const double *margins, uint32_t class,
+                         double *room) {
     const struct calibration *calibration = calibration_of(layout, 0);
-    double room, shifted = *response_shifted(layout, &margin, &room);
+    const double *all = response_shifted(layout, margins, room);
+    double shifted = all[0];
+    if (has_temperature(layout)) {
+        for (uint32_t k = 0; k < layout->outputs; k++)
+            room[k] = all[k] / layout->response->temperature;
+        return softmax_log_loss(room, layout->outputs, class);
+    }
     if (calibration && calibration->method == CALIBRATION_ISOTONIC) {
         double chance = calibration_probability(calibration, shifted);
         return class ? -log(chance) : -log1p(-chance);
@@ -192,6 +226,11 @@ static void add_members(const struct response *response, bool summary, json_t *a
                             numbers_json(response->shift, response->outputs));
     if (response->calibration)
         json_object_set_new(all, "calibration", calibration_members(response, summary));
+    if (response->temperature > 0)
+        json_object_set_new(all, "calibration",
+                            json_pack("{s:s, s:f}", "method",
+                                      calibration_names[CALIBRATION_TEMPERATURE], "temperature",
+                                      response->temperature));
     if (response->threshold)
         json_object_set_new(all, "threshold",
                             json_pack("{s:s, s:o}", "rule", response->rule, "probabilities",
@@ -225,7 +264,7 @@ static double *read_numbers(const json_t *list, uint32_t outputs) {
 static bool read_calibration(const json_t *object, struct response *response) {
     const char *name = json_string_value(json_object_get(object, "method"));
     const json_t *outputs = json_object_get(object, "outputs");
-    for (int method = CALIBRATION_PLATT; name && calibration_names[method]; method++)
+    for (int method = CALIBRATION_PLATT; name && method < CALIBRATION_TEMPERATURE; method++)
         if (strcmp(name, calibration_names[method]) == 0)
             response->method = (enum calibration_method)method;
     bool valid =
@@ -248,6 +287,13 @@ static bool read_threshold(const json_t *object, struct response *response) {
     return response->threshold != NULL;
 }
 
+static bool read_temperature(const json_t *object, struct response *response) {
+    const char *method = json_string_value(json_object_get(object, "method"));
+    response->temperature = json_number_value(json_object_get(object, "temperature"));
+    return method && !strcmp(method, calibration_names[CALIBRATION_TEMPERATURE]) &&
+           response->temperature > 0 && isfinite(response->temperature);
+}
+
 /* The member that is wrong, or that does not suit the objective; NULL: none. */
 static const char *read_members(const json_t *details, const struct objective *objective,
                                 struct response *response) {
@@ -259,7 +305,10 @@ static const char *read_members(const json_t *details, const struct objective *o
         response->shift = read_numbers(prior, response->outputs);
     if (prior && (!response->shift || !response_has_prior(objective)))
         return "prior_correction";
-    if (calibration && (!suits || !read_calibration(calibration, response)))
+    if (calibration &&
+        !(suits                                 ? read_calibration(calibration, response)
+          : response_has_temperature(objective) ? read_temperature(calibration, response)
+                                                : false))
         return "calibration";
     if (threshold && (!suits || !read_threshold(threshold, response)))
         return "threshold";

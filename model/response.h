@@ -23,6 +23,7 @@ struct response {
     double *shift;                   /* added to the margins; NULL: nothing */
     enum calibration_method method;  /* of the next: */
     struct calibration *calibration; /* of each output, whose own method may be none; or NULL */
+    double temperature;              /* that all margins are divided by, once shifted; 0: none */
     double *threshold;               /* of each output, a probability; NULL: none */
     char *rule;                      /* what found the thresholds, as `threshold` in a job */
 };
@@ -36,6 +37,12 @@ bool response_is_plain(const struct response *response);
 /* Whether models of this objective, of two classes or of lists, can be calibrated and have
  * thresholds: each output has a probability of its own. */
 bool response_has_thresholds(const struct objective *objective);
+
+/* Whether they can have a temperature: the probabilities are the softmax of the margins. */
+bool response_has_temperature(const struct objective *objective);
+
+/* Whether probabilities are calibrated in one way or the other. */
+bool response_is_calibrated(const struct response *response);
 
 /* Whether class weights make of the objective's probabilities those of other classes' shares, in a
  * way that a shift of the margins undoes. */
@@ -74,8 +81,10 @@ bool response_has_class(const struct model_layout *layout, uint32_t k, double ma
 const double *response_shifted(const struct model_layout *layout, const double *margins,
                                double *room);
 
-/* Of two classes, where there is a calibration: minus the logarithm of the label's probability. */
-double response_log_loss(const struct model_layout *layout, double margin, uint32_t class);
+/* Where there is a calibration: minus the logarithm of the label's probability. `room` is for
+ * `outputs` numbers. */
+double response_log_loss(const struct model_layout *layout, const double *margins, uint32_t class,
+                         double *room);
 
 /* The threshold of an output, or NaN. Of a response that has none, with another shift or
  * calibration: the probability where its margin is 0. */

@@ -76,6 +76,13 @@ static void fit_output(const struct response_wanted *wanted, const struct model_
     free(scores);
 }
 
+static void cool(const struct ranking *margins, struct response *response) {
+    response->temperature = calibration_temperature(margins, response->shift);
+    if (!(response->temperature > 0))
+        log_warning("not calibrated: no temperature fits the holdout, where the classes are not "
+                    "more frequent where their margins are larger");
+}
+
 void response_fit(const struct response_wanted *wanted, const struct model_layout *layout,
                   const struct ranking *margins, struct response *response) {
     struct model_layout decided = *layout;
@@ -95,6 +102,10 @@ void response_fit(const struct response_wanted *wanted, const struct model_layou
     bool half = rule->kind == THRESHOLD_AUTO && wanted->calibration != CALIBRATION_NONE &&
                 !wanted->classes_weighted;
     decided.response = response;
+    if (wanted->calibration == CALIBRATION_TEMPERATURE) {
+        cool(margins, response);
+        return;
+    }
     if (wanted->calibration != CALIBRATION_NONE) {
         response->method = wanted->calibration;
         response->calibration = memory_new(response->outputs, sizeof *response->calibration);

@@ -202,10 +202,16 @@ static int check_response(const struct job *job) {
     struct response_wanted wanted = job_response(job);
     bool suits = response_has_thresholds(objective_of(job->objective));
     bool calibrates = wanted.calibration != CALIBRATION_NONE;
+    bool cools = wanted.calibration == CALIBRATION_TEMPERATURE;
     if (wanted.threshold.kind != THRESHOLD_AUTO && !suits)
         return refuse_objective(job, "threshold", needs);
-    if (calibrates && !suits)
-        return refuse_objective(job, "calibrate", needs);
+    if (cools && !response_has_temperature(objective_of(job->objective)))
+        return refuse_objective(job, "calibrate",
+                                "a softmax of the classes (others have platt and isotonic)");
+    if (calibrates && !cools && !suits)
+        return refuse_objective(job, "calibrate",
+                                "two classes, or lists of them, and probabilities (a softmax has "
+                                "temperature)");
     if (threshold_is_found(&wanted.threshold) && !job->holdout[0])
         return refuse_without_holdout(job, "threshold", "auto");
     if (calibrates && !job->holdout[0])

@@ -6,7 +6,7 @@ import math
 import random
 import sys
 
-from harness import dml, main, test, train, write_job
+from harness import CONFIG, dml, main, test, train, write_job
 from responses import (calibration_error, isotonic, labels_of, platt, predicted, shuffled, sigmoid,
                        write_rows)
 
@@ -166,6 +166,68 @@ def a_softmax_divides_each_probability_by_the_weight_of_its_class(folder):
             for p, s in zip(chances, share):
                 assert math.isclose(p, s / sum(share), rel_tol=1e-12), (name, chances, margins)
             assert label == str(margins.index(max(margins))), (name, label, margins)
+
+
+def write_three(folder, name, seed, noise=1.0, rows=600):
+    """Rows of three classes; with more noise they say less than a model of less noise believes."""
+    source = random.Random(seed)
+    with open(folder / name, 'w') as file:
+        for _ in range(rows):
+            x = [round(source.gauss(0, 1), 3) for _ in range(3)]
+            scores = [v + source.gauss(0, noise) - k / 2 for k, v in enumerate(x)]
+            file.write(f'{scores.index(max(scores))} ' +
+                       ' '.join(f'{j}:{v}' for j, v in enumerate(x, 1)) + '\n')
+    return folder / name
+
+
+def softmax_loss(rows, labels, factor):
+    """The mean log loss, and its slope by the factor."""
+    loss, slope = [], []
+    for margins, label in zip(rows, labels):
+        parts = [math.exp(factor * (m - max(margins))) for m in margins]
+        mean = math.fsum(p * m for p, m in zip(parts, margins)) / math.fsum(parts)
+        loss.append(math.log(math.fsum(parts)) + factor * (max(margins) - margins[label]))
+        slope.append(mean - margins[label])
+    return math.fsum(loss) / len(rows), math.fsum(slope) / len(rows)
+
+
+@test
+def a_temperature_is_where_the_loss_of_a_softmax_is_least(folder):
+    held = write_three(folder, 'held', 2, noise=3.0)
+    write_three(folder, 'data', 1, noise=0.5)
+    labels = [int(line[0]) for line in held.read_text().splitlines()]
+    for name, more in (('soft', {'objective': 'softmax'}),
+                       ('weighted', {'objective': 'softmax', 'class_weight': ['2 = 3']}),
+                       ('net', {'objective': 'network', 'network': {'layers': 4},
+                                'max_steps': 20})):
+        settings = {'data': ['data'], 'l2': 1e-3, 'calibrate': 'temperature', **more}
+        result = train(write_job(folder, name, holdout=['held'], **settings))
+        state = folder / f'{name}.state'
+        temperature = result['calibration']['temperature']
+        shift = result.get('prior_correction', [0, 0, 0])
+        rows = [[float(word) + s for word, s in zip(line.split(), shift)] for line in
+                dml('predict', state, held, '--margins').stdout.splitlines()]
+        low, high = 1e-3, 10.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (middle, high) if softmax_loss(rows, labels, middle)[1] < 0 else \
+                (low, middle)
+        assert math.isclose(temperature, 1 / low, rel_tol=1e-8), (name, temperature, 1 / low)
+        assert temperature > 1.3, (name, temperature)  # the model is too sure of itself
+        figures = result['holdout']
+        for figure, factor in ('log_loss', 1 / temperature), ('loss', 1):
+            assert math.isclose(figures[figure], softmax_loss(rows, labels, factor)[0],
+                                rel_tol=1e-12), (name, figure, figures)
+        chances = [[float(word) for word in line.split()] for line in
+                   dml('predict', state, held).stdout.splitlines()]
+        loss = -math.fsum(math.log(row[label]) for row, label in zip(chances, labels))
+        assert math.isclose(loss / len(labels), figures['log_loss'], rel_tol=1e-12), name
+        turned = train(write_job(folder, name, holdout=[shuffled(held, 'turned').name],
+                                 **settings), '--fresh')
+        assert turned['calibration'] == result['calibration'], (turned, result)
+    finished = dml('run', write_job(folder, 'soft', data=['data'], holdout=['held'],
+                                    objective='softmax', calibrate='platt'))
+    assert finished.status == CONFIG and 'a softmax has temperature' in finished.stderr, finished
 
 
 @test

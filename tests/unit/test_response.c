@@ -312,15 +312,15 @@ static void both_probabilities_and_the_loss_agree_with_the_prediction(void **sta
         *response->calibration = fit(methods[i], false, 0);
         struct model_layout layout = layout_with(response);
         for (double margin = -4; margin < 4; margin += 0.3) {
-            double prediction, both[2];
+            double prediction, both[2], room;
             response_predict(objective_find("logistic"), &layout, &margin, &prediction);
             response_both(objective_find("logistic"), &layout, margin, both);
             assert_true(both[1] == prediction &&
                         prediction ==
                             response_probability(objective_find("logistic"), &layout, 0, margin));
             assert_near(both[0] + both[1], 1, 1e-15);
-            assert_near(response_log_loss(&layout, margin, 1), -log(both[1]), 1e-13);
-            assert_near(response_log_loss(&layout, margin, 0), -log(both[0]), 1e-13);
+            assert_near(response_log_loss(&layout, &margin, 1, &room), -log(both[1]), 1e-13);
+            assert_near(response_log_loss(&layout, &margin, 0, &room), -log(both[0]), 1e-13);
         }
         response_free(response);
     }
@@ -371,6 +371,7 @@ static void damage_is_refused(void **state) {
         "{\"threshold\": {\"rule\": \"f1\", \"probabilities\": [null]}}",
         "{\"calibration\": {\"method\": \"none\", \"outputs\": [null]}}",
         "{\"calibration\": {\"method\": \"platt\", \"outputs\": [{\"slope\": 1}]}}",
+        "{\"calibration\": {\"method\": \"temperature\", \"temperature\": 2}}",
         "{\"calibration\": {\"method\": \"isotonic\", \"outputs\": [{\"margins\": [], "
         "\"probabilities\": []}]}}",
         "{\"calibration\": {\"method\": \"isotonic\", \"outputs\": [{\"margins\": [0, 0], "
