@@ -70,7 +70,10 @@ static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
         exponent = set_info(reader->set)->weight_exponent;
     for (uint32_t i = 0; i < rows.count && !code; i++) {
         double *margins = reader->margins + (size_t)i * reader->layout->outputs;
-        struct fit_row row = {.margins = margins, .label = rows.label[i], .weight = 1};
+        struct fit_row row = {.margins = margins,
+                              .label = rows.label[i],
+                              .weight = 1,
+                              .offset = rows.offset ? rows.offset[i] : 0};
         if (rows.weight)
             row.weight = ldexp(rows.weight[i], -exponent);
         end_margins(reader, row.offset, margins);
