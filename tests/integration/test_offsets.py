@@ -110,6 +110,34 @@ def coefficients_are_those_of_statsmodels(folder):
             assert_near(coefficients(result['model']), expected, 1e-10)
 
 
+# The same of these: what a summary has of the fit, and the standard errors.
+FITS = {
+    ('poisson', 'exposure'):
+        (4239.70566338, 5399.59583911, -2780.93362188,
+         [0.0166123255413, 0.0152299059573, 0.0156014415747, 0.0182288924889]),
+    ('gamma', 'offset', 'exposure'):
+        (223.963995051, 372.171998464, -1023.90910287,
+         [0.0382119731827, 0.0366657998544, 0.0367693883728, 0.0370849314697]),
+    ('logistic', 'offset'):
+        (486.717489594, 512.393618215, -243.358744797,
+         [0.114696641543, 0.108452192091, 0.111300984939, 0.109206466809]),
+}
+
+
+@test
+def the_summary_of_a_fit_has_the_offsets_of_statsmodels(folder):
+    names = write_table(folder, made_rows())
+    for (objective, *own), (deviance, null_deviance, likelihood, errors) in FITS.items():
+        model = train(write_job(folder, **table_settings(names, objective, own), **CLOSE,
+                                summary='model'), '--fresh')['model']
+        summary = dml('summary', model, '--json').json
+        fit = summary['fit']
+        assert_near([fit['deviance'], fit['null_deviance'], fit['log_likelihood']],
+                    [deviance, null_deviance, likelihood], 1e-9)
+        found = {row['name']: row['error'] for row in summary['rows']}
+        assert_near([found[name] for name in ('a', 'b', 'c', '(intercept)')], errors, 1e-9)
+
+
 @test
 def columns_and_files_give_one_model(folder):
     rows = made_rows()

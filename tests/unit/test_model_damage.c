@@ -37,7 +37,10 @@ static const struct damage damages[] = {
     {.what = "offsets back", .find = "[0,96]", .replace = "[96,0]", .says = "weight"},
     {.what = "offsets far", .find = "[0,96]", .replace = "[0,9e]", .says = "JSON"},
     {.what = "no weight", .find = "weight", .replace = "height", .says = "weight"},
-    {.what = "version", .find = "version\":\"3\"", .replace = "version\":\"9\"", .says = "newer"},
+    {.what = "version",
+     .find = "\"3\",\"objective\":\"softmax\"",
+     .replace = "\"99\",\"objective\":\"softma\"",
+     .says = "newer"},
     {.what = "other program",
      .find = "format_version",
      .replace = "somebody_elses",
@@ -91,7 +94,7 @@ static void a_damaged_description_is_refused_by_name(void **state) {
     (void)state;
     static const struct damage wrong[] = {
         {.what = "cut", .cut = -9, .says = "JSON"},
-        {.what = "version", .find = "version\": 3", .replace = "version\": 9", .says = "newer"},
+        {.what = "version", .find = "version\": 3", .replace = "version\":99", .says = "newer"},
         {.what = "no version",
          .find = "format_version",
          .replace = "format_verzion",
