@@ -50,6 +50,14 @@ static double *in_order_of_model(const struct training *run, const double *error
     return ordered;
 }
 
+/* Chunks have the weights of rows times a power of 2. Robust errors have it on both sides. */
+static double *in_units_of_weights(const struct training *run, double *variance) {
+    int exponent = set_info(run->set)->weight_exponent;
+    for (uint64_t i = 0; i < model_writer_parameters(run->recorder.writer); i++)
+        variance[i] = ldexp(variance[i], exponent);
+    return variance;
+}
+
 /* Those of the run that have no error of their own: the others are of features that are kept. */
 static bool *find_aliased(const struct training *run) {
     const struct model_writer *writer = run->recorder.writer;
@@ -66,7 +74,7 @@ int training_summarise(struct training *run) {
         return write_summary(run, NULL,
                              "the run was ended before its second derivatives were summed up, or "
                              "they are not finite");
-    double *variance = in_order_of_model(run, recorder->variance);
+    double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
     double *robust = in_order_of_model(run, recorder->robust);
     bool *aliased = find_aliased(run);
     const struct summary_covariance covariance = {
