@@ -37,6 +37,7 @@ struct fit {
     struct exact null_a, null_b, null_half_deviance;
     struct exact *class; /* the weight of each; owned; NULL: targets */
     uint32_t classes;
+    bool lists; /* rows have lists of classes */
 
     double *null_margin; /* [outputs]; owned */
     double *margin;      /* the same with an offset; owned */
@@ -69,9 +70,10 @@ struct fit *fit_new(const struct objective *objective, const struct loss_paramet
     fit->dispersion = NAN;
     fit->low = -INFINITY;
     fit->high = INFINITY;
-    fit->classes = objective->labels == LABEL_BINARY    ? 2
-                   : objective->labels == LABEL_CLASSES ? outputs
-                                                        : 0;
+    fit->lists = objective->labels == LABEL_LISTS;
+    fit->classes = objective->labels == LABEL_BINARY                  ? 2
+                   : fit->lists || objective->labels == LABEL_CLASSES ? outputs
+                                                                      : 0;
     if (fit->classes)
         fit->class = memory_new(fit->classes, sizeof *fit->class);
     fit->null_margin = memory_new(outputs, sizeof *fit->null_margin);
@@ -116,8 +118,31 @@ void fit_merge(struct fit *fit, const struct fit *other) {
 
 /* ---- the rows of a pass ---- */
 
-static double loss_of(const struct fit *fit, const double *margins, double label) {
-    return objective_loss(fit->objective, fit->loss, fit->outputs, margins, label);
+/* Of lists both are sums over the classes: a logistic model for each. */
+static double loss_of(const struct fit *fit, const double *margins, const struct fit_row *row) {
+    double sum = 0;
+    if (!fit->lists)
+        return objective_loss(fit->objective, fit->loss, fit->outputs, margins, row->label);
+    for (uint32_t k = 0; k < fit->outputs; k++)
+        sum += objective_loss(fit->objective, fit->loss, 1, &margins[k], row->has[k]);
+    return sum;
+}
+
+static double pearson_of(const struct fit *fit, const struct fit_row *row) {
+    double sum = 0;
+    if (!fit->lists)
+        return fit->distribution->pearson(fit->loss, fit->outputs, row->margins, row->label);
+    for (uint32_t k = 0; k < fit->outputs; k++)
+        sum += distribution_binomial.pearson(fit->loss, 1, &row->margins[k], row->has[k]);
+    return sum;
+}
+
+static void add_classes(struct fit *fit, const struct fit_row *row) {
+    if (fit->lists)
+        for (uint32_t k = 0; k < fit->classes; k++)
+            exact_add(&fit->class[k], row -> weight * row -> has[k]);
+    else if (fit->class)
+        exact_add(&fit->class[(size_t)row->label], row -> weight);
 }
 
 static void add_in_rows(struct fit *fit, const struct fit_row *row) {
@@ -126,13 +151,11 @@ static void add_in_rows(struct fit *fit, const struct fit_row *row) {
     fit->rows++;
     fit->has_offsets |= row->offset != 0;
     exact_add(&fit->weight, row->weight);
-    exact_add(&fit->half_deviance, row->weight * loss_of(fit, row->margins, row->label));
+    exact_add(&fit->half_deviance, row->weight * loss_of(fit, row->margins, row));
     if (!distribution)
         return;
-    exact_add(&fit->pearson, row->weight * distribution->pearson(fit->loss, fit->outputs,
-                                                                 row->margins, row->label));
-    if (fit->class)
-        exact_add(&fit->class[(size_t)row->label], row -> weight);
+    exact_add(&fit->pearson, row->weight * pearson_of(fit, row));
+    add_classes(fit, row);
     if (distribution->null_terms) {
         distribution->null_terms(fit->loss, row->label, row->offset, &a, &b);
         exact_add(&fit->null_a, row->weight * a);
@@ -152,7 +175,7 @@ static void add_in_last(struct fit *fit, const struct fit_row *row) {
     const struct distribution *distribution = fit->distribution;
     for (uint32_t k = 0; k < fit->outputs; k++)
         fit->margin[k] = fit->null_margin[k] + row->offset;
-    exact_add(&fit->null_half_deviance, row->weight * loss_of(fit, fit->margin, row->label));
+    exact_add(&fit->null_half_deviance, row->weight * loss_of(fit, fit->margin, row));
     if (distribution->log_likelihood)
         exact_add(&fit->likelihood,
                   distribution->log_likelihood(fit->loss, row->margins[0], row->label, row->weight,
@@ -218,8 +241,14 @@ static bool step_to_null(struct fit *fit) {
            fit->null_margin[0] != next;
 }
 
+/* A row has an outcome for each class that has a logistic model of its own. */
+static double outcomes_of(const struct fit *fit) {
+    bool each = fit->distribution == &distribution_binomials;
+    return (double)fit->rows * (each ? fit->outputs : 1);
+}
+
 static double freedom_of(const struct fit *fit) {
-    return (double)fit->rows - fit->parameters;
+    return outcomes_of(fit) - fit->parameters;
 }
 
 /* The dispersion in the likelihood; 1 where there is none. */
@@ -281,7 +310,7 @@ void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
                                           .bic = NAN};
     if (!fit->distribution)
         return;
-    statistics->null_freedom = (double)fit->rows - null_parameters(fit);
+    statistics->null_freedom = outcomes_of(fit) - null_parameters(fit);
     statistics->deviance = 2 * statistics->loss;
     if (!(fit->has_offsets && fit->intercept && fit->outputs > 1))
         statistics->null_deviance = 2 * exact_value(&fit->null_half_deviance);

@@ -46,8 +46,9 @@ struct fit_row {
     const double *margins; /* of each output, offset included; not looked at in passes that do not
                               need them */
     double label;          /* as losses take it */
-    double weight;         /* as it was given: ≥ 0 */
-    double offset;         /* what the margins have of it */
+    const double *has; /* instead, where rows have lists of classes: 1 for each of these, else 0 */
+    double weight;     /* as it was given: ≥ 0 */
+    double offset;     /* what the margins have of it */
 };
 
 /* Adds a row to the present pass. A row of weight 0 counts for nothing. */

@@ -49,8 +49,8 @@ struct summary_covariance {
     uint64_t single_rows;    /* clusters that have one row */
 };
 
-/* The statistics of the fit over the training rows of a set, in two passes or more; for losses of
- * rows that have one label. `parameters` is the run's vector in the units of the data, which the
+/* The statistics of the fit over the training rows of a set, in two passes or more.
+ * `parameters` is the run's vector in the units of the data, which the
  * layout describes; `estimated` as fit_new() has it. ERROR_DATA if a chunk is damaged. */
 int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
                 double estimated, struct fit_statistics *statistics);

@@ -15,6 +15,7 @@ struct fit_reader {
     struct fit *fit;
     double *margins; /* of the rows of a chunk: rows × outputs; owned */
     size_t room;
+    double *has; /* of a row with a list of classes; owned */
 };
 
 /* Adds what the values of row `i` add to its margins, of columns from `first` on: `weights` a
@@ -64,6 +65,19 @@ static void end_margins(const struct fit_reader *reader, double offset, double *
         margins[k] = margins[layout->shared ? 0 : k] + (layout->intercept ? bias[k] : 0) + offset;
 }
 
+/* 1 for each class of the list, else 0. */
+static const double *read_list(struct fit_reader *reader, const struct label_lists *lists,
+                               double label) {
+    uint32_t list = (uint32_t)label;
+    if (!lists)
+        return NULL;
+    for (uint32_t k = 0; k < reader->layout->outputs; k++)
+        reader->has[k] = 0;
+    for (uint32_t i = lists->start[list]; i < lists->start[list + 1]; i++)
+        reader->has[lists->class[i]] = 1;
+    return reader->has;
+}
+
 static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
     struct rows rows = {0};
     int code = read_margins(reader, chunk, &rows),
@@ -76,6 +90,7 @@ static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
                               .offset = rows.offset ? rows.offset[i] : 0};
         if (rows.weight)
             row.weight = ldexp(rows.weight[i], -exponent);
+        row.has = read_list(reader, set_info(reader->set)->lists, row.label);
         end_margins(reader, row.offset, margins);
         fit_add(reader->fit, &row);
     }
@@ -89,6 +104,7 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
         .set = set, .layout = layout, .parameters = parameters, .objective = objective};
     uint32_t chunks = set_training_chunks(set_info(set));
     int code = 0;
+    reader.has = memory_new(layout->outputs, sizeof *reader.has);
     reader.fit = fit_new(objective, &layout->loss, layout->outputs, layout->intercept, estimated);
     do
         for (uint32_t chunk = 0; chunk < chunks && !code; chunk++)
@@ -98,6 +114,7 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
         fit_finish(reader.fit, statistics);
     fit_free(reader.fit);
     free(reader.margins);
+    free(reader.has);
     return code;
 }
 

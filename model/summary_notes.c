@@ -67,12 +67,6 @@ static void tell_no_errors(struct notes *notes) {
     const char *why = json_string_value(json_object_get(notes->summary, "why"));
     if (why)
         add(notes, "There are no errors: %s.", why);
-    else if (!notes->distribution && notes->errors == SUMMARY_KIND_MODEL)
-        add(notes,
-            "There are no errors: the loss `%s` is not the likelihood of a distribution, so second "
-            "derivatives alone say nothing of how estimates vary. Robust errors do: train with "
-            "`summary = robust`.",
-            notes->model->layout.objective);
 }
 
 static void tell_end(struct notes *notes) {

@@ -186,16 +186,17 @@ static const struct {
                    [SUMMARY_KIND_CLUSTER] = {"clustered", "cluster"}};
 
 static double factor_of(const json_t *summary, const json_t *covariance, enum summary_kind errors) {
-    double rows = fit_number(summary, "rows"), freedom = fit_number(summary, "freedom");
+    double freedom = fit_number(summary, "freedom");
+    double outcomes = freedom + fit_number(summary, "parameters"); /* n, of a model a class n·K */
     const json_t *clusters = json_object_get(covariance, "clusters");
     double count = json_number_value(json_object_get(clusters, "count"));
     switch (errors) {
     case SUMMARY_KIND_MODEL:
         return fit_number(summary, "dispersion");
     case SUMMARY_KIND_HC1:
-        return rows / freedom;
+        return outcomes / freedom;
     case SUMMARY_KIND_CLUSTER:
-        return count / (count - 1) * ((rows - 1) / freedom);
+        return count / (count - 1) * ((outcomes - 1) / freedom);
     default:
         return 1;
     }
@@ -232,18 +233,6 @@ static bool *aliased_of(const json_t *covariance, uint64_t count) {
     return aliased;
 }
 
-static int choose_errors(const json_t *covariance, const struct objective *objective,
-                         const struct summary_view *view, enum summary_kind *errors) {
-    *errors = view->errors;
-    if (*errors == SUMMARY_KIND_AUTO) {
-        bool robust = !objective->distribution && json_object_get(covariance, "robust");
-        *errors = robust ? SUMMARY_KIND_HC0 : SUMMARY_KIND_MODEL;
-    } else if (!json_object_get(covariance, errors_rows[*errors].member)) {
-        return refuse_errors(*errors);
-    }
-    return 0;
-}
-
 static json_t *head_of(const struct model *model, const json_t *summary,
                        const struct computing *computing, enum summary_kind errors,
                        const struct summary_view *view) {
@@ -268,15 +257,13 @@ int summary_table(const struct model *model, const json_t *summary, const struct
     uint64_t count =
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
     const struct distribution *distribution = objective->distribution;
-    enum summary_kind errors;
-    int code = choose_errors(covariance, objective, view, &errors);
-    if (code)
-        return code;
-    bool shows = distribution || errors != SUMMARY_KIND_MODEL;
+    enum summary_kind errors = view->errors;
+    if (errors != SUMMARY_KIND_MODEL && !json_object_get(covariance, errors_rows[errors].member))
+        return refuse_errors(errors);
     struct computing computing = {
         .model = model,
         .covariance = covariance,
-        .variance = shows ? json_object_get(covariance, errors_rows[errors].member) : NULL,
+        .variance = json_object_get(covariance, errors_rows[errors].member),
         .scale = json_object_get(summary, "scale"),
         .factor = factor_of(summary, covariance, errors),
         .freedom = distribution && distribution->has_dispersion ? fit_number(summary, "freedom")

@@ -7,7 +7,6 @@
 
 /* Which standard errors. A dispersion that is estimated is a factor of the first alone. */
 enum summary_kind {
-    SUMMARY_KIND_AUTO,  /* the model's, of losses with a distribution; else HC0 */
     SUMMARY_KIND_MODEL, /* √(dispersion·(H+Λ)⁻¹) */
     SUMMARY_KIND_HC0,   /* √((H+Λ)⁻¹M(H+Λ)⁻¹) */
     SUMMARY_KIND_HC1,   /* times √(n/(n − k)), n rows and k parameters */
@@ -24,7 +23,7 @@ struct summary_view {
 
 /* What `summary --json` prints: doc/FORMATS.md. Rows are in the order of columns, the intercepts
  * first, for one output after the other. A new reference. ERROR_USAGE if these errors were not
- * computed, or if no name fits the pattern; ERROR_DATA if the run has no errors at all, and why. */
+ * computed, or if no name fits the pattern. */
 int summary_table(const struct model *model, const json_t *summary, const struct summary_view *view,
                   json_t **table);
 

@@ -103,6 +103,7 @@ const struct objective objective_multilabel = {
     .second_row = multilabel_second_row,
     .second_most = 0.25,
     .loss = multilabel_loss_of_one,
+    .distribution = &distribution_binomials,
     .predict = logistics_predict,
     .prediction = "probabilities",
 };

@@ -26,7 +26,7 @@ static int read_errors(const struct options *options, enum summary_kind *errors)
     if (robust && *robust && strcmp(robust, "HC0") != 0 && strcmp(robust, "HC1") != 0)
         return error_set(ERROR_USAGE, "`--robust=%s`: allowed are HC0 and HC1", robust);
     *errors = options->cluster             ? SUMMARY_KIND_CLUSTER
-              : !robust                    ? SUMMARY_KIND_AUTO
+              : !robust                    ? SUMMARY_KIND_MODEL
               : strcmp(robust, "HC1") == 0 ? SUMMARY_KIND_HC1
                                            : SUMMARY_KIND_HC0;
     return 0;

@@ -26,6 +26,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_crosses.py \
 	tests/integration/test_dates.py \
 	tests/integration/test_covariance.py \
+	tests/integration/test_summary.py \
 	tests/integration/test_hosts.py \
 	tests/integration/test_plugin.py \
 	tests/integration/test_layers.py \
@@ -93,6 +94,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/responses.py \
 	tests/integration/divided.py \
 	tests/integration/bins.py \
+	tests/integration/summaries.py \
 	tests/integration/sweeps.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py

@@ -196,12 +196,41 @@ static void classes_have_their_shares_as_null_model(void **state) {
         } else {
             for (unsigned k = 0; k < 3; k++)
                 null -= (all - of[k]) * log((all - of[k]) / all);
-            assert_near(found.null_freedom, 8 - 3);
+            assert_near(found.null_freedom, 3 * 8 - 3);
         }
         assert_near(found.null_deviance, 2 * null);
         assert_near(found.deviance, -2 * found.log_likelihood);
         assert_near(found.weight, all);
     }
+}
+
+/* The same classes as lists of one: a logistic model for each. */
+static void lists_of_classes_are_a_model_for_each(void **state) {
+    (void)state;
+    static const double margins[3] = {0.5, -1, 2};
+    const struct loss_parameters loss = {{0}};
+    struct fit_statistics found[2];
+    for (unsigned lists = 0; lists < 2; lists++) {
+        const struct objective *objective = objective_find(lists ? "multilabel" : "one_vs_rest");
+        struct fit *fit = fit_new(objective, &loss, 3, true, 4);
+        do
+            for (unsigned row = 0; row < 8; row++) {
+                double has[3] = {row < 5, row >= 5 && row < 7, row == 7};
+                fit_add(fit, &(struct fit_row){.margins = margins,
+                                               .label = row < 5   ? 0
+                                                        : row < 7 ? 1
+                                                                  : 2,
+                                               .has = has,
+                                               .weight = row == 7 ? 2.5 : 1});
+            }
+        while (fit_next_pass(fit));
+        fit_finish(fit, &found[lists]);
+        fit_free(fit);
+    }
+    assert_near(found[1].deviance, found[0].deviance);
+    assert_near(found[1].null_deviance, found[0].null_deviance);
+    assert_near(found[1].pearson, found[0].pearson);
+    assert_near(found[1].aic, found[0].aic);
 }
 
 static void a_model_without_an_intercept_has_a_null_model_without(void **state) {
@@ -263,6 +292,7 @@ SUITE(fit) {
         cmocka_unit_test(the_order_of_rows_and_how_they_are_parted_change_no_bit),
         cmocka_unit_test(densities_keep_their_digits_over_a_wide_range),
         cmocka_unit_test(classes_have_their_shares_as_null_model),
+        cmocka_unit_test(lists_of_classes_are_a_model_for_each),
         cmocka_unit_test(a_model_without_an_intercept_has_a_null_model_without),
         cmocka_unit_test(rows_without_weight_count_for_nothing),
         cmocka_unit_test(losses_without_a_distribution_have_no_likelihood),
