@@ -80,8 +80,8 @@ static const double *read_list(struct fit_reader *reader, const struct label_lis
 
 static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
     struct rows rows = {0};
-    int code = read_margins(reader, chunk, &rows),
-        exponent = set_info(reader->set)->weight_exponent;
+    int exponent = set_info(reader->set)->weight_exponent;
+    int code = read_margins(reader, chunk, &rows);
     for (uint32_t i = 0; i < rows.count && !code; i++) {
         double *margins = reader->margins + (size_t)i * reader->layout->outputs;
         struct fit_row row = {.margins = margins,
@@ -90,6 +90,8 @@ static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
                               .offset = rows.offset ? rows.offset[i] : 0};
         if (rows.weight)
             row.weight = ldexp(rows.weight[i], -exponent);
+        if (rows.offset)
+            row.offset = rows.offset[i];
         row.has = read_list(reader, set_info(reader->set)->lists, row.label);
         end_margins(reader, row.offset, margins);
         fit_add(reader->fit, &row);

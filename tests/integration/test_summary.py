@@ -98,6 +98,32 @@ def figures_are_those_of_statsmodels(folder):
                 assert close(more[name]['error'], error * factor), (loss, name)
 
 
+# Likewise, with x as the offset, or as the exposure after 1 was added: deviance, null deviance, chi2,
+# log-likelihood, AIC; estimate and error of z.
+OFFSETS = {
+    'exposure': ('poisson', [816.0693441583, 1029.955321326, 826.3575674573, -987.226130824,
+                             1984.452261648], -0.004372211059947, 0.0005105866672257),
+    'offset': ('logistic', [700.5301306012, 741.9231902222, 648.5823853633, -350.2650653006,
+                            710.5301306012], -0.010404327206, 0.001723739015736),
+}
+
+
+@test
+def offsets_are_in_the_null_model_too(folder):
+    for key, (loss, figures, estimate, error) in OFFSETS.items():
+        place = folder / key
+        place.mkdir()
+        rows = [{**row, 'x': row['x'] + (key == 'exposure')} for row in rows_of(loss, ROWS)]
+        write_csv(place / 'rows.csv', rows)
+        train(write_job(place, data=['rows.csv'], objective=loss, csv={'weight': 'w'}, l2=0,
+                        summary='model', **{key: 'x'}))
+        table, named = summary_of(place / 'job.state')
+        for name, value in zip(('deviance', 'null_deviance', 'pearson', 'log_likelihood', 'aic'),
+                               figures):
+            assert close(table['fit'][name], value), (key, name, value, table['fit'])
+        assert close(named['z']['estimate'], estimate) and close(named['z']['error'], error), named
+
+
 @test
 def levels_make_intervals_wider_and_patterns_choose_rows(folder):
     model = trained(folder, 'logistic')
