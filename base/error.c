@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-static _Thread_local char text[2048];
+static _Thread_local char text[4096];
 
 static void describe(const char *format, va_list arguments) {
     char raw[sizeof text];

@@ -297,6 +297,11 @@ bool column_scaling_is_valid(const struct column_scaling *column) {
            column->square >= 0;
 }
 
+bool column_limit_is_valid(const struct column_limit *limit) {
+    return isfinite(limit->lasso) && limit->lasso >= 0 && limit->low <= limit->high &&
+           limit->low < INFINITY && limit->high > -INFINITY;
+}
+
 bool layout_can_scale(const struct layout *layout) {
     const struct layout_tensor *weights = &layout->tensor[0], *bias = layout_input_bias(layout);
     if (!layout->count || weights == bias)

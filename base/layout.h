@@ -138,10 +138,10 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
  *
  *     ∂/∂z_jk = s_j·(∂/∂w_jk − m_j·∂/∂b_k)        ∂/∂c_k = ∂/∂b_k
  *
- * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk|. A model file has weights and
- * biases: they are scaled when a run starts from it, and scaled back when it is written. Elements
- * are those of the layout; a row of its first tensor is a column of the data. In a network w and b
- * are the first layer, and no other element is scaled. */
+ * l2 regularises Σ penalty_j·z_jk², and l1 Σ √penalty_j·|z_jk| unless columns have limits. A model
+ * file has weights and biases: they are scaled when a run starts from it, and scaled back when it
+ * is written. Elements are those of the layout; a row of its first tensor is a column of the data.
+ * In a network w and b are the first layer, and no other element is scaled. */
 
 /* Of one column. It travels as it lies here, in 32 bytes. */
 struct column_scaling {
@@ -154,6 +154,16 @@ struct column_scaling {
 _Static_assert(sizeof(struct column_scaling) == 32, "no padding");
 
 bool column_scaling_is_valid(const struct column_scaling *column);
+
+/* Limits of the weights of a column, in scaled parameters: F has l1·Σ lasso_j·|z_jk| in it, and is
+ * minimised over low_j ≤ z_jk ≤ high_j. It travels as it lies here, in 24 bytes. */
+struct column_limit {
+    double lasso;     /* finite, not below 0; 0 where F has no l1 */
+    double low, high; /* low ≤ high; infinite: no bound */
+};
+_Static_assert(sizeof(struct column_limit) == 24, "no padding");
+
+bool column_limit_is_valid(const struct column_limit *limit);
 
 /* Whether a model of this layout can be scaled. A linear one: "weight" is its first tensor,
  * and there is no other but "bias", with as many columns, or weights that its columns share. Any

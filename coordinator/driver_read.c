@@ -33,6 +33,8 @@ static enum slice_vector vector_read(const struct coordinator *c) {
 }
 
 static uint8_t register_read(const struct coordinator *c) {
+    if (c->driver->read_gradient)
+        return REGISTER_G;
     switch (vector_read(c)) {
     case SLICE_MODEL:
         return lbfgs_answer_register(&c->driver->optimizer.lbfgs);
@@ -41,9 +43,16 @@ static uint8_t register_read(const struct coordinator *c) {
     case SLICE_ROBUST:
         return REGISTER_PH;
     case SLICE_PAIR:
+    case SLICE_GRADIENT:
         break;
     }
     return REGISTER_T;
+}
+
+/* G is the gradient at x. That at a best point behind it is nowhere. */
+static bool wants_gradient(const struct coordinator *c) {
+    return c->settings.optimizer.limited && !c->driver->read_vector && !c->driver->read_gradient &&
+           register_read(c) == REGISTER_X;
 }
 
 /* The shard that has the next element is asked for as much as one slice may hold. */
@@ -69,6 +78,7 @@ void driver_read(struct coordinator *c, struct output *out) {
     assert(reason_has_model(optimizer_reason(&c->driver->optimizer)));
     c->phase = PHASE_READING;
     c->driver->read_vector = 0;
+    c->driver->read_gradient = false;
     c->driver->read = 0;
     driver_ask_slice(c, out);
 }
@@ -94,6 +104,23 @@ static void form_pair(struct coordinator *c, struct output *out) {
     driver_send_program(c, out);
 }
 
+/* A vector is through. */
+static void read_next(struct coordinator *c, struct output *out) {
+    c->driver->read = 0;
+    c->driver->read_gradient = wants_gradient(c);
+    if (c->driver->read_gradient) {
+        driver_ask_slice(c, out);
+        return;
+    }
+    uint32_t next = ++c->driver->read_vector, errors = error_vectors(c);
+    if (next <= errors)
+        driver_ask_slice(c, out);
+    else if (next <= errors + pair_vectors(c))
+        form_pair(c, out);
+    else
+        c->phase = PHASE_READ;
+}
+
 int on_slice(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
              struct output *out) {
     (void)now_ns;
@@ -108,7 +135,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
         return error_set(ERROR_INTERNAL, "shard %u sent a slice of another length than was asked",
                          link);
     struct record *record = output_add(out, RECORD_SLICE);
-    record->slice.of = vector_read(c);
+    record->slice.of = c->driver->read_gradient ? SLICE_GRADIENT : vector_read(c);
     record->slice.pair_vector =
         record->slice.of == SLICE_PAIR ? c->driver->read_vector - error_vectors(c) : 0;
     record->slice.first = slice->first;
@@ -118,15 +145,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
     assert(c->driver->read <= c->parameters);
     if (c->driver->read < c->parameters)
         driver_ask_slice(c, out);
-    else {
-        c->driver->read = 0;
-        uint32_t next = ++c->driver->read_vector, errors = error_vectors(c);
-        if (next <= errors)
-            driver_ask_slice(c, out);
-        else if (next <= errors + pair_vectors(c))
-            form_pair(c, out);
-        else
-            c->phase = PHASE_READ;
-    }
+    else
+        read_next(c, out);
     return 0;
 }

@@ -49,6 +49,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/result.c coordinator/status/result.h \
 	coordinator/status/http_message.c coordinator/status/http_message.h \
 	coordinator/run/missing_workers.c coordinator/run/missing_workers.h \
+	coordinator/run/active_bounds.c coordinator/run/active_bounds.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster_loop.c coordinator/run/cluster.h coordinator/run/cluster_links.c \
 	coordinator/run/cluster_parts.h \

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "numeric/box.h"
 #include "numeric/dense.h"
 
 #define ROUNDS_MAX 60
@@ -39,15 +40,23 @@ static bool is_fixed(const struct lasso *o, size_t j) {
     return !(o->h[j * o->n + j] > 0);
 }
 
+static struct box_limit limit_of(const struct lasso *o, size_t j) {
+    return (struct box_limit){o->l1[j], o->low ? o->low[j] : -INFINITY,
+                              o->high ? o->high[j] : INFINITY};
+}
+
+static double within(const struct lasso *o, size_t j, double v) {
+    struct box_limit limit = limit_of(o, j);
+    return fmin(fmax(v, limit.low), limit.high);
+}
+
 /* The largest component of the pseudo-gradient. */
 static double pseudo_gradient_max(const struct lasso *o, const struct place *at) {
     double most = 0;
     for (size_t j = 0; j < o->n; j++) {
-        double own = at->v[j] > 0   ? at->r[j] + o->l1[j]
-                     : at->v[j] < 0 ? at->r[j] - o->l1[j]
-                                    : shrunk(at->r[j], o->l1[j]);
+        struct box_limit limit = limit_of(o, j);
         if (!is_fixed(o, j))
-            most = fmax(most, fabs(own));
+            most = fmax(most, fabs(box_pseudo(&limit, at->v[j], at->r[j])));
     }
     return most;
 }
@@ -74,7 +83,7 @@ static void sweep(const struct lasso *o, struct place *at) {
         const double *row = o->h + j * n;
         if (is_fixed(o, j))
             continue;
-        double v = shrunk(row[j] * at->v[j] - at->r[j], o->l1[j]) / row[j];
+        double v = within(o, j, shrunk(row[j] * at->v[j] - at->r[j], o->l1[j]) / row[j]);
         double change = v - at->v[j];
         at->v[j] = v;
         for (size_t i = 0; change != 0 && i < n; i++)
@@ -93,9 +102,11 @@ static double sign_of(double v) {
 static void find_face(struct solving *s) {
     const struct lasso *o = s->of;
     s->count = 0;
-    for (size_t j = 0; j < o->n; j++)
-        if (!is_fixed(o, j) && (s->at.v[j] != 0 || o->l1[j] == 0))
+    for (size_t j = 0; j < o->n; j++) {
+        struct box_limit limit = limit_of(o, j);
+        if (!is_fixed(o, j) && !box_is_held(&limit, s->at.v[j]))
             s->face[s->count++] = j;
+    }
 }
 
 /* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
@@ -107,7 +118,7 @@ static bool may_solve(struct solving *s) {
     return true;
 }
 
-/* The step to the minimum over the face, if no sign changed. */
+/* The step to the minimum over the face, if no sign changed and there were no bounds. */
 static void solve_face(struct solving *s) {
     const struct lasso *o = s->of;
     size_t count = s->count;
@@ -122,30 +133,37 @@ static void solve_face(struct solving *s) {
     heartbeat();
 }
 
-/* Where the first v_j is 0 on the way, as a share of it, 1 at most; `first` is which. */
-static double share_to_zero(const struct solving *s, size_t *first) {
+/* Where a step of the face ends that stops at 0 and at bounds. */
+static double end_of(const struct solving *s, size_t a) {
+    size_t j = s->face[a];
+    double v = s->at.v[j], end = v + s->step[a];
+    bool crosses = s->of->l1[j] > 0 && end * sign_of(v) < 0;
+    return within(s->of, j, crosses ? 0 : end);
+}
+
+/* Where the first v_j must stop on the way, as a share of it, 1 at most; `first` is which. */
+static double share_to_border(const struct solving *s, size_t *first) {
     double share = 1;
     for (size_t a = 0; a < s->count; a++) {
-        double v = s->at.v[s->face[a]], end = v + s->step[a];
-        bool crosses = s->of->l1[s->face[a]] > 0 && end * sign_of(v) < 0;
-        if (crosses && -v / s->step[a] < share) {
-            share = -v / s->step[a];
+        double v = s->at.v[s->face[a]], end = end_of(s, a);
+        if (end != v + s->step[a] && (end - v) / s->step[a] < share) {
+            share = (end - v) / s->step[a];
             *first = a;
         }
     }
     return share;
 }
 
-/* The two points: cut where the first v_j is 0, and with all at 0 that would cross it. */
+/* The two points: cut where the first v_j must stop, and with all there that must. */
 static void make_points(struct solving *s, double share, size_t first) {
     const struct lasso *o = s->of;
     memcpy(s->cut.v, s->at.v, o->n * sizeof *s->cut.v);
     memcpy(s->clipped.v, s->at.v, o->n * sizeof *s->clipped.v);
     for (size_t a = 0; a < s->count; a++) {
         size_t j = s->face[a];
-        double v = s->at.v[j], end = v + s->step[a];
-        s->cut.v[j] = share < 1 && a == first ? 0 : v + share * s->step[a];
-        s->clipped.v[j] = o->l1[j] > 0 && end * sign_of(v) < 0 ? 0 : end;
+        double end = end_of(s, a);
+        s->cut.v[j] = share < 1 && a == first ? end : within(o, j, s->at.v[j] + share * s->step[a]);
+        s->clipped.v[j] = end;
     }
     measure(o, &s->cut);
     if (share < 1)
@@ -162,7 +180,7 @@ static void go_to(struct place *at, struct place *to) {
 static bool step_on_face(struct solving *s) {
     size_t first = 0;
     solve_face(s);
-    double share = share_to_zero(s, &first);
+    double share = share_to_border(s, &first);
     make_points(s, share, first);
     struct place *best = share < 1 && s->clipped.value <= s->cut.value ? &s->clipped : &s->cut;
     if (!(best->value <= s->at.value))

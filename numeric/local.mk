@@ -4,6 +4,7 @@ libnumeric_a_SOURCES = \
 	numeric/dense.c numeric/dense.h \
 	numeric/tails.c numeric/tails.h \
 	numeric/steps.c numeric/steps.h numeric/steps.def numeric/step_element.h \
+	numeric/box.c numeric/box.h \
 	numeric/clones.h \
 	numeric/exact.c numeric/exact.h numeric/sum_element.h \
 	numeric/fixed.c numeric/fixed.h \

@@ -220,7 +220,7 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
     const struct pairs_products *candidate = &m->products[o->history.pairs];
     if (!o->started)
         return false;
-    if (o->settings.l1 > 0)
+    if (lbfgs_has_orthants(o))
         return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
     double fall = common_runs(o) ? span_fall(&o->common.span) : o->search.step * o->slope;
     return candidate->sy > CURVATURE_LEAST * -fall;
@@ -263,6 +263,7 @@ static void judge_on_holdout(struct lbfgs *o) {
                                            .gradient_max = o->gradient_max,
                                            .holdout = o->holdout,
                                            .nonzero = o->nonzero,
+                                           .at_bound = o->at_bound,
                                            .gap_bound = o->gap_bound,
                                            .gap_estimate = o->gap_estimate,
                                            .norms = o->norms};
@@ -301,6 +302,8 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     o->gradient_square = m->square;
     o->gradient_max = m->max;
     o->nonzero = m->nonzero;
+    o->moving = m->moving;
+    o->at_bound = m->at_bound;
     o->gap_bound = m->gap_bound;
     lbfgs_note_gap(o, m);
     o->gap_estimate = lbfgs_gap_estimate(o, m);
@@ -329,7 +332,7 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
     }
     if (o->working.stage == WORKING_STEP)
         return convex_search_next(&o->search, finite ? m->loss : NAN);
-    if (o->settings.l1 > 0)
+    if (lbfgs_has_orthants(o))
         return orthant_search_next(
             &o->search,
             &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
@@ -450,7 +453,7 @@ static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_r
     assert(!o->refreshing && isfinite(mean_loss));
     if (o->started && linesearch_refuses(&o->search, mean_loss)) {
         lbfgs_report(&request->report, o, "rejected", NAN, NAN);
-        enum linesearch_answer answer = o->settings.l1 > 0
+        enum linesearch_answer answer = lbfgs_has_orthants(o)
                                             ? orthant_search_refused(&o->search, mean_loss)
                                             : linesearch_refused(&o->search, mean_loss);
         leave_request(o, rejected(o, answer, request->program), request);

@@ -135,6 +135,8 @@ struct lbfgs {
     double gradient_square;  /* g·g at x */
     double slope;            /* g·d */
     uint64_t nonzero;        /* at x, as in struct optimizer_point */
+    uint64_t moving;   /* with l1 or limits: regularised ones that nothing holds where they are */
+    uint64_t at_bound; /* as in struct optimizer_point */
     double gap_bound, gap_estimate; /* as in struct optimizer_point */
     double last_step_length;
     uint32_t last_trials;           /* of the last accepted step */
@@ -184,6 +186,11 @@ double lbfgs_fall(const struct lbfgs *lbfgs);
 /* ---- lbfgs.c ---- */
 
 struct measured;
+
+/* Whether steps keep to an orthant, or to bounds. */
+static inline bool lbfgs_has_orthants(const struct lbfgs *o) {
+    return settings_orthants(&o->settings);
+}
 
 /* Counts a safeguard, and notes it for the step under way. */
 void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard);
@@ -380,11 +387,12 @@ struct measured {
     struct tensor_norms norms;             /* of the tensors, at t */
     double gap;       /* the sums of struct gap_settings at t, times their factors */
     double steepness; /* s·y over s·D·s for the D that they divide by; 1: not known */
-    /* the rest with l1 only; s = t − x */
-    double falls, ends; /* the slopes of F along s, at x and at t; NaN as above */
-    double step_square; /* s·s */
-    uint64_t nonzero;   /* regularised parameters at t that are not 0 */
-    double gap_bound;   /* F(t) is this much above the minimum at most; NaN: not known */
+    /* the rest with l1 or limits only; s = t − x */
+    double falls, ends;        /* the slopes of F along s, at x and at t; NaN as above */
+    double step_square;        /* s·s */
+    uint64_t nonzero;          /* regularised parameters at t that are not 0, */
+    uint64_t moving, at_bound; /* that nothing holds where they are, and that are at a bound */
+    double gap_bound;          /* F(t) is this much above the minimum at most; NaN: not known */
 };
 struct measured programs_measured(const struct lbfgs *o, const double *scalars);
 

@@ -41,7 +41,7 @@ static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uin
 /* a = q(x, g). */
 static void add_pseudo_gradient(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t x,
                                 uint8_t g) {
-    assert(a != x && a != g && o->settings.l1 > 0);
+    assert(a != x && a != g && lbfgs_has_orthants(o));
     program_add(
         program,
         &(struct operation){
@@ -53,7 +53,8 @@ static void add_of_x(struct bytes *program, enum operation_code code, uint8_t a)
                 &(struct operation){.code = code, .a = a, .b = REGISTER_X, .c = REGISTER_QG});
 }
 
-/* The starting point has no orthant: the first trial is that point. */
+/* The starting point has no orthant: the first trial is that point, within the bounds. A step over
+ * a working set keeps to bounds alone. */
 void programs_trial(const struct lbfgs *o, struct bytes *program) {
     assert(o->search.step >= 0 && !o->accepted);
     program_add(program, &(struct operation){.code = OPERATION_ADD,
@@ -61,8 +62,11 @@ void programs_trial(const struct lbfgs *o, struct bytes *program) {
                                              .b = REGISTER_X,
                                              .c = REGISTER_D,
                                              .alpha = o->search.step});
-    if (o->settings.l1 > 0 && o->started && o->working.stage != WORKING_STEP)
+    bool orthant = o->started && o->working.stage != WORKING_STEP;
+    if (lbfgs_has_orthants(o) && orthant)
         add_of_x(program, OPERATION_PROJECT, REGISTER_T);
+    else if (o->settings.limited)
+        add(program, OPERATION_CLIP, REGISTER_T, REGISTER_X);
 }
 
 /* ---- directions ---- */
@@ -84,9 +88,9 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
         add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
     o->unconditioned = false;
     assert(!o->steepest || !o->history.pairs); /* d is −g then */
-    if (o->settings.l1 > 0 && !forgotten)
+    if (lbfgs_has_orthants(o) && !forgotten)
         add_pseudo_gradient(o, program, REGISTER_QG, REGISTER_X, REGISTER_G);
-    uint8_t gradient = o->settings.l1 > 0          ? REGISTER_QG
+    uint8_t gradient = lbfgs_has_orthants(o)       ? REGISTER_QG
                        : o->history.preconditioned ? REGISTER_PG
                                                    : REGISTER_G;
     struct operation operation = {.code = OPERATION_DIRECTION,
@@ -99,7 +103,7 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     pairs_direction(&o->history, operation.u, operation.w);
     program_add(program, &operation);
-    if (o->settings.l1 > 0)
+    if (lbfgs_has_orthants(o))
         add_of_x(program, OPERATION_ALIGN, REGISTER_D);
 }
 
@@ -141,7 +145,7 @@ void programs_sandwich(const struct lbfgs *o, struct bytes *program) {
 
 void programs_slope(const struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->steepest);
-    add(program, OPERATION_DOT, o->settings.l1 > 0 ? REGISTER_QG : REGISTER_G, REGISTER_D);
+    add(program, OPERATION_DOT, lbfgs_has_orthants(o) ? REGISTER_QG : REGISTER_G, REGISTER_D);
 }
 
 /* ---- pairs ---- */
@@ -160,14 +164,14 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
                                              .beta = bias_scale(o),
                                              .scaled = is_scaled(o)});
     /* A pair that was given has no step from x: it is whole. */
-    if (o->settings.l1 > 0 && x == REGISTER_X)
+    if (lbfgs_has_orthants(o) && x == REGISTER_X)
         program_add(program, &(struct operation){.code = OPERATION_MASK,
                                                  .slot = o->history.candidate,
                                                  .a = REGISTER_T,
                                                  .b = REGISTER_X});
     /* Products of every pair, the candidate last, with the gradient and with the candidate's y. */
     struct operation operation = {.code = OPERATION_HISTORY_DOTS,
-                                  .a = o->settings.l1 > 0 ? REGISTER_QH : REGISTER_H,
+                                  .a = lbfgs_has_orthants(o) ? REGISTER_QH : REGISTER_H,
                                   .slot = o->history.candidate,
                                   .count = o->history.pairs + 1};
     assert(operation.count <= SLOTS_MAX);
@@ -178,8 +182,8 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
 
 /* ---- measures ---- */
 
-/* Where the scalars stand. Those from FALLS on are with l1 only, and those from GAP_PRODUCT on only
- * if the gap is bounded. */
+/* Where the scalars stand. Those from FALLS on are with l1 or limits only, and those from
+ * GAP_PRODUCT on only if the gap is bounded. */
 enum {
     MEASURED_SLOPE,
     MEASURED_SQUARE,
@@ -192,20 +196,24 @@ enum {
     MEASURED_NONZERO,
     MEASURED_GAP_PRODUCT,
     MEASURED_GAP_EXCESS,
+    MEASURED_MOVING = MEASURED_GAP_PRODUCT, /* with limits, which have no bound of the gap */
+    MEASURED_AT_BOUND,
 };
 
 /* Where the squares of the tensors begin. */
 static unsigned tensors_at(const struct lbfgs *o) {
     assert(o->settings.tensors <= TENSORS_MAX);
-    if (o->settings.l1 <= 0)
+    if (!lbfgs_has_orthants(o))
         return MEASURED_NORM + 1;
-    return o->settings.bounds_gap ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
+    assert(!o->settings.bounds_gap || !o->settings.limited);
+    bool more = o->settings.bounds_gap || o->settings.limited;
+    return more ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
 /* Sums that tell the gap: one if P does, else one for each second derivative to divide by. */
 bool programs_newton_tells(const struct lbfgs *o) {
     bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
-    return o->settings.gap.newton && whole && o->settings.l1 <= 0;
+    return o->settings.gap.newton && whole && !lbfgs_has_orthants(o);
 }
 
 static double second_rather(const struct lbfgs *o) {
@@ -242,7 +250,7 @@ static bool wants_products(const struct lbfgs *o) {
 }
 
 static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
-    assert(o->settings.l1 > 0);
+    assert(lbfgs_has_orthants(o));
     program_add(program, &(struct operation){.code = OPERATION_DESCENT,
                                              .a = REGISTER_T,
                                              .b = REGISTER_X,
@@ -250,6 +258,9 @@ static void add_orthant_measures(const struct lbfgs *o, struct bytes *program) {
                                              .d = REGISTER_H,
                                              .l1 = o->settings.l1});
     add(program, OPERATION_NORM_1, REGISTER_T, 0);
+    if (o->settings.limited)
+        program_add(program, &(struct operation){
+                                 .code = OPERATION_HELD, .a = REGISTER_T, .l1 = o->settings.l1});
     if (o->settings.bounds_gap) {
         add(program, OPERATION_DOT, REGISTER_T, REGISTER_H);
         program_add(program, &(struct operation){.code = OPERATION_EXCESS,
@@ -291,7 +302,7 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
 }
 
 void programs_measures(const struct lbfgs *o, struct bytes *program) {
-    bool orthants = o->settings.l1 > 0;
+    bool orthants = lbfgs_has_orthants(o);
     assert(o->data.weight_sum > 0 && !o->accepted);
     uint8_t gradient = orthants ? REGISTER_QH : REGISTER_H;
     program_add(program, &(struct operation){.code = OPERATION_GRADIENT,
@@ -341,7 +352,7 @@ static double steepness_of(const struct lbfgs *o, const struct pairs_products *c
 }
 
 static double gap_bound(const struct lbfgs *o, const double *scalars) {
-    assert(o->settings.l1 > 0);
+    assert(lbfgs_has_orthants(o));
     if (!o->settings.bounds_gap)
         return NAN;
     double square = scalars[MEASURED_NORM], l1 = o->settings.l1, l2 = o->settings.l2;
@@ -380,12 +391,16 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .gap = gap_measured(o, scalars + gap_at(o)),
                                 .steepness = 1,
                                 .gap_bound = NAN};
-    if (o->settings.l1 > 0) {
+    if (lbfgs_has_orthants(o)) {
         measured.loss += o->settings.l1 * scalars[MEASURED_NORM_1];
         measured.falls = scalars[MEASURED_FALLS];
         measured.ends = scalars[MEASURED_ENDS];
         measured.step_square = scalars[MEASURED_STEP_SQUARE];
-        measured.nonzero = (uint64_t)scalars[MEASURED_NONZERO];
+        measured.nonzero = measured.moving = (uint64_t)scalars[MEASURED_NONZERO];
+        if (o->settings.limited) {
+            measured.moving = (uint64_t)scalars[MEASURED_MOVING];
+            measured.at_bound = (uint64_t)scalars[MEASURED_AT_BOUND];
+        }
         measured.gap_bound = gap_bound(o, scalars);
     }
     if (!isfinite(measured.max) || !isfinite(measured.square))

@@ -24,7 +24,7 @@
 #endif
 
 bool common_runs(const struct lbfgs *o) {
-    assert(!o->settings.directions || o->settings.l1 <= 0);
+    assert(!o->settings.directions || !lbfgs_has_orthants(o));
     return o->settings.directions > 0;
 }
 

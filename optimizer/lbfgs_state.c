@@ -40,6 +40,7 @@ static struct optimizer_point figures_of_x(const struct lbfgs *o) {
                                     .gradient_max = o->gradient_max,
                                     .holdout = {INFINITY, NAN},
                                     .nonzero = o->nonzero,
+                                    .at_bound = o->at_bound,
                                     .gap_bound = o->gap_bound,
                                     .gap_estimate = o->gap_estimate,
                                     .norms = o->norms};
@@ -201,6 +202,7 @@ static void serialize_point(struct codec *codec, struct optimizer_point *point, 
     serialize_f64(codec, &point->gradient_max);
     serialize_held(codec, &point->holdout);
     serialize_u64(codec, &point->nonzero);
+    serialize_u64(codec, &point->at_bound);
     serialize_f64(codec, &point->gap_bound);
     serialize_f64(codec, &point->gap_estimate);
     serialize_norms(codec, &point->norms, tensors);
@@ -272,6 +274,8 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_f64(codec, &o->gradient_square);
     serialize_f64(codec, &o->slope);
     serialize_u64(codec, &o->nonzero);
+    serialize_u64(codec, &o->moving);
+    serialize_u64(codec, &o->at_bound);
     serialize_f64(codec, &o->gap_bound);
     serialize_f64(codec, &o->gap_estimate);
     serialize_f64(codec, &o->last_step_length);

@@ -19,13 +19,13 @@ static enum optimizer_want measure(struct lbfgs *o, enum working_stage stage,
 }
 
 bool working_runs(const struct lbfgs *o) {
-    return working_due(&o->working, &o->preconditioner, &o->settings.preconditioner, o->nonzero);
+    return working_due(&o->working, &o->preconditioner, &o->settings.preconditioner, o->moving);
 }
 
 enum optimizer_want working_begin(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && o->settings.l1 > 0);
+    assert(o->started && lbfgs_has_orthants(o));
     programs_acceptance(o, program);
-    programs_list(o, program, working_limit(&o->settings.preconditioner, o->nonzero));
+    programs_list(o, program, working_limit(&o->settings.preconditioner, o->moving));
     return measure(o, WORKING_LISTING, MEASURING_LIST);
 }
 
@@ -38,9 +38,9 @@ static enum optimizer_want give_up(struct lbfgs *o, struct bytes *program) {
 
 enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed, uint32_t count,
                                    struct bytes *program) {
-    uint32_t limit = working_limit(&o->settings.preconditioner, o->nonzero);
+    uint32_t limit = working_limit(&o->settings.preconditioner, o->moving);
     assert(o->working.stage == WORKING_LISTING && !o->accepted);
-    working_choose(&o->working, listed, count, limit, o->settings.l1);
+    working_choose(&o->working, listed, count, limit);
     if (!o->working.count)
         return give_up(o, program);
     if (working_is_dear(&o->working, &o->preconditioner, &o->settings.preconditioner)) {

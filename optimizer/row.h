@@ -113,7 +113,8 @@ struct optimizer_settings {
     uint32_t memory; /* curvature pairs, 1 … HISTORY_MAX */
     double l1, l2;
     enum summary_errors summary; /* with a block of all parameters, and without l1 */
-    bool bounds_gap;             /* with l1: the loss and the model allow orthant_gap_bound() */
+    bool limited;    /* columns have limits (base/layout.h): bounds, or an l1 of their own */
+    bool bounds_gap; /* with l1: the loss and the model allow orthant_gap_bound() */
     struct gap_settings gap;
     double bias_scale; /* of H₀ without a preconditioner, see pairs.h; a power of two */
     double gradient_tolerance, loss_tolerance;
@@ -128,6 +129,11 @@ struct optimizer_settings {
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };
+
+/* Whether steps keep to an orthant, or to bounds. */
+static inline bool settings_orthants(const struct optimizer_settings *settings) {
+    return settings->l1 > 0 || settings->limited;
+}
 
 /* ---- what is found ---- */
 
@@ -154,9 +160,11 @@ struct summary_found {
 struct optimizer_point {
     uint64_t step;
     double loss;         /* F there */
-    double gradient_max; /* max|∂F| there; with l1 of the pseudo-gradient, as everywhere here */
+    double gradient_max; /* max|∂F| there; with l1 or bounds of the pseudo-gradient, as everywhere
+                            here */
     struct held holdout; /* a loss of infinity if it is not finite */
     uint64_t nonzero;    /* with l1: regularised parameters that are not 0 */
+    uint64_t at_bound;   /* with limits: those that are at a bound */
     double gap_bound;    /* F is this much above its minimum at most; NaN: not known */
     double gap_estimate; /* about; NaN: not known */
     struct tensor_norms norms;

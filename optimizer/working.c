@@ -73,20 +73,15 @@ uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t 
 /* ---- the choice ---- */
 
 static double l1_of(const struct listed *listed, double l1) {
-    return listed->regularized ? l1 * sqrt(listed->penalty) : 0;
+    return listed->regularized ? l1 * listed->lasso : 0;
 }
 
 /* What is in the set in any case comes first, then by falling excess; the order is total. */
-struct candidate {
-    struct listed listed;
-    double excess;
-};
-
 static int by_excess(const void *left, const void *right) {
-    const struct candidate *a = left, *b = right;
+    const struct listed *a = left, *b = right;
     if (a->excess != b->excess)
         return a->excess > b->excess ? -1 : 1;
-    return a->listed.number < b->listed.number ? -1 : a->listed.number > b->listed.number;
+    return a->number < b->number ? -1 : a->number > b->number;
 }
 
 static int by_number(const void *left, const void *right) {
@@ -94,25 +89,19 @@ static int by_number(const void *left, const void *right) {
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-static double excess_of(const struct listed *listed, double l1) {
-    bool stays = !listed->regularized || listed->x != 0;
-    return stays ? INFINITY : fabs(listed->gradient) - l1_of(listed, l1);
-}
-
-void working_choose(struct working *w, const struct listed *listed, uint32_t count, uint32_t limit,
-                    double l1) {
-    struct candidate *all = memory_new(count, sizeof *all);
+void working_choose(struct working *w, const struct listed *listed, uint32_t count,
+                    uint32_t limit) {
+    struct listed *all = memory_new(count, sizeof *all);
     assert(limit <= WORKING_SET_MAX);
     uint32_t taken = 0;
-    for (uint32_t i = 0; i < count; i++)
-        all[i] = (struct candidate){listed[i], excess_of(&listed[i], l1)};
+    memcpy(all, listed, count * sizeof *all);
     qsort(all, count, sizeof *all, by_excess);
     w->count = 0;
     for (uint32_t i = 0; i < count && w->count < WORKING_SET_MAX; i++) {
         bool enters = isfinite(all[i].excess);
         if (enters && taken++ >= limit)
             break;
-        w->items[w->count++] = all[i].listed;
+        w->items[w->count++] = all[i];
     }
     free(all);
     qsort(w->items, w->count, sizeof *w->items, by_number);
@@ -209,6 +198,10 @@ static void serialize_listed(struct codec *codec, struct listed *listed) {
     serialize_f64(codec, &listed->scale);
     serialize_f64(codec, &listed->penalty);
     serialize_f64(codec, &listed->square);
+    serialize_f64(codec, &listed->lasso);
+    serialize_f64(codec, &listed->low);
+    serialize_f64(codec, &listed->high);
+    serialize_f64(codec, &listed->excess);
 }
 
 void working_serialize(struct codec *codec, struct working *w) {

@@ -49,10 +49,9 @@ bool working_is_dear(const struct working *w, const struct preconditioner *p,
 /* How many parameters may come to those that are not 0. */
 uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero);
 
-/* Chooses the set from what the shards have listed, in any order: what is not 0 or is free, and the
- * `limit` others with the largest excess of the gradient over l1. */
-void working_choose(struct working *w, const struct listed *listed, uint32_t count, uint32_t limit,
-                    double l1);
+/* Chooses the set from what the shards have listed, in any order: what nothing holds where it is,
+ * and the `limit` others with the largest excess of the gradient. */
+void working_choose(struct working *w, const struct listed *listed, uint32_t count, uint32_t limit);
 
 /* The weights of the set, by rising numbers; how many there are. */
 uint32_t working_weights(const struct working *w, uint64_t *weights);

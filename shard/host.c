@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mutant.h"
+#include "numeric/box.h"
 #include "numeric/fixed.h"
 #include "numeric/steps.h"
 #include "shard/pass_plan.h"
@@ -165,13 +166,69 @@ static void run_pseudo_gradient(const struct pass_step *step, const struct pass_
 
 static void run_shrink(const struct pass_step *step, const struct pass_block *block,
                        struct block_part part) {
+    const struct limits *limits = &block->registers->limits;
     double *l1 = block->room[0];
     for (size_t i = 0; i < part.count; i++)
-        l1[i] = step->l1;
-    if (block->registers->scaling.used)
+        l1[i] = limits->used ? step->l1 * limits->lasso[part.first + i] : step->l1;
+    if (!limits->used && block->registers->scaling.used)
         scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
     adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha,
                    step->beta);
+}
+
+/* ---- the same where elements have limits of their own ---- */
+
+/* Only a pseudo-gradient needs the l1: elsewhere it is enough that an element has some. */
+static void run_limited(const struct pass_step *step, const struct pass_block *block,
+                        struct block_part part) {
+    double l1 = step->code == PASS_PSEUDO ? step->l1 : 1;
+    const struct box box = limits_box(&block->registers->limits, part.first, l1);
+    double *a = step->a + part.first;
+    const double *b = step->b + part.first, *c = step->c + part.first;
+    switch (step->code) {
+    case PASS_PSEUDO:
+        box_pseudo_gradient(&box, part.count, a, b, c);
+        break;
+    case PASS_PROJECT:
+        box_project(&box, part.count, a, b, c);
+        break;
+    case PASS_CLIP:
+        box_clip_all(&box, part.count, a, b);
+        break;
+    case PASS_ALIGN:
+        box_align(&box, part.count, a, b, c);
+        break;
+    default:
+        assert(step->code == PASS_MASK);
+        box_mask(&box, block->registers->history_type, part.count,
+                 stored(block, step->q, part.first), block->y + (part.first - block->offset), b, a);
+        break;
+    }
+}
+
+static void run_limited_sum(const struct pass_step *step, const struct pass_block *block,
+                            struct block_part part) {
+    const struct box box = limits_box(&block->registers->limits, part.first, step->l1);
+    const double *a = step->a + part.first, *b = step->b + part.first;
+    double sums[3] = {0};
+    assert(step->code == PASS_NORM || step->code == PASS_HELD || step->code == PASS_DESCENT);
+    if (step->code == PASS_NORM) {
+        sums[0] = box_norm(&box, part.count, a);
+        sums[1] = (double)orthant_nonzeros(part.count, a);
+    } else if (step->code == PASS_HELD) {
+        box_count(&box, part.count, a, sums);
+    } else {
+        box_descent(&box, part.count, a, b, step->c + part.first, step->d + part.first, sums);
+    }
+    for (uint32_t k = 0; k < step->results; k++)
+        add_to(block, step, k, sums[k]);
+}
+
+/* Steps with l1 are others then; those of Adagrad are not. */
+static bool is_limited(const struct pass_step *step, const struct registers *registers) {
+    bool makes = step->code >= PASS_PSEUDO && step->code <= PASS_MASK;
+    bool sums = step->code == PASS_NORM || step->code == PASS_DESCENT || step->code == PASS_HELD;
+    return registers->limits.used && (makes || sums || step->code == PASS_CLIP);
 }
 
 static void run_l1(const struct pass_step *step, const struct pass_block *block,
@@ -330,7 +387,9 @@ static void run_step(const struct pass_step *step, const struct pass_block *bloc
     struct block_part part = part_of(step, block);
     if (!part.count)
         return;
-    if (step->code >= PASS_EACH_END)
+    if (is_limited(step, block->registers))
+        (step->code >= PASS_EACH_END ? run_limited_sum : run_limited)(step, block, part);
+    else if (step->code >= PASS_EACH_END)
         run_sum(step, block, part);
     else if (step->code >= PASS_PSEUDO)
         run_l1(step, block, part);

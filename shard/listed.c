@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "numeric/box.h"
 #include "numeric/fixed.h"
 #include "numeric/lasso.h"
 #include "shard/pass_plan.h"
@@ -23,7 +24,7 @@
 
 /* ---- LIST ---- */
 
-/* An element that the gradient can move away from 0, and by how much that exceeds l1. */
+/* An element that the gradient can move from where it is held, and by how much it exceeds that. */
 struct violator {
     double excess;
     size_t element;
@@ -77,18 +78,38 @@ static void note_violator(struct listing *l, struct violator violator) {
     }
 }
 
+static double lasso_of(const struct registers *registers, size_t element, bool regularized) {
+    const struct scaling *scaling = &registers->scaling;
+    if (!regularized)
+        return 0;
+    if (registers->limits.used)
+        return registers->limits.lasso[element];
+    return scaling->used ? scaling->root[element] : 1;
+}
+
+static struct box_limit limit_of(const struct listing *l, size_t element, bool regularized) {
+    const struct limits *limits = &l->registers->limits;
+    return (struct box_limit){l->operation->l1 * lasso_of(l->registers, element, regularized),
+                              limits->used ? limits->low[element] : -INFINITY,
+                              limits->used ? limits->high[element] : INFINITY};
+}
+
+/* By how much the gradient exceeds what holds the element; infinite if nothing does. */
+static double excess_of(const struct listing *l, size_t element, bool regularized) {
+    struct box_limit limit = limit_of(l, element, regularized);
+    double x = l->registers->vector[l->operation->a].elements[element];
+    double gradient = l->registers->vector[l->operation->b].elements[element];
+    return box_is_held(&limit, x) ? fabs(box_pseudo(&limit, x, gradient)) : INFINITY;
+}
+
 static void note_element(struct listing *l, size_t element, bool regularized) {
-    const struct registers *registers = l->registers;
-    double x = registers->vector[l->operation->a].elements[element];
-    if (!regularized || x != 0) {
+    double excess = excess_of(l, element, regularized);
+    if (isinf(excess)) {
         if (l->support_count < WORKING_SET_MAX)
             l->support[l->support_count] = element;
         l->support_count++;
         return;
     }
-    double root = registers->scaling.used ? registers->scaling.root[element] : 1;
-    double gradient = registers->vector[l->operation->b].elements[element];
-    double excess = fabs(gradient) - l->operation->l1 * root;
     if (excess > 0)
         note_violator(l, (struct violator){excess, element});
 }
@@ -107,6 +128,7 @@ static void put_element(const struct listing *l, size_t element, bool regularize
                         struct bytes *out) {
     const struct registers *registers = l->registers;
     const struct scaling *scaling = &registers->scaling;
+    const struct box_limit limit = limit_of(l, element, regularized);
     listed_put(out, &(struct listed){
                         .number = registers->first + element,
                         .regularized = regularized,
@@ -116,7 +138,11 @@ static void put_element(const struct listing *l, size_t element, bool regularize
                         .mean = scaling->used ? scaling->mean[element] : 0,
                         .scale = scaling->used ? scaling->scale[element] : 1,
                         .penalty = scaling->used ? scaling->penalty[element] : 1,
-                        .square = regularized && scaling->square ? scaling->square[element] : 0});
+                        .square = regularized && scaling->square ? scaling->square[element] : 0,
+                        .lasso = lasso_of(registers, element, regularized),
+                        .low = limit.low,
+                        .high = limit.high,
+                        .excess = excess_of(l, element, regularized)});
 }
 
 static bool is_regularized(const struct registers *registers, size_t element) {
@@ -163,7 +189,7 @@ static int list_elements(struct registers *registers, const struct operation *op
 struct quadratic {
     size_t n;
     struct listed *listed;
-    double *h, *g, *x, *l1, *v; /* of struct lasso */
+    double *h, *g, *x, *l1, *low, *high, *v; /* of struct lasso */
 };
 
 static void quadratic_init(struct quadratic *q, const struct operation *operation) {
@@ -171,16 +197,20 @@ static void quadratic_init(struct quadratic *q, const struct operation *operatio
     *q = (struct quadratic){.n = n,
                             .listed = memory_new(n, sizeof *q->listed),
                             .h = memory_new(n * n, sizeof *q->h),
-                            .g = memory_new(4 * n, sizeof *q->g)};
+                            .g = memory_new(6 * n, sizeof *q->g)};
     q->x = q->g + n;
     q->l1 = q->g + 2 * n;
-    q->v = q->g + 3 * n;
+    q->low = q->g + 3 * n;
+    q->high = q->g + 4 * n;
+    q->v = q->g + 5 * n;
     for (size_t i = 0; i < n; i++) {
         const struct listed listed = listed_at(operation->list, i);
         q->listed[i] = listed;
         q->g[i] = listed.gradient;
         q->x[i] = listed.x;
-        q->l1[i] = listed.regularized ? operation->l1 * sqrt(listed.penalty) : 0;
+        q->l1[i] = listed.regularized ? operation->l1 * listed.lasso : 0;
+        q->low[i] = listed.low;
+        q->high[i] = listed.high;
     }
 }
 
@@ -272,7 +302,7 @@ static int solve_step(struct registers *registers, const struct operation *opera
     read_sums(&q, registers, bounds->exponent[0]);
     scale(&q, &registers->layout);
     raise_diagonal(&q, operation->alpha, operation->beta);
-    lasso_solve(&(struct lasso){q.n, q.h, q.g, q.x, q.l1}, SOLVE_TOLERANCE, q.v);
+    lasso_solve(&(struct lasso){q.n, q.h, q.g, q.x, q.l1, q.low, q.high}, SOLVE_TOLERANCE, q.v);
     for (size_t i = 0; i < q.n; i++)
         exact_add(&yields[i].sum, q.v[i] - q.x[i]);
     quadratic_release(&q);

@@ -7,6 +7,7 @@ libshard_a_SOURCES = \
 	shard/evaluation.c \
 	shard/factor.c shard/factor_make.c shard/factor.h \
 	shard/host.c \
+	shard/limits.c shard/limits.h \
 	shard/listed.c shard/listed.h \
 	shard/pass_plan.c shard/pass_plan.h \
 	shard/placing.c shard/placing.h \

@@ -360,10 +360,10 @@ static void plan_window_dots(const struct planner *planner) {
 }
 
 /* Where nothing is regularised l1 is 0, and the sign constraint is inactive. The square of the step
- * is that of the vectors themselves: with scaled columns, whose operands are weighed for l1, a step
- * of its own computes it. */
+ * is that of the vectors themselves: with scaled columns, whose operands are weighed for l1 unless
+ * they have limits, a step of its own computes it. */
 static void plan_descent(const struct planner *planner) {
-    bool used = planner->registers->scaling.used;
+    bool used = planner->registers->scaling.used && !planner->registers->limits.used;
     struct pass_step step = sums_of(planner, PASS_DESCENT, used ? 2 : 3);
     for_regularized(planner, step);
     step.l1 = 0;
@@ -415,6 +415,8 @@ static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_COMBINE] = {.plan = plan_combine},
     [OPERATION_WINDOW_DOTS] = {.plan = plan_window_dots},
     [OPERATION_METRIC] = {.plan = plan_metric},
+    [OPERATION_CLIP] = {NULL, PASS_CLIP, REGULARIZED, false, 0},
+    [OPERATION_HELD] = {NULL, PASS_HELD, REGULARIZED, false, 2},
 };
 
 static void plan_step(const struct planner *planner, const struct plan_rule *rule) {

@@ -55,6 +55,7 @@ enum pass_code {
     PASS_ADAGRAD,  /* those of numeric/steps.h: a, with sums in `sums` and given c */
     PASS_SHRINK,   /* a, given sums b */
     PASS_DIAGONAL, /* a, from sums */
+    PASS_CLIP,     /* a, given b; of numeric/box.h, as is all of l1 where elements have limits */
     PASS_EACH_END,
 
     PASS_DOT = PASS_EACH_END, /* a·b, b times `weight` unless that is NULL */
@@ -67,6 +68,7 @@ enum pass_code {
     PASS_NORM,                /* Σ|a_j|, and how many are not 0 */
     PASS_DESCENT,             /* of a, b, c, d */
     PASS_EXCESS,              /* of a and b */
+    PASS_HELD,                /* of a, with limits */
 };
 
 /* Operands are in the memory of whoever executes the step, and begin with the range. */

@@ -279,11 +279,36 @@ static int check_listed(const struct shard *shard, const struct operation *opera
     return 0;
 }
 
+/* EXCESS alone is of no limits. */
+static int check_limits(const struct registers *registers, const struct operation *operation) {
+    bool without = operation->code == OPERATION_EXCESS;
+    if (registers->limits.used != without)
+        return 0;
+    return error_set(ERROR_INTERNAL, "a program is for shards %s limits of columns",
+                     without ? "without" : "with");
+}
+
+static int check_squares(const struct registers *registers) {
+    if (registers->scaling.square)
+        return 0;
+    return error_set(ERROR_INTERNAL,
+                     "a program needs the curvature of columns, which this shard was "
+                     "not told");
+}
+
+static int check_factor(const struct registers *registers, const struct operation *operation) {
+    uint64_t serial = registers_factor_serial(registers);
+    if (operation->serial == serial || (serial && mutant(FACTOR_KEPT)))
+        return 0;
+    return error_set(ERROR_INTERNAL,
+                     "a program applies preconditioner %llu, but this shard has %llu",
+                     (unsigned long long)operation->serial, (unsigned long long)serial);
+}
+
 /* A gradient is made of sums over the parameters, a preconditioner of sums of a triangle. The
  * preconditioner that is applied must be the one that the coordinator believes to be here. */
 static int check_operation(const struct shard *shard, const struct operation *operation) {
     const struct registers *registers = &shard->registers;
-    uint64_t serial = registers_factor_serial(registers);
     switch (operation->code) {
     case OPERATION_CHECK:
         if (operation->hash == shard->staging.folded_hash &&
@@ -312,18 +337,15 @@ static int check_operation(const struct shard *shard, const struct operation *op
     case OPERATION_SCATTER:
     case OPERATION_SOLVE:
         return check_listed(shard, operation);
+    case OPERATION_CLIP:
+    case OPERATION_HELD:
+    case OPERATION_EXCESS:
+        return check_limits(registers, operation);
     case OPERATION_PRECONDITION:
-        if (operation->serial != serial && !(serial && mutant(FACTOR_KEPT)))
-            return error_set(ERROR_INTERNAL,
-                             "a program applies preconditioner %llu, but this shard has %llu",
-                             (unsigned long long)operation->serial, (unsigned long long)serial);
-        return 0;
+        return check_factor(registers, operation);
     case OPERATION_GAP:
     case OPERATION_METRIC:
-        if (!registers->scaling.square)
-            return error_set(ERROR_INTERNAL, "a program needs the curvature of columns, which "
-                                             "this shard was not told");
-        return 0;
+        return check_squares(registers);
     case OPERATION_TENSOR_SQUARES:
         if (operation->tensors != registers->layout.count)
             return error_set(ERROR_INTERNAL, "a program measures %u tensors, but there are %u",

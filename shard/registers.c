@@ -137,6 +137,7 @@ static void drop_vectors(struct registers *registers) {
     rows_release(&registers->rows);
     free(registers->exponents);
     scaling_release(&registers->scaling);
+    limits_release(&registers->limits);
     factor_drop(registers->factor);
     covariance_free(registers->covariance);
     *registers = (struct registers){.backend = backend, .device = device};
@@ -208,6 +209,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponent = (int)setup->uniform_exponent;
     registers->exponents_set = 0;
     scaling_set_up(&registers->scaling, setup, &layout);
+    limits_set_up(&registers->limits, setup, &layout);
     registers->starts = setup->start;
     registers->start_set = 0;
     free(registers->exponents);
@@ -320,7 +322,7 @@ bool registers_hold(const struct registers *registers, uint8_t number, uint64_t 
 
 bool registers_complete(const struct registers *registers) {
     return (!has_exponents(registers) || registers->exponents_set == registers->count) &&
-           scaling_is_complete(&registers->scaling) &&
+           scaling_is_complete(&registers->scaling) && limits_are_complete(&registers->limits) &&
            (!registers->starts || registers->start_set == registers->count);
 }
 

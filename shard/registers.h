@@ -11,6 +11,7 @@
 #include "base/touched.h"
 #include "numeric/exact.h"
 #include "numeric/vector.h"
+#include "shard/limits.h"
 #include "shard/rows.h"
 #include "shard/scaling.h"
 #include "wire/evaluation.h"
@@ -78,6 +79,7 @@ struct registers {
     int16_t *exponents;         /* one an element; NULL if uniform and without a preconditioner */
     size_t exponents_set;       /* elements whose exponent came */
     struct scaling scaling;     /* while it is not used, vectors are weights and biases */
+    struct limits limits;       /* of elements; then programs run on the host */
     bool starts;                /* x comes with START messages, else from the layout */
     size_t start_set;           /* elements of x that came */
     int64_t *sum;               /* of the evaluation, in fixed point: registers_sums() */

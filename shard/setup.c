@@ -224,6 +224,19 @@ void on_coordinates(struct shard *shard, uint32_t from, const struct message *me
     answer_part_of_setup(shard, code, out);
 }
 
+void on_limits(struct shard *shard, uint32_t from, const struct message *message,
+               struct outbox *out) {
+    (void)from;
+    const struct message_limits *limits = &message->limits;
+    if (!shard->set_up || limits->attempt != shard->attempt) {
+        shard->counters.stale++;
+        return;
+    }
+    int code = limits_set_columns(&shard->registers.limits, limits->first, message->bulk.data,
+                                  limits->count);
+    answer_part_of_setup(shard, code, out);
+}
+
 void on_squares(struct shard *shard, uint32_t from, const struct message *message,
                 struct outbox *out) {
     (void)from;

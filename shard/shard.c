@@ -164,6 +164,7 @@ static const struct handler handlers[] = {
     [MESSAGE_START] = {COORDINATOR, on_start},
     [MESSAGE_PROGRAM] = {COORDINATOR, on_program},
     [MESSAGE_COORDINATES] = {COORDINATOR, on_coordinates},
+    [MESSAGE_LIMITS] = {COORDINATOR, on_limits},
     [MESSAGE_SQUARES] = {COORDINATOR, on_squares},
     [MESSAGE_FOLD] = {COORDINATOR, on_fold},
     [MESSAGE_DROP] = {COORDINATOR, on_drop},

@@ -138,6 +138,8 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
                     struct outbox *out);
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,
                   struct outbox *out);
+void on_limits(struct shard *shard, uint32_t from, const struct message *message,
+               struct outbox *out);
 void on_coordinates(struct shard *shard, uint32_t from, const struct message *message,
                     struct outbox *out);
 void on_squares(struct shard *shard, uint32_t from, const struct message *message,

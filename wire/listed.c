@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/layout.h"
+
 #define EXPONENT_MAX 4096 /* far beyond any */
 
 struct listed listed_at(const void *list, size_t i) {
@@ -15,6 +17,10 @@ struct listed listed_at(const void *list, size_t i) {
     listed.scale = cursor_f64(&at);
     listed.penalty = cursor_f64(&at);
     listed.square = cursor_f64(&at);
+    listed.lasso = cursor_f64(&at);
+    listed.low = cursor_f64(&at);
+    listed.high = cursor_f64(&at);
+    listed.excess = cursor_f64(&at);
     return listed;
 }
 
@@ -38,6 +44,10 @@ void listed_put(struct bytes *list, const struct listed *listed) {
     bytes_put_f64(list, listed->scale);
     bytes_put_f64(list, listed->penalty);
     bytes_put_f64(list, listed->square);
+    bytes_put_f64(list, listed->lasso);
+    bytes_put_f64(list, listed->low);
+    bytes_put_f64(list, listed->high);
+    bytes_put_f64(list, listed->excess);
 }
 
 void value_put(struct bytes *list, uint64_t number, double value) {
@@ -45,11 +55,18 @@ void value_put(struct bytes *list, uint64_t number, double value) {
     bytes_put_f64(list, value);
 }
 
+static bool has_valid_limits(const struct listed *listed) {
+    const struct column_limit limit = {listed->lasso, listed->low, listed->high};
+    return column_limit_is_valid(&limit) && listed->low <= listed->x && listed->x <= listed->high &&
+           listed->excess > 0;
+}
+
 bool listed_is_valid(const struct listed *listed) {
-    return isfinite(listed->x) && isfinite(listed->gradient) && isfinite(listed->mean) &&
-           listed->scale > 0 && isfinite(listed->scale) && listed->penalty >= 0 &&
-           isfinite(listed->penalty) && listed->square >= 0 && isfinite(listed->square) &&
-           listed->exponent > -EXPONENT_MAX && listed->exponent < EXPONENT_MAX;
+    return has_valid_limits(listed) && isfinite(listed->x) && isfinite(listed->gradient) &&
+           isfinite(listed->mean) && listed->scale > 0 && isfinite(listed->scale) &&
+           listed->penalty >= 0 && isfinite(listed->penalty) && listed->square >= 0 &&
+           isfinite(listed->square) && listed->exponent > -EXPONENT_MAX &&
+           listed->exponent < EXPONENT_MAX;
 }
 
 bool listed_rise(const void *list, size_t count) {

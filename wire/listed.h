@@ -21,9 +21,13 @@ struct listed {
     double x, gradient;          /* there; with l2 */
     double mean, scale, penalty; /* of its column (base/layout.h), */
     double square;               /* and the mean square; 0: not known, or the bias */
+    double lasso;                /* of l1; 0 of a bias */
+    double low, high;            /* infinite: no bound */
+    double excess; /* by which the gradient would move it from where l1 or a bound holds it;
+                      infinite: nothing holds it */
 };
 
-#define LISTED_BYTES (8 + 1 + 4 + 6 * 8)
+#define LISTED_BYTES (8 + 1 + 4 + 10 * 8)
 #define VALUE_BYTES 16
 
 /* Element i of a list of either kind, as it travels. */

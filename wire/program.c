@@ -80,6 +80,8 @@ static const unsigned parts[] = {
     [OPERATION_SCATTER] = PART_A | PART_VALUES,
     [OPERATION_COVARIANCE] = PART_A | PART_ALPHA,
     [OPERATION_SANDWICH] = PART_A,
+    [OPERATION_CLIP] = PART_A | PART_B,
+    [OPERATION_HELD] = PART_A | PART_L1,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -112,6 +114,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_NORM_1:
     case OPERATION_LIST:
     case OPERATION_COVARIANCE:
+    case OPERATION_HELD:
         return 2;
     case OPERATION_SOLVE:
         return operation->listed;
@@ -159,6 +162,7 @@ bool operation_writes(const struct operation *operation, uint8_t number) {
     case OPERATION_SCATTER:
     case OPERATION_COVARIANCE:
     case OPERATION_SANDWICH:
+    case OPERATION_CLIP:
         return operation->a == number;
     default:
         return false;
@@ -349,6 +353,10 @@ static bool is_positive(double number) {
     return number > 0 && number < INFINITY;
 }
 
+static bool is_penalty(double number) {
+    return number >= 0 && number < INFINITY;
+}
+
 static const char *fault_of_gradient(const struct progress *now,
                                      const struct operation *operation) {
     if (operation->code != OPERATION_GRADIENT)
@@ -404,14 +412,13 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
 
 /* Sums of second derivatives are read before they are cleared, and their numbers are in order. */
 static const char *fault_of_lists(const struct progress *now, const struct operation *o) {
-    if (o->code == OPERATION_LIST && !(is_positive(o->l1) && o->limit <= WORKING_SET_MAX))
+    if (o->code == OPERATION_LIST && !(is_penalty(o->l1) && o->limit <= WORKING_SET_MAX))
         return "a program that lists parameters beyond a limit or an l1 that is none";
     if (o->code == OPERATION_SCATTER && !values_rise(o->list, o->listed))
         return "a program that scatters values which do not rise";
     if (o->code != OPERATION_SOLVE)
         return NULL;
-    bool sound = o->alpha >= 0 && o->alpha < INFINITY && o->beta >= 0 && o->beta < INFINITY;
-    if (!sound || !is_positive(o->l1))
+    if (!is_penalty(o->alpha) || !is_penalty(o->beta) || !is_penalty(o->l1))
         return "a program that solves for a step under a penalty that is none";
     if (now->begun || !listed_rise(o->list, o->listed))
         return "a program that solves for parameters which do not rise, or clears sums first";

@@ -85,19 +85,29 @@
  *                                  whose q is c, and 0 for others
  *   →      EXCESS a b lambda l1    Σ max(|a_j − lambda·b_j| − l1, 0)²
  *
+ * Shards that were told limits of columns (base/layout.h) do the same within bounds, with an l1 of
+ * each column and the formulae of numeric/box.h; l1 may be 0. They alone have
+ *
+ *          CLIP a b                a_j = the nearest value within the bounds; b is where the step
+ *                                  that led to a came from
+ *   →2     HELD a l1               how many a_j may move to either side (neither at a bound, nor 0
+ *                                  with an l1), and how many are at a bound
+ * and no EXCESS.
+ *
  * Steps over a working set (optimizer/working.h), for shards that were set up for listed columns.
  * They act in program order before the passes. A listed parameter (wire/listed.h) is told by its
  * number, with what a step needs of it:
  *
  *   →2     LIST a b l1 limit       how many a_j are not 0 or free of l1, and for how many others
- *                                  the gradient b exceeds it: |b_j| > l1_j, which is l1·√penalty_j.
+ *                                  the gradient b exceeds it: |b_j| > l1_j, which is l1·√penalty_j,
+ *                                  or l1·lasso_j of limits. At a bound it must lead off it.
  *                                  Lists the former, unless they are more than WORKING_SET_MAX, and
  *                                  of the latter up to `limit` a shard, by |b_j| − l1_j
  *   →n     SOLVE lambda beta l1 n list   the step d from the listed x that minimises g·d + ½ dᵀHd +
- *                                  Σ l1_j·|x_j + d_j| (numeric/lasso.h); H is sum/weight, exponents
- *                                  undone, plus lambda·penalty_j + beta·square_j on the diagonal;
- *                                  the sum is a triangle. NaN where H is not finite
- *          SCATTER a n values      a = 0, but for the values that are listed
+ *                                  Σ l1_j·|x_j + d_j| within bounds (numeric/lasso.h); H is
+ * sum/weight, exponents undone, plus lambda·penalty_j + beta·square_j on the diagonal; the sum is a
+ * triangle. NaN where H is not finite SCATTER a n values      a = 0, but for the values that are
+ * listed
  *
  * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
  * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
@@ -202,6 +212,8 @@ enum operation_code {
     OPERATION_SCATTER,
     OPERATION_COVARIANCE,
     OPERATION_SANDWICH,
+    OPERATION_CLIP,
+    OPERATION_HELD,
     OPERATIONS, /* one more than the last */
 };
 

@@ -3,6 +3,7 @@
  *
  * A message of the table that has no function here does not compile. */
 #include <math.h>
+#include <string.h>
 
 #include "base/layout.h"
 #include "device/find.h"
@@ -227,6 +228,13 @@ static const char *fault_of_rows(const struct message_shard_setup *body) {
         fault_of_flag(body->weighted), fault_of_flag(body->offsets));
 }
 
+/* Limits are of columns, in a model whose columns have weights. */
+static const char *fault_of_limits(const struct message_shard_setup *body) {
+    return FIRST_OF(fault_of_flag(body->limited),
+                    unless(!body->limited || !strcmp(body->device, "cpu"), "limits on a device"),
+                    body->limited ? fault_of_coordinates(1, &body->layout) : NULL);
+}
+
 FAULT_IN_BODY(shard_setup) {
     return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(body),
                     unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
@@ -234,7 +242,8 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
                     fault_of_flag(body->start), fault_of_flag(body->keeps_best),
                     fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
-                    fault_of_flag(body->measured), fault_of_flag(body->tiles),
+                    fault_of_limits(body), fault_of_flag(body->measured),
+                    fault_of_flag(body->tiles),
                     unless(!body->tiles || body->directions, "tiles without vectors of rows"),
                     fault_of_precondition(body->precondition, body->block_columns,
                                           body->coordinates, &body->layout),
@@ -250,6 +259,16 @@ FAULT_IN(coordinates) {
     const struct column_scaling *columns = bulk->data;
     for (uint64_t i = 0; !fault && i < body->count; i++)
         fault = unless(column_scaling_is_valid(&columns[i]), "coordinates that are none");
+    return fault;
+}
+
+FAULT_IN(limits) {
+    const char *fault =
+        FIRST_OF(fault_of_attempt(body->attempt),
+                 fault_of_elements(body->first, body->count, sizeof(struct column_limit), bulk));
+    const struct column_limit *columns = bulk->data;
+    for (uint64_t i = 0; !fault && i < body->count; i++)
+        fault = unless(column_limit_is_valid(&columns[i]), "limits that are none");
     return fault;
 }
 

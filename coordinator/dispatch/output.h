@@ -33,6 +33,7 @@ enum slice_vector {
     SLICE_VARIANCE, /* squares of the errors of estimates, if there are any, */
     SLICE_ROBUST,   /* and those of robust ones */
     SLICE_PAIR,     /* of the curvature pairs that are kept */
+    SLICE_GRADIENT, /* at the model, if there are limits: after it */
 };
 
 struct record {

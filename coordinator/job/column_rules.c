@@ -32,10 +32,37 @@ static bool read_factor(const char *value, double *factor) {
     return value && key_number(value, factor) && *factor >= 0 && *factor <= FACTOR_MAX;
 }
 
+/* A number up to `end`, with blanks around it. */
+static bool read_number(const char *text, const char *end, double *number) {
+    text += strspn(text, " \t");
+    while (end > text && strchr(" \t", end[-1]))
+        end--;
+    char *own = memory_format("%.*s", (int)(end - text), text);
+    bool is = *own && key_number(own, number);
+    free(own);
+    *number += 0.0; /* −0 becomes 0 */
+    return is;
+}
+
+static bool read_bounds(const char *value, double *low, double *high) {
+    size_t length = value ? strlen(value) : 0;
+    const char *comma = length > 2 ? strchr(value, ',') : NULL;
+    if (!comma || *value != '[' || value[length - 1] != ']')
+        return false;
+    return read_number(value + 1, comma, low) && read_number(comma + 1, value + length - 1, high) &&
+           *low <= *high && *low<INFINITY && * high> - INFINITY;
+}
+
 bool penalty_rule_fits(const char *text) {
     size_t length;
     double factor;
     return read_factor(split_rule(text, &length), &factor);
+}
+
+bool bounds_rule_fits(const char *text) {
+    size_t length;
+    double low, high;
+    return read_bounds(split_rule(text, &length), &low, &high);
 }
 
 /* ---- columns ---- */
@@ -117,16 +144,39 @@ static int find_reach(const struct set_info *data, const char *name, struct reac
 struct reading {
     const struct set_info *data;
     const uint32_t *owners;
-    uint32_t *taken; /* by which rule, from 1 */
-    double *factor;
+    bool *taken;
+    struct column_rules *rules;
+    bool bounds; /* of `bounds`, else of `penalty` */
 };
 
-static int read_rule(const struct reading *reading, const char *text, uint32_t number) {
+/* The value of a rule, which was read when the job was. */
+struct rule_value {
+    double factor, low, high;
+};
+
+static bool read_value(const struct reading *reading, const char *text, size_t *length,
+                       struct rule_value *value) {
+    const char *written = split_rule(text, length);
+    return reading->bounds ? read_bounds(written, &value->low, &value->high)
+                           : read_factor(written, &value->factor);
+}
+
+static void put_value(const struct reading *reading, uint32_t j, const struct rule_value *value) {
+    reading->taken[j] = true;
+    if (reading->bounds) {
+        reading->rules->low[j] = value->low;
+        reading->rules->high[j] = value->high;
+    } else {
+        reading->rules->factor[j] = value->factor;
+    }
+}
+
+static int read_rule(const struct reading *reading, const char *text) {
     size_t length = 0, found = 0;
     struct reach reach = {0};
-    double factor = 1;
-    bool fits = read_factor(split_rule(text, &length), &factor);
-    assert(fits); /* as when the job was read */
+    struct rule_value value = {0};
+    bool fits = read_value(reading, text, &length, &value);
+    assert(fits);
     if (!fits)
         return ERROR_INTERNAL;
     char *name = memory_format("%.*s", (int)length, text);
@@ -136,8 +186,7 @@ static int read_rule(const struct reading *reading, const char *text, uint32_t n
             continue;
         if (reading->taken[j])
             code = error_set(ERROR_CONFIG, "\"%s\" is given twice; allowed: once", name);
-        reading->taken[j] = number;
-        reading->factor[j] = factor;
+        put_value(reading, j, &value);
         found++;
     }
     if (!code && !found)
@@ -150,51 +199,78 @@ static int read_rules(const struct job *job, const char *key, char *const *rules
                       struct reading *reading) {
     int code = 0;
     reading->taken = memory_new(reading->data->features, sizeof *reading->taken);
-    for (uint32_t i = 0; !code && rules[i]; i++)
-        code = read_rule(reading, rules[i], i + 1);
+    for (char *const *rule = rules; !code && *rule; rule++)
+        code = read_rule(reading, *rule);
     free(reading->taken);
     return code ? job_refuse_key(job, key, code) : 0;
 }
 
-bool job_has_column_rules(const struct job *job) {
+bool job_has_penalties(const struct job *job) {
     return job->penalty && job->penalty[0];
+}
+
+bool job_has_bounds(const struct job *job) {
+    return job->bounds && job->bounds[0];
+}
+
+bool job_has_orthants(const struct job *job) {
+    return job->l1.value > 0 || job_has_bounds(job);
+}
+
+static double *all_of(const struct set_info *data, double value) {
+    double *all = memory_new(data->features, sizeof *all);
+    for (uint32_t j = 0; j < data->features; j++)
+        all[j] = value;
+    return all;
 }
 
 int column_rules_find(const struct job *job, const struct set_info *data,
                       struct column_rules *rules) {
     *rules = (struct column_rules){0};
-    if (!job_has_column_rules(job))
+    if (!job_has_penalties(job) && !job_has_bounds(job))
         return 0;
     uint32_t *owners = owners_of(data);
-    struct reading reading = {.data = data, .owners = owners};
-    reading.factor = rules->factor = memory_new(data->features, sizeof *rules->factor);
-    for (uint32_t j = 0; j < data->features; j++)
-        rules->factor[j] = 1;
-    int code = read_rules(job, "penalty", job->penalty, &reading);
+    struct reading reading = {.data = data, .owners = owners, .rules = rules};
+    int code = 0;
+    if (job_has_penalties(job)) {
+        rules->factor = all_of(data, 1);
+        code = read_rules(job, "penalty", job->penalty, &reading);
+    }
+    if (!code && job_has_bounds(job)) {
+        reading.bounds = true;
+        rules->low = all_of(data, -INFINITY);
+        rules->high = all_of(data, INFINITY);
+        code = read_rules(job, "bounds", job->bounds, &reading);
+    }
     free(owners);
     return code;
 }
 
 void column_rules_release(struct column_rules *rules) {
     free(rules->factor);
+    free(rules->low);
+    free(rules->high);
     *rules = (struct column_rules){0};
 }
 
 /* ---- beside other keys ---- */
 
+static int refuse(const struct job *job, const char *key, const char *why) {
+    return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
+}
+
 int column_rules_check(const struct job *job) {
-    if (!job->penalty[0])
-        return 0;
-    if (job_family(job)->family != &family_linear)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `penalty`: is for linear models, whose columns have weights of "
-                         "their own; remove it",
-                         job->file);
-    if (job->l1.count > 1 || job->l1.value > 0)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `penalty`: does not go together with l1; allowed: l1 = 0",
-                         job->file);
-    if (!job->l2.automatic && job->l2.value == 0 && job->l1.value == 0)
-        log_warning("%s: key `penalty`: has no effect without l2", job->file);
+    bool linear = job_family(job)->family == &family_linear;
+    const char *needs = "is for linear models, whose columns have weights of their own; remove it";
+    if (job_has_penalties(job) && !linear)
+        return refuse(job, "penalty", needs);
+    if (job_has_bounds(job) && !linear)
+        return refuse(job, "bounds", needs);
+    if (job_has_bounds(job) && job_has_minibatches(job))
+        return refuse(job, "bounds",
+                      "does not go together with training on minibatches, whose steps keep to no "
+                      "bounds; remove one of them");
+    if (job_has_penalties(job) && !job->l2.automatic && job->l2.value == 0 && job->l1.value == 0)
+        log_warning("%s: key `penalty`: has no effect without l2 and l1", job->file);
     return 0;
 }

@@ -16,16 +16,26 @@
     "\"COLUMN = FACTOR\" or a list of them, with factors from 0 (free) to 1e6; COLUMN is a name, " \
     "or a number from 1, or of LIBSVM data an id or a range of ids as 10-20"
 
+#define BOUNDS_RULE_ALLOWED                                                                        \
+    "\"COLUMN = [LOW, HIGH]\" or a list of them, with LOW up to HIGH, -inf and inf for no bound, " \
+    "and COLUMN as of `penalty`"
+
 /* Whether a text is such a rule: for the table of keys. */
 bool penalty_rule_fits(const char *text);
+bool bounds_rule_fits(const char *text);
 
 /* For each column of a set. */
 struct column_rules {
-    double *factor; /* of l2 and l1; owned. NULL: 1 for all */
+    double *factor;     /* of l2 and l1; owned. NULL: 1 for all */
+    double *low, *high; /* of weights, infinite where there is none; owned. NULL: none */
 };
 
 /* Whether the job has any. */
-bool job_has_column_rules(const struct job *job);
+bool job_has_penalties(const struct job *job);
+bool job_has_bounds(const struct job *job);
+
+/* Whether steps keep to an orthant, or to bounds. */
+bool job_has_orthants(const struct job *job);
 
 /* What the rules come to for the columns of a set. ERROR_CONFIG names the key and the column that
  * the data has not, or that is given twice. Release them in any case. */

@@ -108,6 +108,7 @@ struct job {
     struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
     struct numbers l2, l1;
     char **penalty; /* rules of columns (job/column_rules.h); may be empty */
+    char **bounds;  /* likewise */
     bool intercept;
     bool standardise; /* columns are shifted and scaled, and regularised so */
     uint32_t history;

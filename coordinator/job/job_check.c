@@ -321,6 +321,10 @@ static const char *no_errors(const struct job *job) {
         return "with l1 the estimates have no standard errors, as weights that it sets to zero "
                "have "
                "no normal distribution; take l1 = 0, or l2";
+    if (job_has_bounds(job))
+        return "with bounds the estimates have no standard errors, as weights that are at one have "
+               "no "
+               "normal distribution; take the bounds away";
     if (job_has_minibatches(job))
         return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
     if (job->early_stopping)

@@ -300,6 +300,8 @@ const struct key keys[] = {
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"penalty", KEY_LIST, AT(penalty), .fits = penalty_rule_fits, .allowed = PENALTY_RULE_ALLOWED,
      .help = "factors by which l2 and l1 of the weights of a column are multiplied; 0: free"},
+    {"bounds", KEY_LIST, AT(bounds), .fits = bounds_rule_fits, .allowed = BOUNDS_RULE_ALLOWED,
+     .help = "the least and the largest values that weights of a column may have"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
     {"standardise", KEY_FLAG, AT(standardise), .initial = "false",

@@ -45,16 +45,15 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
                            enum precondition form) {
     return data->features && !data->strip_columns &&
            (job_family(job)->family->unit_values || job->standardise || may_be_sized(job, data) ||
-            may_be_diagonal(job, data, form) || job_has_column_rules(job));
+            may_be_diagonal(job, data, form) || job_has_penalties(job));
 }
 
 /* What is known of a column, and how the job wants it scaled. */
 struct column {
     double mean, variance, density;
     bool standardised, bytes, diagonal, sized, centred; /* as in struct scaling */
-    bool rooted;          /* the root of the density divides the variance */
-    double ridge;         /* l2/h */
-    const double *factor; /* of l2, of all columns; or NULL */
+    bool rooted;  /* the root of the density divides the variance */
+    double ridge; /* l2/h */
 };
 
 /* A column that so many rows have is centred for minibatches, too. Of a rarer one the weight must
@@ -100,16 +99,25 @@ static char *name_of_column(const struct set_info *data, uint32_t j) {
                : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
 }
 
+static void scale_by_power(struct column_scaling *column) {
+    double power = ldexp(1, ilogb(column->scale)), ratio = power / column->scale;
+    column->scale = power;
+    column->penalty *= ratio * ratio;
+}
+
 static int find_columns(const struct set_info *data, const struct column *wanted,
-                        const struct moments *moments, struct column_scaling *columns) {
+                        const struct moments *moments, const struct column_rules *rules,
+                        struct column_scaling *columns) {
     for (uint32_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
-        if (column.factor)
-            column.ridge *= column.factor[j];
+        if (rules && rules->factor)
+            column.ridge *= rules->factor[j];
         column.mean = moments->mean[j];
         column.variance = moments->variance[j];
         column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = column_scaling_of(&column);
+        if (rules && rules->low && (isfinite(rules->low[j]) || isfinite(rules->high[j])))
+            scale_by_power(&columns[j]);
         if (!column_scaling_is_valid(&columns[j])) {
             char *name = name_of_column(data, j);
             int code =
@@ -173,18 +181,6 @@ static bool are_as_they_are(const struct column_scaling *columns, uint32_t count
     return true;
 }
 
-/* Where nothing else scales them, columns are as they are. */
-static void penalise(const struct set_info *data, const double *factor, struct scaling *scaling) {
-    if (!scaling->columns) {
-        *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
-                                    .plain = true};
-        for (uint32_t j = 0; j < data->features; j++)
-            scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
-    }
-    for (uint32_t j = 0; j < data->features; j++)
-        scaling->columns[j].penalty *= factor[j];
-}
-
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, const struct column_rules *rules,
@@ -199,32 +195,60 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .rooted = form != PRECONDITION_HEAVY,
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
-        .factor = rules ? rules->factor : NULL,
     };
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
                                 .standardised = wanted.standardised,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
-    int code = find_columns(data, &wanted, moments, scaling->columns);
+    int code = find_columns(data, &wanted, moments, rules, scaling->columns);
     bool needed = unit_values || job->standardise || wanted.sized ||
-                  (!automatic && (wanted.diagonal || !wanted.factor));
-    bool gains = job->l1.value > 0 && !job->standardise;
+                  (!automatic && (wanted.diagonal || !job_has_penalties(job)));
+    bool gains = job_has_orthants(job) && !job->standardise;
     if (wanted.diagonal && automatic && form != PRECONDITION_HEAVY &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
         error_clear();
         struct column plain = wanted;
         plain.diagonal = scaling->diagonal = false;
-        code = needed ? find_columns(data, &plain, moments, scaling->columns) : 0;
+        code = needed ? find_columns(data, &plain, moments, rules, scaling->columns) : 0;
     }
     scaling->sized = wanted.sized && !scaling->diagonal;
     if (code || (!needed && !scaling->diagonal) ||
         (scaling->sized && are_as_they_are(scaling->columns, data->features)))
         scaling_release(scaling);
-    if (!code && wanted.factor)
-        penalise(data, wanted.factor, scaling);
     if (!code)
         warn_of_scales(job, data, moments);
     return code;
+}
+
+/* ---- rules of columns ---- */
+
+static void scale_plainly(const struct set_info *data, struct scaling *scaling) {
+    *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
+                                .plain = true};
+    for (uint32_t j = 0; j < data->features; j++)
+        scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
+}
+
+/* Before penalties are multiplied: l1 acts on the weight as l2 would without a factor. */
+static struct column_limit limit_of(const struct column_rules *rules, bool l1,
+                                    const struct column_scaling *column, uint32_t j) {
+    double factor = !l1 ? 0 : rules->factor ? rules->factor[j] : 1;
+    double scale = column ? column->scale : 1, penalty = column ? column->penalty : 1;
+    return (struct column_limit){.lasso = factor * sqrt(penalty),
+                                 .low = rules->low ? rules->low[j] / scale : -INFINITY,
+                                 .high = rules->high ? rules->high[j] / scale : INFINITY};
+}
+
+void scaling_add_rules(const struct set_info *data, const struct column_rules *rules, bool l1,
+                       struct scaling *scaling) {
+    if (rules->factor && !scaling->columns)
+        scale_plainly(data, scaling);
+    if (rules->low || (rules->factor && l1))
+        scaling->limits = memory_new(data->features, sizeof *scaling->limits);
+    for (uint32_t j = 0; scaling->limits && j < data->features; j++)
+        scaling->limits[j] = limit_of(rules, l1, scaling->columns ? &scaling->columns[j] : NULL, j);
+    for (uint32_t j = 0; rules->factor && j < data->features; j++)
+        scaling->columns[j].penalty *= rules->factor[j];
 }
 
 uint32_t scaling_form(const struct scaling *scaling, double unit) {
@@ -238,5 +262,6 @@ uint32_t scaling_form(const struct scaling *scaling, double unit) {
 
 void scaling_release(struct scaling *scaling) {
     free(scaling->columns);
+    free(scaling->limits);
     *scaling = (struct scaling){0};
 }

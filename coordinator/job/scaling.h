@@ -17,6 +17,7 @@ struct scaling {
     bool bytes;                     /* of a network on bytes: 255 becomes 1, unless standardised */
     bool sized;                     /* a column has the unit of its values, for minibatches */
     bool plain;                     /* columns are as they are, but for their penalties */
+    struct column_limit *limits;    /* [features]; owned. NULL: none */
 };
 
 /* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if
@@ -47,14 +48,19 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
  * and Langford, UAI 2013). A column that most rows have is centred, and its unit is the deviation.
  * l2 and l1 act on the weights as they are.
  *
- * Penalties are multiplied by the factors of `rules`, if there are any; then there always is a
- * scaling, if need be one of columns as they are.
+ * The scales of columns that `rules` bounds are powers of two, so that bounds have the same bits
+ * before and after: what is 0 stays 0, and a weight at its bound is that. `rules` may be NULL.
  *
  * ERROR_DATA if a column cannot be scaled as the job asks for. */
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, const struct column_rules *rules,
                    struct scaling *scaling);
+/* After that, if a scaling was chosen: multiplies penalties by the factors of the rules, for which
+ * there always is a scaling, if need be one of columns as they are; and finds the limits, if there
+ * are bounds, or factors and (`l1`) an l1. */
+void scaling_add_rules(const struct set_info *data, const struct column_rules *rules, bool l1,
+                       struct scaling *scaling);
 void scaling_release(struct scaling *scaling);
 
 /* Whether all columns have the same unit, as the pixels of an image: the values are bytes, or look

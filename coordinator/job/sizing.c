@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/resources.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 #include "numeric/fixed.h"
 #include "optimizer/span.h"
@@ -189,7 +190,7 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
                                 const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
     return family_of(shape) == &family_linear && objective->second && objective->convex &&
-           data->labels != LABEL_LISTS && job->l1.value <= 0 && !job_has_minibatches(job);
+           data->labels != LABEL_LISTS && !job_has_orthants(job) && !job_has_minibatches(job);
 }
 
 /* Of data in tiles, whose steps are in the span of directions. */
@@ -383,17 +384,17 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
                          job->file,
                          curved ? "not one column fits into `precondition_block`"
                                 : "the model has no second derivatives to make a block of");
-    if (job->precondition == PRECONDITION_BLOCK && job->l1.value > 0)
+    if (job->precondition == PRECONDITION_BLOCK && job_has_orthants(job))
         return error_set(
             ERROR_CONFIG,
-            "%s: key `precondition`: `block` and l1 do not go together; take `auto` or "
-            "`none`, or no l1",
-            job->file);
-    if (job->l1.value > 0)
+            "%s: key `precondition`: `block` and %s do not go together; take `auto` or "
+            "`none`, or no %s",
+            job->file, job->l1.value > 0 ? "l1" : "bounds", job->l1.value > 0 ? "l1" : "bounds");
+    if (job_has_orthants(job))
         set_listed(job, data, shape, settings);
     if (job->precondition == PRECONDITION_OFF || data->strip_columns ||
         job->precondition == PRECONDITION_KRONECKER || job->precondition == PRECONDITION_DIAGONAL ||
-        job->l1.value > 0 || job_has_minibatches(job) || !columns)
+        job_has_orthants(job) || job_has_minibatches(job) || !columns)
         return 0;
     *settings = (struct preconditioner_settings){
         .form = full ? PRECONDITION_FULL : PRECONDITION_HEAVY,
@@ -531,7 +532,8 @@ static double shard_need(const struct job *job, double parameters, const struct 
     double range = parameters / sizing->shards;
     double vectors = SHARD_VECTORS + VECTORS_A_REPLICA * sizing->replicas;
     vectors += job->early_stopping ? 1 : 0;
-    vectors += job->l1.value > 0 ? 2 : 0;
+    vectors += job_has_orthants(job) ? 2 : 0;
+    vectors += job_has_bounds(job) ? 3 : 0;
     vectors += job_has_minibatches(job) ? 1 : 0;
     uint32_t window = sizing->directions ? sizing->directions + 2 : 0;
     double stored = 2.0 * (sizing->history + 2) + window;

@@ -22,8 +22,8 @@ static const char *objective_cannot(const struct job *job) {
 static const char *training_cannot(const struct job *job) {
     if (job->l1.value > 0 || job->l1.count > 1)
         return "with l1 steps are over working sets, which take whole rows";
-    if (job_has_column_rules(job))
-        return "factors of columns are of rows that are taken whole";
+    if (job_has_penalties(job) || job_has_bounds(job))
+        return "rules of columns are for whole rows";
     if (job_has_minibatches(job))
         return "minibatches take whole rows";
     if (job->early_stopping)

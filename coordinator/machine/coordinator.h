@@ -47,7 +47,9 @@ struct coordinator_settings {
     enum history_type history_type;
     /* Of each column; outlives the coordinator. NULL: not scaled. */
     const struct column_scaling *scaling;
-    bool diagonal;         /* the scaling is a diagonal preconditioner */
+    const struct column_limit *limits; /* likewise, in scaled parameters, if the optimizer's
+                                          settings say that there are; else NULL */
+    bool diagonal;                     /* the scaling is a diagonal preconditioner */
     const double *factors; /* of a network with Kronecker factors: kronecker_size() doubles, outlive
                               the coordinator; then replicas add l2, and the optimizer has none */
     uint64_t factor_count;

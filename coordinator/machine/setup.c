@@ -74,18 +74,38 @@ static void send_squares(const struct coordinator *c, uint32_t link, uint64_t fi
     }
 }
 
+/* The same of limits. */
+static void send_limits(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
+                        struct output *out) {
+    assert(c->settings.limits && end <= c->settings.layout.tensor[0].rows);
+    const uint64_t piece = 1 << 17;
+    while (first < end) {
+        uint64_t count = end - first < piece ? end - first : piece;
+        struct message message = {.type = MESSAGE_LIMITS};
+        message.limits =
+            (struct message_limits){.attempt = c->roster.attempt, .first = first, .count = count};
+        message.bulk = (struct bulk){.data = c->settings.limits + first,
+                                     .length = count * sizeof(struct column_limit)};
+        roster_send(&c->roster, link, message, out);
+        first += count;
+    }
+}
+
 /* What a shard must know of the columns that its range touches. */
 static void send_shard_columns(const struct coordinator *c, uint32_t link, uint64_t first,
-                               uint64_t count, struct output *out) {
+                               uint64_t count, bool measured, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
     uint64_t end = (first + count + weights->columns - 1) / weights->columns;
     assert(link < c->settings.shards && weights->columns > 0);
     if (end > weights->rows)
         end = weights->rows;
-    if (count && c->settings.scaling)
-        send_scaling(c, link, first / weights->columns, end, out);
-    else if (count)
-        send_squares(c, link, first / weights->columns, end, out);
+    first /= weights->columns;
+    if (count && measured && c->settings.scaling)
+        send_scaling(c, link, first, end, out);
+    else if (count && measured)
+        send_squares(c, link, first, end, out);
+    if (count && c->settings.optimizer.limited)
+        send_limits(c, link, first, end, out);
 }
 
 void setup_send_vector(const struct coordinator *c, uint32_t link, uint8_t register_,
@@ -124,7 +144,8 @@ static bool has_scaling(const struct coordinator *c) {
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     bool tiles = link >= c->settings.shards && c->settings.data->strip_columns;
-    return tiles || c->roster.members[link].device_failed ? "cpu" : c->settings.device;
+    bool limits = link < c->settings.shards && c->settings.optimizer.limited;
+    return tiles || limits || c->roster.members[link].device_failed ? "cpu" : c->settings.device;
 }
 
 /* How many workers of its role come before it on its host: by that number it chooses among the
@@ -141,8 +162,8 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
     assert(setup->first + setup->count <= c->parameters);
     if (!setup->uniform || setup->precondition)
         send_exponents(c, link, setup->first, setup->count, out);
-    if (setup->coordinates || setup->measured)
-        send_shard_columns(c, link, setup->first, setup->count, out);
+    send_shard_columns(c, link, setup->first, setup->count, setup->coordinates || setup->measured,
+                       out);
     if (setup->start)
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
@@ -193,7 +214,8 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .keeps_best = c->settings.optimizer.patience > 0,
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .block_columns = c->settings.optimizer.preconditioner.block_columns,
-        .orthants = c->settings.optimizer.l1 > 0,
+        .orthants = settings_orthants(&c->settings.optimizer),
+        .limited = c->settings.optimizer.limited,
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
         .measured = c->settings.optimizer.gap.known,

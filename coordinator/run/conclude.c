@@ -73,6 +73,12 @@ static int make_result(struct training *run) {
         result_json(run->coordinator, run->job, run->recorder.run, &run->seconds, &restarts);
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
+    if (job_has_bounds(run->job)) {
+        const struct active_bounds_settings bounds =
+            recorder_bounds(coordinator_settings(run->coordinator));
+        json_object_set_new(run->result, "active_bounds",
+                            active_bounds_json(&run->recorder.active, &bounds, set_info(run->set)));
+    }
     struct coordinator_view view = coordinator_view(run->coordinator);
     bool converged = has_converged(run, &view);
     json_object_set_new(run->result, "converged", json_boolean(converged));

@@ -209,18 +209,31 @@ static void take_errors(double **errors, const struct coordinator_settings *sett
            record->slice.count * sizeof **errors);
 }
 
+struct active_bounds_settings recorder_bounds(const struct coordinator_settings *settings) {
+    return (struct active_bounds_settings){.layout = &settings->layout,
+                                           .limits = settings->limits,
+                                           .scaling = settings->scaling,
+                                           .l1 = settings->optimizer.l1};
+}
+
 static int take_vector(struct recorder *recorder, const struct coordinator_settings *settings,
                        const struct record *record) {
     uint64_t first = record->slice.first, count = record->slice.count;
     const double *values = record->slice.values;
+    const struct active_bounds_settings bounds = recorder_bounds(settings);
     switch (record->slice.of) {
     case SLICE_MODEL:
+        if (bounds.limits)
+            active_bounds_take_point(&recorder->active, &bounds, first, count, values);
         return take_slice(recorder, settings, first, count, values);
     case SLICE_VARIANCE:
         take_errors(&recorder->variance, settings, record);
         break;
     case SLICE_ROBUST:
         take_errors(&recorder->robust, settings, record);
+        break;
+    case SLICE_GRADIENT:
+        active_bounds_take_gradient(&recorder->active, &bounds, first, count, values);
         break;
     case SLICE_PAIR:
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,

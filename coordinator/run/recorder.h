@@ -6,6 +6,7 @@
 #include "base/layout.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/machine/hosts.h"
+#include "coordinator/run/active_bounds.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/start.h"
 #include "model/model.h"
@@ -21,6 +22,7 @@ struct recorder {
                                            until they come; owned */
     struct kronecker_scaling *kronecker; /* how the model comes scaled; or NULL */
     struct scaling_walk walk;            /* begun before the model is read, if it is scaled */
+    struct active_bounds active;         /* weights at a bound, if there are any */
     const char **addresses;              /* of the workers, by link; NULL: it has none yet */
     struct hosts *hosts;                 /* that workers are started on, or NULL */
     int64_t first_step_ns;               /* when the first step or epoch was taken; 0: none was */
@@ -32,6 +34,9 @@ struct recorder {
 /* Takes one record; answers the first error. */
 int recorder_take(struct recorder *recorder, const struct coordinator *coordinator,
                   const struct output *output, const struct record *record);
+
+/* By what active bounds are found. */
+struct active_bounds_settings recorder_bounds(const struct coordinator_settings *settings);
 
 /* Records the hosts whose state has changed, and tells which are set aside or used again. */
 int recorder_hosts(struct recorder *recorder);

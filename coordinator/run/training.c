@@ -133,7 +133,7 @@ static int measure_columns(struct training *run) {
         return 0;
     run->squares = memory_new(info->features, sizeof *run->squares);
     int code = moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
-    if (!code && run->job->l1.value <= 0)
+    if (!code && !job_has_orthants(run->job))
         run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
     if (!code)
         gap_unscaled(info, run->squares);
@@ -157,6 +157,8 @@ static int work_on_scaling(void *context) {
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->rules, &run->scaling);
     }
+    if (!code)
+        scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
     if (!code)
         code = measure_columns(run);
     /* Centred columns share nothing with the biases, and have their scale. */
@@ -233,7 +235,8 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .l1 = job->l1.value,
         .l2 = run->kronecker.factors ? 0 : unit * job->l2.value,
         .summary = summary_errors_of(job->summary),
-        .bounds_gap = job->l1.value > 0 && !job->intercept,
+        .limited = run->scaling.limits != NULL,
+        .bounds_gap = job->l1.value > 0 && !job->intercept && !run->scaling.limits,
         .bias_scale = run->bias_scale,
         .gradient_tolerance = unit * job->gradient_tolerance,
         .loss_tolerance = job->loss_tolerance,
@@ -286,6 +289,7 @@ static int make_coordinator(struct training *run) {
         .shape = run->shape,
         .layout = run->parameters,
         .scaling = run->scaling.columns,
+        .limits = run->scaling.limits,
         .diagonal = run->scaling.diagonal,
         .factors = run->kronecker.factors,
         .factor_count = run->kronecker.count,
@@ -522,6 +526,7 @@ void training_release(struct training *run, int code) {
     free(run->exponents);
     training_release_plugin(run);
     scaling_walk_end(&run->recorder.walk);
+    active_bounds_release(&run->recorder.active);
     free(run->start_model);
     free(run->shards_folder);
     free(run->set_path);

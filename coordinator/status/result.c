@@ -203,6 +203,20 @@ static void print_sparsity(const json_t *result) {
     putchar('\n');
 }
 
+/* How many weights are at a bound, and which would gain most from another one. */
+static void print_bounds(const json_t *result) {
+    const json_t *active = json_object_get(result, "active_bounds");
+    const json_t *first = json_array_get(json_object_get(active, "weights"), 0);
+    if (!active)
+        return;
+    printf("%-12s %lld weights at a bound", "bounds", member_count(active, "count"));
+    if (json_is_number(json_object_get(first, "multiplier"))) {
+        fputs(", most against it ", stdout);
+        escape_put(member_text(first, "feature"), stdout);
+    }
+    putchar('\n');
+}
+
 /* Which step the model is of, or which epoch, if there was no step; nothing of a run that was
  * cancelled before all rows were evaluated once. */
 static void print_best(const json_t *result) {
@@ -361,6 +375,7 @@ static void print_table(const json_t *result) {
     const json_t *weights = json_object_get(result, "weights");
     print_end(result);
     print_sparsity(result);
+    print_bounds(result);
     print_best(result);
     printf("%-12s %lld examples, %lld features, %lld values\n", "data",
            member_count(result, "examples"), member_count(result, "features"),

@@ -50,7 +50,7 @@ static void bad_headers_and_bodies_drop_the_peer_with_a_counted_reason(void **st
     const uint8_t eight[8] = {1, 0, 0, 0, 1}, nine[9] = {1, 0, 0, 0, 1};
     const struct frame_header good = {.type = MESSAGE_WANT, .body_length = 8};
     struct frame_header bad = good;
-    bad.type = 9;
+    bad.type = 22;
     assert_refused(bad, eight, 8, -1, FRAME_BAD_TYPE);
     bad = good;
     bad.flags = 64;

@@ -11,12 +11,13 @@
 #include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "numeric/box.h"
 #include "numeric/lasso.h"
 
 /* H = AᵀA/rows + ridge, of columns with a part in common, of which some are equal. */
 struct problem {
     struct lasso lasso;
-    double *h, *g, *x, *l1, *v;
+    double *h, *g, *x, *l1, *v, *low, *high;
 };
 
 static void problem_init(struct problem *p, size_t n, size_t rows, double common, double ridge,
@@ -27,7 +28,9 @@ static void problem_init(struct problem *p, size_t n, size_t rows, double common
                           .g = memory_new(n, sizeof(double)),
                           .x = memory_new(n, sizeof(double)),
                           .l1 = memory_new(n, sizeof(double)),
-                          .v = memory_new(n, sizeof(double))};
+                          .v = memory_new(n, sizeof(double)),
+                          .low = memory_new(n, sizeof(double)),
+                          .high = memory_new(n, sizeof(double))};
     double *row = memory_new(n, sizeof *row);
     for (size_t i = 0; i < rows; i++) {
         double shared = random_unit(&random) - 0.5;
@@ -46,7 +49,7 @@ static void problem_init(struct problem *p, size_t n, size_t rows, double common
         p->l1[j] = j + 1 == n ? 0 : 0.2 * random_unit(&random);
     }
     free(row);
-    p->lasso = (struct lasso){n, p->h, p->g, p->x, p->l1};
+    p->lasso = (struct lasso){n, p->h, p->g, p->x, p->l1, NULL, NULL};
 }
 
 static void problem_release(struct problem *p) {
@@ -55,6 +58,8 @@ static void problem_release(struct problem *p) {
     free(p->x);
     free(p->l1);
     free(p->v);
+    free(p->low);
+    free(p->high);
 }
 
 static double gradient_at(const struct problem *p, size_t j) {
@@ -99,6 +104,41 @@ static void fewer_rows_than_columns_do_no_harm(void **state) {
     }
 }
 
+/* Bounds of all kinds, around x: some on one side, some without room, some that 0 is beyond. */
+static void add_bounds(struct problem *p, uint64_t seed) {
+    struct random random;
+    random_init(&random, seed);
+    for (size_t j = 0; j < p->lasso.n; j++) {
+        double low = 0.3 * random_unit(&random), high = 0.3 * random_unit(&random);
+        p->low[j] = random_below(&random, 3) ? p->x[j] - low : -INFINITY;
+        p->high[j] = random_below(&random, 3) ? p->x[j] + high : INFINITY;
+        if (random_below(&random, 4) == 0)
+            p->low[j] = p->x[j];
+        if (random_below(&random, 8) == 0)
+            p->low[j] = p->high[j] = p->x[j];
+    }
+    p->lasso.low = p->low;
+    p->lasso.high = p->high;
+}
+
+static void the_minimum_within_bounds_is_found(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct problem p;
+        problem_init(&p, 1 + seed % 40, 60, (double)(seed % 5), 1e-6, seed);
+        add_bounds(&p, seed);
+        if (seed % 2)
+            memset(p.l1, 0, p.lasso.n * sizeof *p.l1);
+        lasso_solve(&p.lasso, 1e-10, p.v);
+        for (size_t j = 0; j < p.lasso.n; j++) {
+            struct box_limit limit = {p.l1[j], p.low[j], p.high[j]};
+            assert_true(p.v[j] >= p.low[j] && p.v[j] <= p.high[j]);
+            assert_true(fabs(box_pseudo(&limit, p.v[j], gradient_at(&p, j))) <= 1e-9);
+        }
+        problem_release(&p);
+    }
+}
+
 static void what_has_no_curvature_stays_and_what_is_not_finite_gives_nan(void **state) {
     (void)state;
     struct problem p;
@@ -119,6 +159,7 @@ static void what_has_no_curvature_stays_and_what_is_not_finite_gives_nan(void **
 SUITE(lasso) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_minimum_of_random_quadratics_is_found),
+        cmocka_unit_test(the_minimum_within_bounds_is_found),
         cmocka_unit_test(fewer_rows_than_columns_do_no_harm),
         cmocka_unit_test(what_has_no_curvature_stays_and_what_is_not_finite_gives_nan),
     };

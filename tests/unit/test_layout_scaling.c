@@ -164,8 +164,22 @@ static void the_first_layer_of_a_network_is_shifted_as_a_linear_model_is(void **
         assert_true(fabs(back[i] - in[i]) <= 1e-12 * (1 + fabs(in[i])));
 }
 
+static void limits_have_a_penalty_and_bounds_that_a_number_can_be_within(void **state) {
+    (void)state;
+    static const struct column_limit odd[] = {
+        {-1, 0, 1},  {NAN, 0, 1}, {INFINITY, 0, 1},        {1, 1, 0},
+        {1, NAN, 0}, {1, 0, NAN}, {1, INFINITY, INFINITY}, {1, -INFINITY, -INFINITY}};
+    static const struct column_limit sound[] = {
+        {0, -INFINITY, INFINITY}, {2, 1, 1}, {0.5, 0, INFINITY}};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        assert_false(column_limit_is_valid(&odd[i]));
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++)
+        assert_true(column_limit_is_valid(&sound[i]));
+}
+
 SUITE(layout_scaling) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_have_a_penalty_and_bounds_that_a_number_can_be_within),
         cmocka_unit_test(a_margin_is_that_of_shifted_and_scaled_columns),
         cmocka_unit_test(outputs_that_share_their_weights_share_the_shift),
         cmocka_unit_test(what_is_scaled_and_unscaled_is_what_it_was),

@@ -114,7 +114,13 @@ static void make_step(struct registers *registers, bool scaled, const double *h,
                                    .mean = scaled && i < 3 ? 0.25 * (double)i : 0,
                                    .scale = scaled && i < 3 ? 0.5 + (double)i : 1,
                                    .penalty = scaled && i < 3 ? 2 : 1,
-                                   .square = i < 3 ? 0.5 : 0};
+                                   .square = i < 3 ? 0.5 : 0,
+                                   .lasso = i == 3   ? 0
+                                            : scaled ? sqrt(2)
+                                                     : 1,
+                                   .low = -INFINITY,
+                                   .high = INFINITY,
+                                   .excess = INFINITY};
         listed_put(list, &items[i]);
         for (size_t c = 0; c <= i; c++)
             registers->sum[i * (i + 1) / 2 + c] = llrint(ldexp(
@@ -157,7 +163,7 @@ static void the_step_is_the_minimum_over_the_sums(void **state) {
             x[r] = items[r].x;
             l1[r] = r < 3 ? 0.5 * sqrt(items[r].penalty) : 0;
         }
-        lasso_solve(&(struct lasso){4, by_z, g, x, l1}, 1e-12, v);
+        lasso_solve(&(struct lasso){4, by_z, g, x, l1, NULL, NULL}, 1e-12, v);
         run_list(&registers,
                  &(struct operation){.code = OPERATION_SOLVE,
                                      .alpha = 0.1,
@@ -196,7 +202,11 @@ static void make_outputs(struct registers *registers, double *h, struct listed *
                                    .mean = weight ? 0.5 * (double)(i % 3) : 0,
                                    .scale = weight ? 1 + (double)(i / 2) : 1,
                                    .penalty = 1,
-                                   .square = weight};
+                                   .square = weight,
+                                   .lasso = weight,
+                                   .low = -INFINITY,
+                                   .high = INFINITY,
+                                   .excess = INFINITY};
         listed_put(list, &items[i]);
     }
     for (size_t r = 0; r < LISTED; r++)
@@ -250,7 +260,7 @@ static void the_step_of_several_outputs_has_the_bias_of_each(void **state) {
         x[r] = items[r].x;
         l1[r] = items[r].regularized ? 0.125 : 0;
     }
-    lasso_solve(&(struct lasso){LISTED, by_z, g, x, l1}, 1e-3, v);
+    lasso_solve(&(struct lasso){LISTED, by_z, g, x, l1, NULL, NULL}, 1e-3, v);
     run_list(&registers,
              &(struct operation){.code = OPERATION_SOLVE,
                                  .beta = 0.25,

@@ -117,6 +117,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_SQUARES,
      .squares = {.attempt = 1, .first = 2, .count = 4},
      .bulk = {.data = squares, .length = sizeof squares}},
+    {.type = MESSAGE_LIMITS, .limits = {1, 2, 1}, .bulk = {.data = squares, .length = 24}},
     {.type = MESSAGE_FACTORS,
      .factors = {.attempt = 1},
      .bulk = {.data = elements, .length = sizeof elements}},

@@ -33,7 +33,11 @@ static struct listed weight(uint64_t number, double x, double gradient) {
                            .x = x,
                            .gradient = gradient,
                            .scale = 1,
-                           .penalty = 1};
+                           .penalty = 1,
+                           .lasso = 1,
+                           .low = -INFINITY,
+                           .high = INFINITY,
+                           .excess = x != 0 ? INFINITY : fabs(gradient) - 0.5};
 }
 
 static void the_set_is_the_support_the_bias_and_the_worst_violators_in_their_order(void **state) {
@@ -42,7 +46,8 @@ static void the_set_is_the_support_the_bias_and_the_worst_violators_in_their_ord
     struct listed listed[] = {weight(9, 0, 0.7),  weight(5, 0, -0.9), weight(3, 1, 0.1),
                               weight(30, 0, 0.8), weight(7, 0, 0.8),  weight(40, 0, 0)};
     listed[5].regularized = false;
-    working_choose(w, listed, 6, 2, 0.5);
+    listed[5].excess = INFINITY;
+    working_choose(w, listed, 6, 2);
     const uint64_t expected[] = {3, 5, 7, 40};
     assert_int_equal(w->count, 4);
     for (size_t i = 0; i < 4; i++)
@@ -62,14 +67,14 @@ static void the_order_of_the_answers_does_not_count(void **state) {
     random_init(&random, 7);
     for (size_t i = 0; i < 300; i++)
         listed[i] = weight(3 * i, i % 4 ? 0 : 1, 0.1 * (double)(10 + random_below(&random, 9)));
-    working_choose(w, listed, 300, 50, 0.5);
+    working_choose(w, listed, 300, 50);
     for (size_t i = 300; i > 1; i--) {
         size_t at = random_below(&random, i);
         struct listed moved = listed[i - 1];
         listed[i - 1] = listed[at];
         listed[at] = moved;
     }
-    working_choose(other, listed, 300, 50, 0.5);
+    working_choose(other, listed, 300, 50);
     assert_int_equal(w->count, 75 + 50);
     assert_int_equal(other->count, w->count);
     for (size_t i = 0; i < w->count; i++)
@@ -133,7 +138,7 @@ static void a_promise_is_the_change_of_slope_and_penalty(void **state) {
     struct working *w = working_new();
     const struct listed listed[] = {weight(1, 1, 0.2), weight(2, 0, -0.9)};
     const double step[] = {-3, 2};
-    working_choose(w, listed, 2, 10, 0.5);
+    working_choose(w, listed, 2, 10);
     assert_true(fabs(working_promise(w, step, 0.5) - (-0.6 + 0.5 * (2 - 1) - 1.8 + 0.5 * 2)) <
                 1e-15);
     assert_true(isnan(working_promise(w, (const double[]){NAN, 0}, 0.5)));
@@ -193,7 +198,7 @@ static void the_sample_grows_with_the_set_up_to_all_rows(void **state) {
     struct listed listed[100];
     for (size_t i = 0; i < 100; i++)
         listed[i] = weight(i, 1, 0);
-    working_choose(w, listed, 100, 0, 0.5);
+    working_choose(w, listed, 100, 0);
     struct row_sampling sampling = working_sampling(w, &p, &settings);
     assert_true(sampling.dice == 5 && sampling.floor > 0 && sampling.floor < 1);
     w->growth = 4;

@@ -1,0 +1,118 @@
+#include "coordinator/run/active_bounds.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+/* The column of a weight. */
+static uint64_t column_of(const struct active_bounds_settings *settings, uint64_t element) {
+    return element / settings->layout->tensor[0].columns;
+}
+
+static uint64_t weights_of(const struct active_bounds_settings *settings) {
+    const struct layout_tensor *weights = &settings->layout->tensor[0];
+    return weights->rows * weights->columns;
+}
+
+static double scale_of(const struct active_bounds_settings *settings, uint64_t element) {
+    return settings->scaling ? settings->scaling[column_of(settings, element)].scale : 1;
+}
+
+void active_bounds_take_point(struct active_bounds *active,
+                              const struct active_bounds_settings *settings, uint64_t first,
+                              uint64_t count, const double *values) {
+    uint64_t weights = weights_of(settings);
+    if (!first)
+        active->count = active->next = active->known = 0;
+    for (uint64_t i = 0; i < count && first + i < weights; i++) {
+        const struct column_limit *limit = &settings->limits[column_of(settings, first + i)];
+        if (values[i] > limit->low && values[i] < limit->high)
+            continue;
+        MEMORY_ROOM(active->items, active->count, active->capacity);
+        active->items[active->count++] =
+            (struct active_bound){.element = first + i, .point = values[i], .multiplier = NAN};
+    }
+}
+
+/* By the weight as it is: a step of it is 1/scale of one of the scaled weight. Where l1 makes a
+ * kink at the bound, the side beyond it counts. */
+static double multiplier_of(const struct active_bounds_settings *settings,
+                            const struct active_bound *bound, double gradient) {
+    const struct column_limit *limit = &settings->limits[column_of(settings, bound->element)];
+    double l1 = settings->l1 * limit->lasso, x = bound->point;
+    double below = gradient + (x > 0 ? l1 : -l1), above = gradient + (x >= 0 ? l1 : -l1);
+    double falls = fmax(x <= limit->low ? below : 0, x >= limit->high ? -above : 0);
+    return fmax(falls, 0) / scale_of(settings, bound->element);
+}
+
+void active_bounds_take_gradient(struct active_bounds *active,
+                                 const struct active_bounds_settings *settings, uint64_t first,
+                                 uint64_t count, const double *values) {
+    for (; active->next < active->count; active->next++) {
+        struct active_bound *bound = &active->items[active->next];
+        assert(bound->element >= first);
+        if (bound->element - first >= count)
+            break;
+        bound->multiplier = multiplier_of(settings, bound, values[bound->element - first]);
+    }
+    active->known = active->next == active->count;
+}
+
+/* ---- what is told of them ---- */
+
+static int by_multiplier(const void *left, const void *right) {
+    const struct active_bound *a = left, *b = right;
+    if (a->multiplier != b->multiplier && !isnan(a->multiplier) && !isnan(b->multiplier))
+        return a->multiplier > b->multiplier ? -1 : 1;
+    return a->element < b->element ? -1 : a->element > b->element;
+}
+
+static json_t *feature_json(const struct set_info *data, uint64_t column) {
+    if (data->feature_names && *data->feature_names[column])
+        return text_to_json(data->feature_names[column]);
+    char *id = memory_format("%llu", (unsigned long long)data->feature_id[column]);
+    json_t *text = json_string(id);
+    free(id);
+    return text;
+}
+
+static json_t *bound_json(const struct active_bounds_settings *settings,
+                          const struct set_info *data, const struct active_bound *bound) {
+    uint64_t column = column_of(settings, bound->element);
+    const struct column_limit *limit = &settings->limits[column];
+    bool low = bound->point <= limit->low, high = bound->point >= limit->high;
+    json_t *object = json_pack("{s:o, s:s, s:f}", "feature", feature_json(data, column), "at",
+                               low && high ? "both"
+                               : low       ? "low"
+                                           : "high",
+                               "bound", bound->point * scale_of(settings, bound->element));
+    uint64_t outputs = settings->layout->tensor[0].columns;
+    if (outputs > 1)
+        json_object_set_new(object, "output", json_integer((json_int_t)(bound->element % outputs)));
+    json_object_set_new(object, "multiplier",
+                        isnan(bound->multiplier) ? json_null() : json_real(bound->multiplier));
+    return object;
+}
+
+json_t *active_bounds_json(const struct active_bounds *active,
+                           const struct active_bounds_settings *settings,
+                           const struct set_info *data) {
+    struct active_bound *sorted = memory_new(active->count, sizeof *sorted);
+    json_t *list = json_array();
+    if (active->count)
+        memcpy(sorted, active->items, active->count * sizeof *sorted);
+    qsort(sorted, active->count, sizeof *sorted, by_multiplier);
+    for (size_t i = 0; i < active->count && i < ACTIVE_BOUNDS_LISTED; i++)
+        json_array_append_new(list, bound_json(settings, data, &sorted[i]));
+    free(sorted);
+    return json_pack("{s:I, s:o}", "count", (json_int_t)active->count, "weights", list);
+}
+
+void active_bounds_release(struct active_bounds *active) {
+    free(active->items);
+    *active = (struct active_bounds){0};
+}
