@@ -206,6 +206,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
     print_place(json_object_get(status, "sweep"), out);
+    chosen_show(json_object_get(status, "chosen"), "chosen: ", out);
     print_epochs(json_object_get(status, "downpour"), out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
@@ -369,7 +370,7 @@ static void print_sweep_table(const json_t *sweep, bool colors) {
     if (folds)
         printf(", %lld folds", folds);
     putchar('\n');
-    chosen_show(chosen, "chosen: ");
+    chosen_show(chosen, "chosen: ", stdout);
     path_show(json_object_get(sweep, "path"),
               member_text(json_is_object(chosen) ? chosen : sweep, "choose_by"));
 }

@@ -484,6 +484,7 @@ static void leave_workers(struct training *run, int code) {
     else if (run->cluster)
         dismiss(run, code != 0);
     cluster_free(run->cluster);
+    run->cluster = NULL; /* the status is asked for while workers and files go */
     if (run->rests)
         launch_rest(&run->launch);
     else
@@ -533,6 +534,8 @@ void training_release(struct training *run, int code) {
     store_saved_release(&run->saved);
     *run = (struct training){.options = run->options,
                              .command = run->command,
+                             .sweep = run->sweep,
+                             .sweep_context = run->sweep_context,
                              .job = run->job,
                              .started_ns = run->started_ns,
                              .started_ms = run->started_ms,

@@ -37,7 +37,8 @@ struct training {
     const char *command;    /* "run" or "retrain": recorded with a new run */
     const char *start_from; /* a new run starts from this model (model_open()); NULL: from zero */
     struct training_member member;
-    json_t *sweep; /* sweep_json() of the sweep under way, or NULL; owned by who trains it */
+    json_t *(*sweep)(void *context); /* makes what the status shows of the sweep under way; NULL */
+    void *sweep_context;
     struct job *job;
     int64_t started_ns, started_ms;
     struct result_seconds seconds;

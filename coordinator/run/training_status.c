@@ -39,6 +39,7 @@ static struct live live_of(struct training *run, const char *awaited) {
         .waiting = awaited,
         .http = run->http ? http_url(run->http) : NULL,
         .sweep = run->sweep,
+        .sweep_context = run->sweep_context,
         .member = run->member.number,
         .result = run->result,
     };

@@ -125,6 +125,15 @@ json_t *weights_json(const struct set_info *data, const struct job *job) {
     return object;
 }
 
+/* What the status says of the sweep that a live run is of. */
+static json_t *sweep_json_of(const struct figure_source *source, bool chosen) {
+    const struct live *live = source->live;
+    json_t *sweep = live->sweep ? live->sweep(live->sweep_context) : NULL;
+    json_t *json = chosen ? sweep_chosen(sweep) : sweep_of_run(sweep, live->member);
+    json_decref(sweep);
+    return json;
+}
+
 /* How often each safeguard fired, without those that did not. */
 static json_t *safeguards_json(const struct coordinator_view *view) {
     json_t *all = json_object();

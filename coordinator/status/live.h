@@ -48,9 +48,10 @@ struct live {
     int64_t durable_ms;              /* wall clock of the last durable step; 0: none yet */
     const char *waiting;             /* the workers that the run waits for, or NULL */
     const char *http;                /* where the status server is, or NULL */
-    const json_t *sweep;             /* of which the run is: sweep_json(), or NULL */
-    uint32_t member;                 /* its number in the sweep */
-    const json_t *result;            /* of result_json() once the training has ended, else NULL */
+    json_t *(*sweep)(void *context); /* sweep_json() of that which the run is of, or NULL */
+    void *sweep_context;
+    uint32_t member;      /* its number in the sweep */
+    const json_t *result; /* of result_json() once the training has ended, else NULL */
 };
 
 /* "packing"; NULL for STAGE_TRAINING. */

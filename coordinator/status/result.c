@@ -333,19 +333,19 @@ void path_show(const json_t *path, const char *by) {
     json_array_foreach(path, i, row) print_path_row(row, &columns);
 }
 
-void chosen_show(const json_t *chosen, const char *before) {
+void chosen_show(const json_t *chosen, const char *before, FILE *out) {
     if (!json_is_object(chosen))
         return;
-    printf("%srun %lld, ", before, member_count(chosen, "run"));
+    fprintf(out, "%srun %lld, ", before, member_count(chosen, "run"));
     if (member_number(chosen, "l1") > 0)
-        printf("l1 = %g, ", member_number(chosen, "l1"));
-    printf("l2 = %g, %s %.6g", member_number(chosen, "l2"), member_text(chosen, "choose_by"),
-           member_number(chosen, "mean"));
+        fprintf(out, "l1 = %g, ", member_number(chosen, "l1"));
+    fprintf(out, "l2 = %g, %s %.6g", member_number(chosen, "l2"), member_text(chosen, "choose_by"),
+            member_number(chosen, "mean"));
     if (json_is_number(json_object_get(chosen, "standard_error")))
-        printf(" with a standard error of %.2g", member_number(chosen, "standard_error"));
+        fprintf(out, " with a standard error of %.2g", member_number(chosen, "standard_error"));
     if (member_count(chosen, "best_run") != member_count(chosen, "run"))
-        printf("; the best is run %lld", member_count(chosen, "best_run"));
-    putchar('\n');
+        fprintf(out, "; the best is run %lld", member_count(chosen, "best_run"));
+    putc('\n', out);
 }
 
 /* How the run ended, and how far it came. */
@@ -398,7 +398,7 @@ static void print_table(const json_t *result) {
     }
     print_retraining(result);
     const json_t *chosen = json_object_get(result, "chosen");
-    chosen_show(chosen, "chosen       ");
+    chosen_show(chosen, "chosen       ", stdout);
     path_show(json_object_get(result, "path"), chosen ? member_text(chosen, "choose_by") : "loss");
 }
 

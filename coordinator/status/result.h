@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "coordinator/status/figures.h"
 
@@ -30,7 +31,7 @@ void path_show(const json_t *path, const char *by);
 
 /* Prints which value of a sweep was chosen, and by what, in a line; nothing if `chosen` is no
  * object. */
-void chosen_show(const json_t *chosen, const char *before);
+void chosen_show(const json_t *chosen, const char *before, FILE *out);
 
 /* The next of the figures that are shown where there is little room, the most wanted first, from
  * *at, which is 0 at first; NULL after the last. `figures` are those of score_figures_json(). */

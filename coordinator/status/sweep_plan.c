@@ -164,6 +164,9 @@ static int take_run(void *context, const struct store_run *run) {
     if (run->sweep != reading->sweep || run->member >= runs->count)
         return 0;
     uint32_t at = run->member;
+    const struct sweep_member *member = &runs->members[at];
+    if (member->run == run->run && member->state == MEMBER_DONE)
+        return 0;
     json_decref(runs->results[at]);
     json_t *settings = json_loads(run->settings, 0, NULL);
     runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
@@ -195,12 +198,16 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
                                 .members = memory_new(count, sizeof *runs->members),
                                 .results = memory_new(count, sizeof(json_t *)),
                                 .removed = memory_new(count, sizeof(bool))};
+    return sweep ? sweep_runs_refresh(store, sweep, shape, limits, runs) : 0;
+}
+
+int sweep_runs_refresh(struct store *store, int64_t sweep, const struct sweep_shape *shape,
+                       const struct sweep_limits *limits, struct sweep_runs *runs) {
+    assert(sweep && runs->count == sweep_members(shape));
     struct member_read reading = {
         .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
-    int code = sweep ? store_runs(store, take_run, &reading) : 0;
-    if (!code && sweep)
-        code = store_models(store, take_model, &reading);
-    return code;
+    int code = store_runs(store, take_run, &reading);
+    return code ? code : store_models(store, take_model, &reading);
 }
 
 void sweep_runs_release(struct sweep_runs *runs) {

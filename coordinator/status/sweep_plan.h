@@ -107,6 +107,11 @@ struct sweep_limits {
  * checkpoints are there. */
 int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape *shape,
                     const struct sweep_limits *limits, struct sweep_runs *runs);
+
+/* Reads again what may have changed since: members that were not done. Of a thousand runs all
+ * results would be parsed after each. */
+int sweep_runs_refresh(struct store *store, int64_t sweep, const struct sweep_shape *shape,
+                       const struct sweep_limits *limits, struct sweep_runs *runs);
 void sweep_runs_release(struct sweep_runs *runs);
 
 /* Whether the sweep can go on: it has begun a member, none has failed, and it has not ended, or a

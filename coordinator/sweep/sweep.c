@@ -145,18 +145,11 @@ static int read_members(struct sweep *sweep) {
     const struct job *job = sweep->training->job;
     json_t *settings = job_settings(job);
     struct sweep_limits limits = {.settings = settings, .state = job->state};
-    sweep_runs_release(&sweep->runs);
-    int code = sweep_runs_read(sweep->training->store, sweep->number, &sweep->shape, &limits,
-                               &sweep->runs);
+    struct store *store = sweep->training->store;
+    int code = sweep->runs.count
+                   ? sweep_runs_refresh(store, sweep->number, &sweep->shape, &limits, &sweep->runs)
+                   : sweep_runs_read(store, sweep->number, &sweep->shape, &limits, &sweep->runs);
     json_decref(settings);
-    return code;
-}
-
-/* Reads the members of the sweep that is under way, and what a status shows of it. */
-static int note_members(struct sweep *sweep) {
-    int code = read_members(sweep);
-    json_decref(sweep->training->sweep);
-    sweep->training->sweep = code ? NULL : sweep_json(sweep->number, &sweep->shape, &sweep->runs);
     return code;
 }
 
@@ -225,6 +218,7 @@ static int go_on(struct sweep *sweep, const struct sweep_record *record,
     if (code)
         return code;
     sweep->number = 0;
+    sweep_runs_release(&sweep->runs);
     return record->winner ? take_winner(sweep, record, outcome) : 0;
 }
 
@@ -429,15 +423,23 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
     return code;
 }
 
+/* For whoever asks for the status. */
+static json_t *show_sweep(void *context) {
+    const struct sweep *sweep = context;
+    return sweep_json(sweep->number, &sweep->shape, &sweep->runs);
+}
+
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
-    int code = note_members(sweep);
+    int code = read_members(sweep);
+    sweep->training->sweep = code ? NULL : show_sweep;
+    sweep->training->sweep_context = sweep;
     if (!code)
         code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
         code = train_member(sweep, member);
         if (!code)
-            code = note_members(sweep);
+            code = read_members(sweep);
         if (!code)
             code = remove_models_of_folds(sweep);
     }
@@ -468,8 +470,8 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     if (code)
         training_release(training, code); /* workers may wait for a member that does not come */
     dataset_release(&sweep.left);
-    json_decref(training->sweep);
     training->sweep = NULL;
+    training->sweep_context = NULL;
     sweep_runs_release(&sweep.runs);
     free(sweep.start_sha);
     free(sweep.judged);

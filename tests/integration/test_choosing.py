@@ -5,10 +5,11 @@ error."""
 import math
 import os
 import random
+import signal
 import statistics
 import sys
 
-from harness import CONFIG, dml, main, test, train, write_job
+from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
 from row_hash import fold_of, libsvm_hash
 from sweeps import killed, rows_of, table_of, write_rows
 
@@ -246,7 +247,30 @@ def jobs_status_and_report_have_the_table_also_of_a_sweep_under_way(folder):
     assert '"best_run":' in report.read_text().replace(': ', ':')
     text = dml('jobs', job).stdout
     assert f'chosen: run {result["run"]}, l1 = ' in text and 'std error' in text, text
-    assert 'run 24 of 24 of sweep 1' in dml('status', job).stdout
+    assert f'run 24 of 24 of sweep 1\nchosen: run {result["run"]}, ' in dml('status', job).stdout
+
+
+@test
+def a_live_sweep_tells_how_far_it_is(folder):
+    values = [0.9 ** i for i in range(60)]
+    process = Process(COORDINATOR, 'run', grid_job(folder, l1=0, l2=values), '--quiet')
+    seen = []
+
+    def answers():
+        finished = dml('status', folder / 'job.state', '--json')
+        status = finished.json if finished.status == 0 else {}
+        if (status.get('sweep') or {}).get('done', 0) > 3 and status['state'] != 'ended':
+            seen.append(status)
+        return seen
+
+    process.until(answers, 'it tells of the sweep')
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.wait().status == AGAIN
+    process.end()
+    sweep = seen[0]['sweep']
+    assert sweep['runs'] == 240 and sweep['done'] in (sweep['member'], sweep['member'] + 1), sweep
+    assert len(sweep['path']) == min(sweep['done'], 60) and seen[0]['chosen'] is None, sweep
+    assert [row['l2'] for row in sweep['path']] == values[:len(sweep['path'])], sweep
 
 
 @test
