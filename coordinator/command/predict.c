@@ -9,6 +9,7 @@
 #include "base/resources.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
@@ -193,6 +194,8 @@ static int show_figures(const struct score_figures *figures, const struct option
         figures_print(object, stdout);
         if (options->curves)
             curves_print(json_object_get(object, "curves"), stdout);
+        if (options->curves && !json_object_get(object, "curves"))
+            log_warning("there are no curves: these are of models of two classes, on rows of both");
     }
     json_decref(object);
     if (fflush(stdout))

@@ -242,6 +242,10 @@ def curves_are_those_of_all_thresholds_in_any_order_of_rows(folder):
     for words in 'threshold          precision', '\nshare ', 'probability   frequency':
         assert words in table, (words, table)
     assert '\nshare ' not in dml('evaluate', state, new).stdout
+    (folder / 'one').write_text(''.join(
+        line for line in new.read_text().splitlines(True) if line[0] == '1'))
+    finished = dml('evaluate', state, folder / 'one', '--curves')
+    assert finished.status == 0 and 'there are no curves' in finished.stderr, finished
     finished = dml('predict', state, new, '--curves')
     assert finished.status == USAGE and 'takes no option' in finished.stderr, finished
 
