@@ -73,6 +73,7 @@ static int make_result(struct training *run) {
         result_json(run->coordinator, run->job, run->recorder.run, &run->seconds, &restarts);
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
+    json_object_set_new(run->result, "offsets", row_offsets_json(set_info(run->set)));
     if (job_has_bounds(run->job)) {
         const struct active_bounds_settings bounds =
             recorder_bounds(coordinator_settings(run->coordinator));

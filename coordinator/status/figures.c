@@ -114,6 +114,12 @@ static void add_texts(json_t *object, const char *name, char *const *texts) {
     json_decref(list);
 }
 
+json_t *row_offsets_json(const struct set_info *data) {
+    return data->has_offsets ? json_pack("{s:f, s:f, s:f}", "least", data->offsets.least, "mean",
+                                         data->offsets.mean, "most", data->offsets.most)
+                             : json_null();
+}
+
 json_t *weights_json(const struct set_info *data, const struct job *job) {
     if (!data->weighted)
         return json_null();

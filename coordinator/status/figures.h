@@ -101,6 +101,9 @@ json_t *tensors_json(const struct figure_source *source);
  * 1. */
 json_t *weights_json(const struct set_info *data, const struct job *job);
 
+/* What the offsets of training rows are like: {least, mean, most}; null if no row has one. */
+json_t *row_offsets_json(const struct set_info *data);
+
 /* A list of all; empty if `hosts` is NULL. */
 json_t *hosts_json(const struct hosts *hosts);
 

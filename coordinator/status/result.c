@@ -383,6 +383,10 @@ static void print_table(const json_t *result) {
     print_network(result);
     if (json_is_object(weights))
         printf("%-12s %.12g in all\n", "weights", member_number(weights, "sum"));
+    const json_t *offsets = json_object_get(result, "offsets");
+    if (json_is_object(offsets))
+        printf("%-12s from %.6g to %.6g\n", "offsets", member_number(offsets, "least"),
+               member_number(offsets, "most"));
     print_response(result);
     print_figures(result, "holdout");
     print_figures(result, "holdout_live");

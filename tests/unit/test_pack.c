@@ -95,6 +95,38 @@ static void rows_have_the_weights_of_their_file(void **state) {
     pack_close(pack);
 }
 
+static void rows_have_the_offsets_and_the_logarithms_of_exposures_of_their_files(void **state) {
+    (void)state;
+    const char *source = fixture_text("shifted", "1 1:1\nx 2:1\n-1 2:1\n1 1:2\n");
+    struct source_options options = {.offsets =
+                                         fixture_text("shifted.offsets", "0.5\n7\n-3e2\n0\n"),
+                                     .exposures = fixture_text("shifted.exposures", "1\n1\n1\n4\n"),
+                                     .bad_lines_max = 1};
+    struct pack *pack;
+    bool made;
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
+    struct pack_rows rows = pack_rows(pack, 0);
+    assert_int_equal(rows.rows, 3);
+    assert_true(pack->facts->offset && !pack->facts->weighted && !rows.weight);
+    assert_true(rows.offset[0] == 0.5 && rows.offset[1] == -300);
+    assert_true(fabs(rows.offset[2] - 1.3862943611198906) < 1e-15);
+    pack_close(pack);
+    /* Another file of them is another pack; none is one without room for them. */
+    options.exposures = fixture_text("other.exposures", "1\n1\n1\n5\n");
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
+    assert_true(made);
+    pack_close(pack);
+    options.exposures = fixture_text("zero.exposures", "1\n1\n0\n5\n");
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made),
+                     ERROR_DATA);
+    assert_non_null(strstr(error_text(), "zero.exposures:3: \"0\" is no exposure"));
+    options.offsets = options.exposures = NULL;
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
+    assert_false(pack->facts->offset);
+    assert_null(pack_rows(pack, 0).offset);
+    pack_close(pack);
+}
+
 /* Enough text for many blocks, read by two threads. */
 static void weights_follow_their_rows_over_blocks(void **state) {
     (void)state;
@@ -358,6 +390,7 @@ SUITE(pack) {
         cmocka_unit_test(the_narrowest_exact_value_type_is_chosen),
         cmocka_unit_test(values_and_labels_are_those_of_the_text),
         cmocka_unit_test(rows_have_the_weights_of_their_file),
+        cmocka_unit_test(rows_have_the_offsets_and_the_logarithms_of_exposures_of_their_files),
         cmocka_unit_test(weights_follow_their_rows_over_blocks),
         cmocka_unit_test(weights_of_1_are_not_stored),
         cmocka_unit_test(another_file_of_weights_is_another_pack),

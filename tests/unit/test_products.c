@@ -176,6 +176,15 @@ static void check_labels_and_weights(struct canned *canned) {
     objective_add_labels(&canned->shape, &canned->rows, (int64_t *)(void *)numbers);
     for (size_t i = 0; i < margins_of(canned); i++)
         assert_true(numbers[i] == (i % outputs ? 0 : canned->label[i / outputs]));
+    static double offset[MARGINS];
+    struct rows shifted = canned->rows;
+    shifted.offset = offset;
+    for (size_t i = 0; i < shifted.count; i++)
+        offset[i] = (double)i - 3.5;
+    memset(numbers, 0, sizeof numbers);
+    objective_add_offsets(&canned->shape, &shifted, (int64_t *)(void *)numbers);
+    for (size_t i = 0; i < margins_of(canned); i++)
+        assert_true(numbers[i] == (i % outputs ? 0 : offset[i / outputs]));
     memset(numbers, 0, sizeof numbers);
     objective_add_weights(&canned->shape, &canned->rows, (int64_t *)(void *)numbers);
     for (size_t i = 0; i < margins_of(canned); i++)

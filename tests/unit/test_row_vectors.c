@@ -256,6 +256,14 @@ static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
     rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
     for (int k = 0; k < 6; k++)
         assert_true(margins[k] == parts[0][k] + parts[1][k]);
+    /* Offsets are added to the margins at x alone: those of a direction, below, have none. */
+    double offsets[3], offset_numbers[6] = {0.5, 9, -4, 9, 1e3, 9};
+    rows.offsets = offsets;
+    memcpy(bits, offset_numbers, sizeof bits);
+    rows_take(&rows, ROWS_OFFSETS, 0, 0, bits);
+    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
+    for (int k = 0; k < 6; k++)
+        assert_true(margins[k] == parts[0][k] + parts[1][k] + offset_numbers[k / 2 * 2]);
     rows.products = margins;
     rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
     assert_true(margins[0] == 6 && margins[5] == -14);
