@@ -63,7 +63,7 @@ EXTRA_PROGRAMS += bench/transport
 bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
-EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py
+EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/texts.py
 EXTRA_DIST += bench/problems.py bench/passes.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
 EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py
