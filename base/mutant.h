@@ -38,6 +38,8 @@
     X(BOUND_FORGOTTEN, "the bound on derivatives is not part of the durable state")                \
     X(START_FORGOTTEN, "a roll-back to the beginning forgets the start values")                    \
     X(SCALING_FORGOTTEN, "after a roll-back workers are set up without the scaling")               \
+    X(LIMITS_FORGOTTEN, "after a roll-back shards are set up without the limits of columns")       \
+    X(LIMITS_SHIFTED, "after a roll-back columns have the limits of those beside them")            \
     X(BEST_NOT_RESTORED, "the best point is lost when all go back to a durable step")              \
     X(FACTOR_KEPT, "a shard that goes back restores no preconditioner, but keeps what it has")     \
     X(DIAGONAL_KEPT, "a refresh leaves beyond the block the diagonal of the former factor")        \

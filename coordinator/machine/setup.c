@@ -84,7 +84,8 @@ static void send_limits(const struct coordinator *c, uint32_t link, uint64_t fir
         struct message message = {.type = MESSAGE_LIMITS};
         message.limits =
             (struct message_limits){.attempt = c->roster.attempt, .first = first, .count = count};
-        message.bulk = (struct bulk){.data = c->settings.limits + first,
+        bool shifted = c->roster.attempt > 1 && first && mutant(LIMITS_SHIFTED);
+        message.bulk = (struct bulk){.data = c->settings.limits + first - shifted,
                                      .length = count * sizeof(struct column_limit)};
         roster_send(&c->roster, link, message, out);
         first += count;
@@ -93,7 +94,7 @@ static void send_limits(const struct coordinator *c, uint32_t link, uint64_t fir
 
 /* What a shard must know of the columns that its range touches. */
 static void send_shard_columns(const struct coordinator *c, uint32_t link, uint64_t first,
-                               uint64_t count, bool measured, struct output *out) {
+                               uint64_t count, bool measured, bool limited, struct output *out) {
     const struct layout_tensor *weights = &c->settings.layout.tensor[0];
     uint64_t end = (first + count + weights->columns - 1) / weights->columns;
     assert(link < c->settings.shards && weights->columns > 0);
@@ -104,7 +105,7 @@ static void send_shard_columns(const struct coordinator *c, uint32_t link, uint6
         send_scaling(c, link, first, end, out);
     else if (count && measured)
         send_squares(c, link, first, end, out);
-    if (count && c->settings.optimizer.limited)
+    if (count && limited)
         send_limits(c, link, first, end, out);
 }
 
@@ -163,7 +164,7 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
     if (!setup->uniform || setup->precondition)
         send_exponents(c, link, setup->first, setup->count, out);
     send_shard_columns(c, link, setup->first, setup->count, setup->coordinates || setup->measured,
-                       out);
+                       setup->limited, out);
     if (setup->start)
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
@@ -215,7 +216,8 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .block_columns = c->settings.optimizer.preconditioner.block_columns,
         .orthants = settings_orthants(&c->settings.optimizer),
-        .limited = c->settings.optimizer.limited,
+        .limited =
+            c->settings.optimizer.limited && !(c->roster.attempt > 1 && mutant(LIMITS_FORGOTTEN)),
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
         .measured = c->settings.optimizer.gap.known,

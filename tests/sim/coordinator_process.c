@@ -430,6 +430,7 @@ static struct coordinator *new_machine(struct process *process) {
         .shape = job->shape,
         .layout = objective_layout(&job->shape),
         .scaling = job->columns,
+        .limits = job->limits,
         .squares = job->squares,
         .history_type = job->history_type,
         .data = &job->data,

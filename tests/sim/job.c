@@ -382,6 +382,31 @@ static void choose_l1(struct job *job) {
         choose_working_set(job, &random);
 }
 
+/* A third of those with l1 or without a preconditioner have limits: bounds of all kinds, and an l1
+ * of each column. Drawn from a generator of its own. */
+static void choose_limits(struct job *job) {
+    struct random random;
+    struct optimizer_settings *optimizer = &job->optimizer;
+    enum precondition form = optimizer->preconditioner.form;
+    random_init(&random, job->seed ^ UINT64_C(0xb0d));
+    if (job->shape.network.layers || job->data.strip_columns || job->downpour.epochs ||
+        (form && form != PRECONDITION_LISTED) || random_below(&random, 3))
+        return;
+    optimizer->limited = true;
+    optimizer->bounds_gap = false;
+    if (!form && random_below(&random, 4))
+        choose_working_set(job, &random);
+    job->limits = memory_new(job->shape.features, sizeof *job->limits);
+    for (uint32_t j = 0; j < job->shape.features; j++) {
+        double low = random_unit(&random) - 0.9, room = random_unit(&random);
+        bool l1 = optimizer->l1 > 0 && random_below(&random, 4);
+        job->limits[j] =
+            (struct column_limit){.lasso = l1 ? random_unit(&random) : 0,
+                                  .low = random_below(&random, 3) ? low : -INFINITY,
+                                  .high = random_below(&random, 3) ? low + room : INFINITY};
+    }
+}
+
 /* A third are trained scaled, and all with a heavy block. Drawn from a generator of its own. */
 static void choose_scaling(struct job *job) {
     struct random random;
@@ -428,7 +453,7 @@ static void choose_directions(struct job *job) {
     struct random random;
     struct optimizer_settings *optimizer = &job->optimizer;
     random_init(&random, job->seed ^ UINT64_C(0xd14));
-    if (job->shape.network.layers || job->downpour.epochs || optimizer->l1 > 0 ||
+    if (job->shape.network.layers || job->downpour.epochs || settings_orthants(optimizer) ||
         (random_below(&random, 8) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
@@ -480,6 +505,7 @@ void job_init(struct job *job, uint64_t seed) {
     choose_start(job);
     choose_preconditioner(job);
     choose_l1(job);
+    choose_limits(job);
     choose_scaling(job);
     choose_gap(job);
     choose_directions(job);
@@ -499,6 +525,7 @@ void job_release(struct job *job) {
     free(job->exponent);
     free(job->own_exponents);
     free(job->columns);
+    free(job->limits);
     free(job->squares);
     free(job->origin);
     free(job->pairs);

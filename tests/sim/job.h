@@ -49,6 +49,7 @@ struct job {
     struct optimizer_settings optimizer;
     enum history_type history_type;
     struct column_scaling *columns; /* the scaling that it is trained in, or NULL; owned */
+    struct column_limit *limits;    /* of columns, or NULL; owned */
     double *squares; /* of columns that are not scaled, if the gap is estimated; owned, or NULL */
     struct set_info data;
     uint64_t parameters;
