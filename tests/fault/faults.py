@@ -91,7 +91,7 @@ def write_table(folder, rows, seed=1):
 
 # What a job of `write_table()` asks for.
 TABLE = {'csv': {'bins': 8, 'category_least': 2, 'categories': ['color', 'town', 'street']},
-         'objective': 'logistic'}
+         'cross': ['pairs'], 'cross_least': 2, 'objective': 'logistic'}
 
 
 # Minibatches before L-BFGS.
