@@ -8,6 +8,7 @@
 #include "numeric/dense.h"
 #include "numeric/inverse.h"
 #include "shard/covariance.h"
+#include "shard/covariance_rank.h"
 #include "shard/pass_plan.h"
 #include "shard/registers.h"
 
@@ -70,15 +71,36 @@ static void fill_triangle(const struct covariance *covariance, const struct regi
     }
 }
 
+/* Factors the matrix, and leaves out rows that follow from others, one after the other: each is
+ * known only when those before it are. With a penalty none does. */
+static bool factor_ranked(const struct covariance *covariance, const struct registers *registers,
+                          const double *by, double lambda, double *least) {
+    size_t n = covariance->order, next = n;
+    double *rounding = memory_new(n, sizeof *rounding);
+    bool found;
+    for (size_t r = 0; r < n; r++)
+        rounding[r] = least[r] < 1 ? least[r] - ALIASED_LEAST : 0;
+    do {
+        if (next < n)
+            least[next] = 2;
+        fill_triangle(covariance, registers, by, covariance->triangle);
+        for (size_t r = 0; r < n; r++)
+            covariance->triangle[triangle_row(r) + r] = 1;
+        found = cholesky_ranked(n, covariance->triangle, least);
+        next = n;
+        if (found && lambda == 0)
+            next = covariance_next_aliased(n, covariance->triangle, rounding);
+    } while (next < n);
+    free(rounding);
+    return found;
+}
+
 static bool factor_rows(struct covariance *covariance, const struct registers *registers, int bound,
                         double lambda) {
     size_t n = covariance->order;
     double *by = memory_new(n, sizeof *by), *least = memory_new(n, sizeof *least);
     scale_rows(covariance, registers, bound, lambda, by, least);
-    fill_triangle(covariance, registers, by, covariance->triangle);
-    for (size_t r = 0; r < n; r++)
-        covariance->triangle[triangle_row(r) + r] = 1;
-    bool found = cholesky_ranked(n, covariance->triangle, least);
+    bool found = factor_ranked(covariance, registers, by, lambda, least);
     for (size_t r = 0; r < n; r++)
         covariance->aliased[r] = covariance->triangle[triangle_row(r) + r] == CHOLESKY_ALIASED;
     free(by);

@@ -2,6 +2,7 @@ noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
 	shard/checkpoint.c shard/checkpoint.h \
 	shard/covariance.c shard/covariance_make.c shard/covariance.h \
+	shard/covariance_rank.c shard/covariance_rank.h \
 	shard/device.c shard/kernels.def shard/pass_kernel.h \
 	shard/disk.c shard/disk.h \
 	shard/evaluation.c \

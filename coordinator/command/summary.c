@@ -58,11 +58,13 @@ static int refuse_model(const struct model *model) {
                          "that ignore this choice would be too small, and tests too often right. "
                          "Train again with the chosen columns and l1 = 0, best on other rows",
                          model->folder, json_number_value(l1));
-    return error_set(ERROR_USAGE,
-                     "%s has no summary: its run was not asked for one. Put `summary = model` into "
-                     "the job file, or `summary = robust`, and train again; `run --start %s "
-                     "--set summary=model --fresh` takes a few passes over the data",
-                     model->folder, model->folder);
+    return error_set(
+        ERROR_USAGE,
+        "%s has no summary: its run was not asked for one. Put `summary = model` into "
+        "the job file, or `summary = robust`, and train again; `run JOBFILE --start %s "
+        "--set summary=model --set max_steps=0 --fresh` changes no parameter, and takes "
+        "a few passes over the data",
+        model->folder, model->folder);
 }
 
 static int show(const struct options *options, const struct model *model, const json_t *summary,
