@@ -10,10 +10,12 @@
 
 #define NAMES_MOST 5 /* that a note lists */
 
-/* An estimate that changes the log odds by more than this over a typical value, and is not even
- * twice its error, comes from classes that a column parts: Hauck and Donner, "Wald's test as
- * applied to hypotheses in logit analysis" (1977). */
-#define SEPARATED_LOG_ODDS 10.0
+/* Log odds over a typical value: an estimate beyond the first that is not even twice its error,
+ * which is beyond the second, comes from classes that a column parts: Hauck and Donner, "Wald's
+ * test as applied to hypotheses in logit analysis" (1977). Where the run stops on the way to
+ * infinity depends on its tolerances. */
+#define SEPARATED_ESTIMATE 4.0
+#define SEPARATED_ERROR 10.0
 #define SEPARATED_STATISTIC 2.0
 
 struct notes {
@@ -133,9 +135,10 @@ static void tell_separation(struct notes *notes) {
     if (!of_classes || number_of(notes->result, "l2") > 0)
         return;
     json_array_foreach(notes->rows, i, row) {
-        double estimate = number_of(row, "estimate"), statistic = number_of(row, "statistic");
-        if (fabs(estimate) * scale_of(row) > SEPARATED_LOG_ODDS &&
-            fabs(statistic) < SEPARATED_STATISTIC)
+        double scale = scale_of(row);
+        if (fabs(number_of(row, "estimate")) * scale > SEPARATED_ESTIMATE &&
+            number_of(row, "error") * scale > SEPARATED_ERROR &&
+            fabs(number_of(row, "statistic")) < SEPARATED_STATISTIC)
             name_row(&names, row);
     }
     if (deviance < 1e-6 * rows)
