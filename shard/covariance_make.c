@@ -51,7 +51,7 @@ static void scale_rows(struct covariance *covariance, const struct registers *re
         double sum = sum_at(registers, element, element);
         double own = sqrt(sum) * unit_of(registers, bound, element);
         double root = sqrt(own * own + ridge_of(registers, element, lambda));
-        bool is_zero = !(root > 0);
+        bool is_zero = !(root > 0) || covariance->aliased[r]; /* or known from before */
         covariance->root[r] = is_zero ? 1 : root;
         by[r] = unit_of(registers, bound, element) / covariance->root[r];
         least[r] = is_zero ? 2 : ALIASED_LEAST;
@@ -71,36 +71,15 @@ static void fill_triangle(const struct covariance *covariance, const struct regi
     }
 }
 
-/* Factors the matrix, and leaves out rows that follow from others, one after the other: each is
- * known only when those before it are. With a penalty none does. */
-static bool factor_ranked(const struct covariance *covariance, const struct registers *registers,
-                          const double *by, double lambda, double *least) {
-    size_t n = covariance->order, next = n;
-    double *rounding = memory_new(n, sizeof *rounding);
-    bool found;
-    for (size_t r = 0; r < n; r++)
-        rounding[r] = least[r] < 1 ? least[r] - ALIASED_LEAST : 0;
-    do {
-        if (next < n)
-            least[next] = 2;
-        fill_triangle(covariance, registers, by, covariance->triangle);
-        for (size_t r = 0; r < n; r++)
-            covariance->triangle[triangle_row(r) + r] = 1;
-        found = cholesky_ranked(n, covariance->triangle, least);
-        next = n;
-        if (found && lambda == 0)
-            next = covariance_next_aliased(n, covariance->triangle, rounding);
-    } while (next < n);
-    free(rounding);
-    return found;
-}
-
 static bool factor_rows(struct covariance *covariance, const struct registers *registers, int bound,
                         double lambda) {
     size_t n = covariance->order;
     double *by = memory_new(n, sizeof *by), *least = memory_new(n, sizeof *least);
     scale_rows(covariance, registers, bound, lambda, by, least);
-    bool found = factor_ranked(covariance, registers, by, lambda, least);
+    fill_triangle(covariance, registers, by, covariance->triangle);
+    for (size_t r = 0; r < n; r++)
+        covariance->triangle[triangle_row(r) + r] = 1;
+    bool found = cholesky_ranked(n, covariance->triangle, least);
     for (size_t r = 0; r < n; r++)
         covariance->aliased[r] = covariance->triangle[triangle_row(r) + r] == CHOLESKY_ALIASED;
     free(by);
@@ -144,6 +123,36 @@ static int pull_triangle(struct registers *registers) {
     return registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
 }
 
+/* What is off of the diagonal of the matrix, which is 1, by rounding. */
+static void find_rounding(const struct covariance *covariance, const struct registers *registers,
+                          int bound, double *rounding) {
+    for (size_t r = 0; r < covariance->order; r++) {
+        double unit = unit_of(registers, bound, covariance->element[r]) / covariance->root[r];
+        rounding[r] = 8 * sqrt(registers->weight_sum) * unit * unit;
+    }
+}
+
+/* Leaves out rows that follow from others, one after the other: a row shows that it does only when
+ * those before it are known. With a penalty none does. */
+static bool factor_ranked(struct covariance *covariance, const struct registers *registers,
+                          int bound, double lambda) {
+    size_t n = covariance->order, next = n;
+    double *rounding = memory_new(n, sizeof *rounding);
+    bool found;
+    do {
+        if (next < n)
+            covariance->aliased[next] = true;
+        found = factor_rows(covariance, registers, bound, lambda);
+        next = n;
+        if (found && lambda == 0) {
+            find_rounding(covariance, registers, bound, rounding);
+            next = covariance_next_aliased(n, covariance->triangle, rounding);
+        }
+    } while (next < n);
+    free(rounding);
+    return found;
+}
+
 static int covariance(struct registers *registers, const struct operation *operation,
                       const struct bounds *bounds, struct yield *yields) {
     int code = pull_triangle(registers);
@@ -151,7 +160,7 @@ static int covariance(struct registers *registers, const struct operation *opera
         return code;
     struct covariance *made = covariance_new(&registers->layout, registers->count);
     registers_set_covariance(registers, made);
-    if (!factor_rows(made, registers, bounds->exponent[0], operation->alpha))
+    if (!factor_ranked(made, registers, bounds->exponent[0], operation->alpha))
         return no_covariance(registers, operation->a, yields);
     double *diagonal = memory_new(made->order, sizeof *diagonal);
     inverse_diagonal(made->order, made->triangle, diagonal);
