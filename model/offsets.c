@@ -52,7 +52,7 @@ int offsets_read(const json_t *all, const char *path, struct model_layout *layou
 /* ---- the rows that are scored ---- */
 
 /* The column of the model's table that has it, as text; NULL: none. */
-static const char *column_of(const struct model_layout *layout, int property,
+static const char *column_of(const struct model_layout *layout, enum row_property property,
                              char text[COLUMN_TEXT]) {
     const struct table *table = layout->table;
     uint32_t column = table ? table_find_kind(table, rules[property].kind) : 0;
