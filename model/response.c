@@ -76,6 +76,12 @@ const double *response_shifted(const struct model_layout *layout, const double *
     return room;
 }
 
+/* The same of the margin of one output. */
+static double shifted_one(const struct model_layout *layout, uint32_t k, double margin) {
+    const struct response *response = layout->response;
+    return response && response->shift ? margin + response->shift[k] : margin;
+}
+
 static bool has_temperature(const struct model_layout *layout) {
     return layout->response && layout->response->temperature > 0;
 }
@@ -115,16 +121,13 @@ void response_predict(const struct objective *objective, const struct model_layo
 
 double response_probability(const struct objective *objective, const struct model_layout *layout,
                             uint32_t k, double margin) {
-    const struct response *response = layout->response;
-    if (response && response->shift)
-        margin += response->shift[k];
-    return calibrated(objective, calibration_of(layout, k), margin);
+    return calibrated(objective, calibration_of(layout, k), shifted_one(layout, k, margin));
 }
 
 void response_both(const struct objective *objective, const struct model_layout *layout,
                    double margin, double chances[2]) {
     const struct calibration *calibration = calibration_of(layout, 0);
-    double room, shifted = *response_shifted(layout, &margin, &room);
+    double shifted = shifted_one(layout, 0, margin);
     chances[1] = calibrated(objective, calibration, shifted);
     if (calibration && calibration->method == CALIBRATION_ISOTONIC) {
         chances[0] = 1 - chances[1];

@@ -100,7 +100,7 @@ static void a_format_needs_year_month_and_day(void **state) {
 static void days_follow_one_another(void **state) {
     (void)state;
     struct date date;
-    char text[16];
+    char text[32];
     int64_t days = -719162;
     for (int year = 1; year <= 9999; year++)
         for (int month = 1; month <= 12; month++)
