@@ -46,6 +46,8 @@
     X(DIAGONAL_NOT_RESTORED, "a shard that goes back restores a block without its diagonal")       \
     X(OTHER_BLOCK, "after a roll-back replicas add up the sums of a smaller block")                \
     X(REFRESH_TWICE, "a run that goes on refreshes its preconditioner once more")                  \
+    X(POLISHING_FORGOTTEN, "a run that goes back forgets that it was making its last steps")       \
+    X(CLOSING_FORGOTTEN, "a run that goes back in its last steps forgets why it ends")             \
     X(PAIRS_KEPT, "pairs are kept over a refresh, with products of the old preconditioner")        \
     X(ORTHANT_FORGOTTEN, "a run that goes on with l1 does not form its pseudo-gradient anew")      \
     X(ADAGRAD_TWICE, "after going back the last step of Adagrad is made once more")                \

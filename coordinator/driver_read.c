@@ -19,7 +19,7 @@ uint32_t coordinator_pairs_kept(const struct coordinator *c) {
 /* After the model. They are in registers that what forms pairs overwrites, so they come first. */
 static uint32_t error_vectors(const struct coordinator *c) {
     const struct summary_found *found = &c->driver->optimizer.lbfgs.summary.found;
-    return !found->made ? 0 : found->robust ? 2 : 1;
+    return found->made ? 1u + found->robust + (found->aliased > 0) : 0;
 }
 
 static uint32_t pair_vectors(const struct coordinator *c) {
@@ -29,7 +29,10 @@ static uint32_t pair_vectors(const struct coordinator *c) {
 static enum slice_vector vector_read(const struct coordinator *c) {
     uint32_t vector = c->driver->read_vector;
     assert(c->phase == PHASE_READING && vector <= error_vectors(c) + pair_vectors(c));
-    return vector > error_vectors(c) ? SLICE_PAIR : (enum slice_vector)vector;
+    if (vector > error_vectors(c))
+        return SLICE_PAIR;
+    bool robust = c->driver->optimizer.lbfgs.summary.found.robust;
+    return vector < SLICE_ROBUST || robust ? (enum slice_vector)vector : SLICE_ESTIMATE;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
@@ -42,6 +45,8 @@ static uint8_t register_read(const struct coordinator *c) {
         return REGISTER_D;
     case SLICE_ROBUST:
         return REGISTER_PH;
+    case SLICE_ESTIMATE:
+        return REGISTER_H;
     case SLICE_PAIR:
     case SLICE_GRADIENT:
         break;

@@ -360,7 +360,8 @@ void programs_direction(struct lbfgs *o, struct bytes *program);
 void programs_list(const struct lbfgs *o, struct bytes *program, uint32_t limit);
 void programs_solve(const struct lbfgs *o, struct bytes *program);
 
-/* The errors of estimates of the sums: into d, and robust ones into ph. */
+/* The errors of estimates of the sums into d, and the restated estimates into h; robust errors into
+ * ph. */
 void programs_covariance(const struct lbfgs *o, struct bytes *program);
 void programs_sandwich(const struct lbfgs *o, struct bytes *program);
 

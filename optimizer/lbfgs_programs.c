@@ -135,6 +135,8 @@ void programs_covariance(const struct lbfgs *o, struct bytes *program) {
     assert(!o->accepted);
     program_add(program, &(struct operation){.code = OPERATION_COVARIANCE,
                                              .a = REGISTER_D,
+                                             .b = REGISTER_H,
+                                             .c = REGISTER_X,
                                              .alpha = o->settings.l2});
 }
 

@@ -142,9 +142,11 @@ void summary_resume(struct lbfgs *o) {
 
 void summary_serialize(struct codec *codec, struct summary *summary) {
     uint32_t reason = summary->reason, stage = summary->stage;
-    serialize_bool(codec, &summary->polishing);
+    if (!mutant(POLISHING_FORGOTTEN))
+        serialize_bool(codec, &summary->polishing);
     serialize_u32(codec, &summary->polished);
-    serialize_u32(codec, &reason);
+    if (!mutant(CLOSING_FORGOTTEN))
+        serialize_u32(codec, &reason);
     serialize_u32(codec, &stage);
     serialize_fails_if(codec, reason >= REASONS || stage > SUMMARY_SCORES);
     summary->reason = reason;

@@ -157,6 +157,12 @@ bool parts_mix_points(const struct evaluation_parts *parts) {
     return false;
 }
 
+enum objective_seconds kind_seconds(uint32_t kind) {
+    return kind == EVALUATION_INFORMATION ? SECONDS_EXPECTED
+           : kind == EVALUATION_SCORES    ? SECONDS_SCORES
+                                          : SECONDS_SAMPLED;
+}
+
 bool kind_is_of_processor(uint32_t kind) {
     switch ((enum evaluation_kind)kind) {
     case EVALUATION_LABELS:

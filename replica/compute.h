@@ -83,6 +83,9 @@ bool parts_take_rows(const struct evaluation_parts *parts);
 bool parts_take_no_point(const struct evaluation_parts *parts);
 bool parts_mix_points(const struct evaluation_parts *parts);
 
+/* Which second derivatives it adds up, if it does. */
+enum objective_seconds kind_seconds(uint32_t kind);
+
 /* Whether the processor computes the kind even beside a device. */
 bool kind_is_of_processor(uint32_t kind);
 

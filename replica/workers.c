@@ -104,12 +104,6 @@ static const int16_t *strip_exponents(const struct workers *workers) {
     return settings->exponent ? settings->exponent + first : NULL;
 }
 
-static enum objective_seconds seconds_of(uint32_t kind) {
-    return kind == EVALUATION_INFORMATION ? SECONDS_EXPECTED
-           : kind == EVALUATION_SCORES    ? SECONDS_SCORES
-                                          : SECONDS_SAMPLED;
-}
-
 void worker_begin(struct worker *worker, struct kernel_use *use) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
@@ -123,7 +117,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     };
     uint32_t kind = computation->parts.items[0].kind;
     use->sample = (struct objective_sample){
-        .seconds = seconds_of(kind),
+        .seconds = kind_seconds(kind),
         .exponent = workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,

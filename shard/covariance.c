@@ -15,6 +15,7 @@ void covariance_free(struct covariance *covariance) {
         return;
     free(covariance->element);
     free(covariance->root);
+    free(covariance->by);
     free(covariance->aliased);
     memory_unmap(covariance->triangle, covariance_triangle_bytes(covariance->order));
     free(covariance);
@@ -37,6 +38,7 @@ struct covariance *covariance_new(const struct layout *layout, size_t order) {
     covariance->order = order;
     covariance->element = memory_new(order, sizeof *covariance->element);
     covariance->root = memory_new(order, sizeof *covariance->root);
+    covariance->by = memory_new(order, sizeof *covariance->by);
     covariance->aliased = memory_new(order, sizeof *covariance->aliased);
     covariance->triangle = memory_map(covariance_triangle_bytes(order));
     number_rows(covariance, layout);

@@ -27,6 +27,7 @@ struct covariance {
     size_t order;
     uint32_t *element; /* of the vector, by rows of the factor */
     double *root;      /* √(H + Λ)_rr, by rows */
+    double *by;        /* what a sum is multiplied by for its row, and for its column */
     bool *aliased;
     double *triangle; /* C, where R⁻¹(H + Λ)R⁻¹ = C·Cᵀ with the roots R; mapped */
 };

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/failpoint.h"
 #include "base/memory.h"
@@ -45,7 +46,7 @@ static double ridge_of(const struct registers *registers, size_t element, double
 /* The roots, and what a sum of the row is multiplied by. `least` is by how little a pivot may be
  * above 0: each of the rows has rounded the sum by up to a half. */
 static void scale_rows(struct covariance *covariance, const struct registers *registers, int bound,
-                       double lambda, double *by, double *least) {
+                       double lambda, double *least) {
     for (size_t r = 0; r < covariance->order; r++) {
         size_t element = covariance->element[r];
         double sum = sum_at(registers, element, element);
@@ -53,7 +54,7 @@ static void scale_rows(struct covariance *covariance, const struct registers *re
         double root = sqrt(own * own + ridge_of(registers, element, lambda));
         bool is_zero = !(root > 0) || covariance->aliased[r]; /* or known from before */
         covariance->root[r] = is_zero ? 1 : root;
-        by[r] = unit_of(registers, bound, element) / covariance->root[r];
+        covariance->by[r] = unit_of(registers, bound, element) / covariance->root[r];
         least[r] = is_zero ? 2 : ALIASED_LEAST;
         if (sum > 0)
             least[r] += 8 * sqrt(registers->weight_sum) / sum;
@@ -74,15 +75,14 @@ static void fill_triangle(const struct covariance *covariance, const struct regi
 static bool factor_rows(struct covariance *covariance, const struct registers *registers, int bound,
                         double lambda) {
     size_t n = covariance->order;
-    double *by = memory_new(n, sizeof *by), *least = memory_new(n, sizeof *least);
-    scale_rows(covariance, registers, bound, lambda, by, least);
-    fill_triangle(covariance, registers, by, covariance->triangle);
+    double *least = memory_new(n, sizeof *least);
+    scale_rows(covariance, registers, bound, lambda, least);
+    fill_triangle(covariance, registers, covariance->by, covariance->triangle);
     for (size_t r = 0; r < n; r++)
         covariance->triangle[triangle_row(r) + r] = 1;
     bool found = cholesky_ranked(n, covariance->triangle, least);
     for (size_t r = 0; r < n; r++)
         covariance->aliased[r] = covariance->triangle[triangle_row(r) + r] == CHOLESKY_ALIASED;
-    free(by);
     free(least);
     return found;
 }
@@ -107,6 +107,40 @@ static void yield_trace(const struct covariance *covariance, const struct regist
         exact_add(&yields[0].sum, covariance->aliased[r] ? 0 : 1 - ridge * diagonal[r]);
         exact_add(&yields[1].sum, covariance->aliased[r]);
     }
+}
+
+/* v = what the rows that follow from others are in terms of the rest, times their estimates: a
+ * solution with (H_rr)⁻¹·H_ra·w_a, all in units of the roots. */
+static void express_aliased(const struct covariance *covariance, const struct registers *registers,
+                            const double *weights, double *v) {
+    for (size_t a = 0; a < covariance->order; a++) {
+        size_t element = covariance->element[a];
+        double of_a = weights[element] * covariance->root[a] * covariance->by[a];
+        if (!covariance->aliased[a])
+            continue;
+        for (size_t r = 0; r < covariance->order; r++)
+            v[r] += sum_at(registers, covariance->element[r], element) * covariance->by[r] * of_a;
+    }
+    cholesky_solve(covariance->order, covariance->triangle, v);
+}
+
+/* The estimates, by weights and biases. */
+static int restate(const struct covariance *covariance, struct registers *registers,
+                   const struct operation *operation) {
+    double *out = registers->vector[operation->b].elements;
+    int code = registers_pull(registers, operation->c, 0, registers->count);
+    if (code)
+        return code;
+    double *v = memory_new(covariance->order, sizeof *v);
+    memcpy(out, registers->vector[operation->c].elements, registers->count * sizeof *out);
+    if (registers->scaling.used)
+        scaling_point_from_scaled(&registers->scaling, out);
+    express_aliased(covariance, registers, out, v);
+    for (size_t r = 0; r < covariance->order; r++)
+        out[covariance->element[r]] =
+            covariance->aliased[r] ? 0 : out[covariance->element[r]] + v[r] / covariance->root[r];
+    free(v);
+    return registers_push(registers, operation->b, 0, registers->count);
 }
 
 static int no_covariance(struct registers *registers, uint8_t number, struct yield *yields) {
@@ -166,6 +200,8 @@ static int covariance(struct registers *registers, const struct operation *opera
     inverse_diagonal(made->order, made->triangle, diagonal);
     yield_trace(made, registers, operation->alpha, diagonal, yields);
     code = write_diagonal(made, registers, operation->a, diagonal);
+    if (!code)
+        code = restate(made, registers, operation);
     free(diagonal);
     failpoint(FAILPOINT_covariance_done);
     return code;

@@ -175,6 +175,16 @@ double scaling_weight_penalty(const struct scaling *scaling, size_t element) {
     return scaling->penalty[element] / scaling->scale[element] / scaling->scale[element];
 }
 
+void scaling_point_from_scaled(const struct scaling *scaling, double *point) {
+    assert(!scaling->first && scaling->count >= scaling->weights + scaling->biases);
+    double *biases = point + scaling->weights;
+    for (size_t i = 0; i < scaling->weights; i++) {
+        point[i] *= scaling->scale[i];
+        for (size_t k = i % scaling->outputs; k < scaling->biases; k += scaling->outputs)
+            biases[k] -= scaling->mean[i] * point[i];
+    }
+}
+
 void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient) {
     assert(!scaling->first && scaling->count >= scaling->weights + scaling->biases);
     const double *biases = gradient + scaling->weights;

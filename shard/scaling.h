@@ -67,8 +67,9 @@ void scaling_weigh(const struct scaling *scaling, size_t offset, size_t count, d
 /* The l2 that acts on the weight itself, as a multiple of l2: penalty·z² = this·w². */
 double scaling_weight_penalty(const struct scaling *scaling, size_t element);
 
-/* For a range that is the whole vector: a scaled gradient becomes one by weights, and a
- * step of weights a scaled one. In place. */
+/* For a range that is the whole vector: a scaled point becomes weights and biases, a scaled
+ * gradient one by weights, and a step of weights a scaled one. In place. */
+void scaling_point_from_scaled(const struct scaling *scaling, double *point);
 void scaling_gradient_from_scaled(const struct scaling *scaling, double *gradient);
 void scaling_step_to_scaled(const struct scaling *scaling, double *step);
 

@@ -78,7 +78,7 @@ static const unsigned parts[] = {
     [OPERATION_LIST] = PART_A | PART_B | PART_L1 | PART_LIMIT,
     [OPERATION_SOLVE] = PART_ALPHA | PART_BETA | PART_L1 | PART_LISTED,
     [OPERATION_SCATTER] = PART_A | PART_VALUES,
-    [OPERATION_COVARIANCE] = PART_A | PART_ALPHA,
+    [OPERATION_COVARIANCE] = PART_A | PART_B | PART_C | PART_ALPHA,
     [OPERATION_SANDWICH] = PART_A,
     [OPERATION_CLIP] = PART_A | PART_B,
     [OPERATION_HELD] = PART_A | PART_L1,
@@ -146,6 +146,7 @@ bool operation_writes(const struct operation *operation, uint8_t number) {
     switch (operation->code) {
     case OPERATION_SWAP:
     case OPERATION_ADAGRAD:
+    case OPERATION_COVARIANCE:
         return operation->a == number || operation->b == number;
     case OPERATION_ZERO:
     case OPERATION_ADD:
@@ -160,7 +161,6 @@ bool operation_writes(const struct operation *operation, uint8_t number) {
     case OPERATION_KEEP:
     case OPERATION_COMBINE:
     case OPERATION_SCATTER:
-    case OPERATION_COVARIANCE:
     case OPERATION_SANDWICH:
     case OPERATION_CLIP:
         return operation->a == number;

@@ -26,11 +26,13 @@
  *                                  now on. Where the block is not the whole vector, P is
  *                                  1/(beta + gamma·penalty_j) for scaled weights beyond it, and
  *                                  1/beta for what is no weight of a column
- *   first  COVARIANCE a lambda     a = the diagonal of (H + Λ)⁻¹ (shard/covariance.h), of
+ *   first  COVARIANCE a b c lambda    a = the diagonal of (H + Λ)⁻¹ (shard/covariance.h), of
  *   →2                             parameters by weights; H = sum, exponents undone, Λ =
  *                                  lambda·weight_sum for regularised ones. The sum is a triangle of
- *                                  all parameters. Yields tr((H + Λ)⁻¹H), and how many parameters
- *                                  follow from others: NaN in a. Without a finite H all are NaN
+ *                                  all parameters. b = c by weights, restated so that parameters
+ *                                  that follow from others are 0, and margins stay. Yields
+ *                                  tr((H + Λ)⁻¹H), and how many follow from others: NaN in a.
+ *                                  Without a finite H all are NaN
  *   first  SANDWICH a              a = the diagonal of (H + Λ)⁻¹M(H + Λ)⁻¹, with H of the last
  *                                  COVARIANCE, and M = sum
  *          ZERO a                  a = 0

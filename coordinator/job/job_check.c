@@ -325,6 +325,8 @@ static const char *no_errors(const struct job *job) {
         return "with bounds the estimates have no standard errors, as weights that are at one have "
                "no "
                "normal distribution; take the bounds away";
+    if (job_has_bounds(job))
+        return "estimates within bounds have no standard errors; take the bounds away";
     if (job_has_minibatches(job))
         return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
     if (job->early_stopping)

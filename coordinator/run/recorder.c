@@ -197,7 +197,8 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
 void recorder_drop_errors(struct recorder *recorder) {
     free(recorder->variance);
     free(recorder->robust);
-    recorder->variance = recorder->robust = NULL;
+    free(recorder->estimate);
+    recorder->variance = recorder->robust = recorder->estimate = NULL;
 }
 
 /* They are by weights and biases of the run's columns, whatever its scaling. */
@@ -234,6 +235,9 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
         break;
     case SLICE_GRADIENT:
         active_bounds_take_gradient(&recorder->active, &bounds, first, count, values);
+        break;
+    case SLICE_ESTIMATE:
+        take_errors(&recorder->estimate, settings, record);
         break;
     case SLICE_PAIR:
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,

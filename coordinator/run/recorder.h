@@ -15,20 +15,20 @@
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
-    struct model_writer *writer;        /* set before the model is read */
-    struct readback *readback;          /* takes what the writer takes; likewise */
-    struct curvature_writer *curvature; /* set before pairs are read */
-    double *variance, *robust;          /* errors of estimates, squared, by the run's elements: NULL
-                                           until they come; owned */
-    struct kronecker_scaling *kronecker; /* how the model comes scaled; or NULL */
-    struct scaling_walk walk;            /* begun before the model is read, if it is scaled */
-    struct active_bounds active;         /* weights at a bound, if there are any */
-    const char **addresses;              /* of the workers, by link; NULL: it has none yet */
-    struct hosts *hosts;                 /* that workers are started on, or NULL */
-    int64_t first_step_ns;               /* when the first step or epoch was taken; 0: none was */
-    int64_t step_logged_ns;              /* when one was last logged; 0: none was */
-    char step_unlogged[512];             /* the line of the last one, if it was left out */
-    int64_t durable_ms;                  /* wall clock of the last durable step here; 0: none yet */
+    struct model_writer *writer;          /* set before the model is read */
+    struct readback *readback;            /* takes what the writer takes; likewise */
+    struct curvature_writer *curvature;   /* set before pairs are read */
+    double *variance, *robust, *estimate; /* errors of estimates, squared, and estimates restated,
+                                             by the run's elements: NULL until they come; owned */
+    struct kronecker_scaling *kronecker;  /* how the model comes scaled; or NULL */
+    struct scaling_walk walk;             /* begun before the model is read, if it is scaled */
+    struct active_bounds active;          /* weights at a bound, if there are any */
+    const char **addresses;               /* of the workers, by link; NULL: it has none yet */
+    struct hosts *hosts;                  /* that workers are started on, or NULL */
+    int64_t first_step_ns;                /* when the first step or epoch was taken; 0: none was */
+    int64_t step_logged_ns;               /* when one was last logged; 0: none was */
+    char step_unlogged[512];              /* the line of the last one, if it was left out */
+    int64_t durable_ms; /* wall clock of the last durable step here; 0: none yet */
 };
 
 /* Takes one record; answers the first error. */

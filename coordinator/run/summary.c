@@ -76,17 +76,20 @@ int training_summarise(struct training *run) {
                              "they are not finite");
     double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
     double *robust = in_order_of_model(run, recorder->robust);
+    double *estimate = in_order_of_model(run, recorder->estimate);
     bool *aliased = find_aliased(run);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),
         .variance = variance,
         .robust = robust,
         .aliased = aliased,
+        .estimate = estimate,
         .trace = view.summary.trace,
         .expected = objective_of(run->shape.kind)->expected != NULL};
     int code = write_summary(run, &covariance, NULL);
     free(variance);
     free(robust);
+    free(estimate);
     free(aliased);
     return code;
 }

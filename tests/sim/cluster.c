@@ -72,6 +72,7 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     ledger_init(&cluster->ledger, &cluster->world, job->to_count);
     virtual_disk_init(&cluster->disk);
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
+    cluster->outcome.errors = memory_new(2 * job->parameters, sizeof *cluster->outcome.errors);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
     set_up(cluster_rival(cluster), ROLE_COORDINATOR, 1);
     for (uint32_t i = 0; i < shape->shards + shape->replicas && shape->hosts; i++)
@@ -88,6 +89,7 @@ void cluster_release(struct cluster *cluster) {
     virtual_disk_release(&cluster->disk);
     virtual_store_release(&cluster->store);
     free(cluster->outcome.model);
+    free(cluster->outcome.errors);
 }
 
 /* A worker that was never greeted waits for ever: it is left out. */

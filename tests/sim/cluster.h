@@ -58,6 +58,7 @@ struct cluster_shape {
     X(common_back, "times back to a durable step with them")                                       \
     X(products, "products of rows with a direction")                                               \
     X(margins_anew, "times margins were made anew")                                                \
+    X(errors, "models with errors of their estimates")                                             \
     X(backups, "backup copies")                                                                    \
     X(ahead, "times that replicas knew more than a journal")
 

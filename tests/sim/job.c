@@ -316,33 +316,54 @@ static void choose_block(struct job *job, struct random *random) {
     settings->ridge = random_below(random, 2) ? job->optimizer.l2 : 0;
 }
 
-/* A third have a preconditioner, if the model is linear: half of them a heavy block, and also those
- * that are too large for a block of all parameters, if they have one. Prices are so low that it is
- * refreshed often, with samples that need not grow far to have all rows. Drawn from a generator of
- * its own. */
-static void choose_preconditioner(struct job *job) {
-    struct random random;
-    random_init(&random, job->seed ^ UINT64_C(0xc0dd));
-    if (random_below(&random, 3) || job->shape.network.layers || job->data.strip_columns)
-        return;
-    struct preconditioner_settings settings = {
+/* Prices are so low that it is refreshed often, with samples that need not grow far to have all
+ * rows. */
+static struct preconditioner_settings full_block(const struct job *job, struct random *random) {
+    return (struct preconditioner_settings){
         .form = PRECONDITION_FULL,
         .rows = job->data.rows,
-        .sample = random_below(&random, 2) ? 20 : 20 * job->parameters,
+        .sample = random_below(random, 2) ? 20 : 20 * job->parameters,
         .columns = job->shape.features + job->shape.intercept,
         .block_columns = job->shape.features,
         .parts = job->shape.outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
-        .price_all = random_unit(&random),
-        .price_term = random_unit(&random) / 1e5,
+        .price_all = random_unit(random),
+        .price_term = random_unit(random) / 1e5,
     };
+}
+
+/* A third have a preconditioner, if the model is linear: half of them a heavy block, and also those
+ * that are too large for a block of all parameters, if they have one. Drawn from a generator of its
+ * own. */
+static void choose_preconditioner(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0xc0dd));
+    if (random_below(&random, 3) || job->shape.network.layers || job->data.strip_columns)
+        return;
+    struct preconditioner_settings settings = full_block(job, &random);
     bool heavy = random_below(&random, 2);
-    if (!heavy && job->parameters > PRECONDITION_PARAMETERS_MAX)
+    if (!heavy && job->parameters > PRECONDITION_BLOCK_MAX)
         return;
     job->optimizer.preconditioner = settings;
     if (heavy)
         choose_block(job, &random);
+    job->pair_count = 0;
+}
+
+/* Half of the small linear ones end with the errors of their estimates. Drawn from a generator
+ * of its own. */
+static void choose_summary(struct job *job) {
+    struct random random;
+    random_init(&random, job->seed ^ UINT64_C(0x5e));
+    if (job->parameters > BLOCK_ELEMENTS || job->shape.network.layers || job->data.strip_columns ||
+        job->optimizer.patience || job->downpour.epochs || random_below(&random, 2))
+        return;
+    job->optimizer.preconditioner = full_block(job, &random);
+    job->optimizer.summary = random_below(&random, 4) ? SUMMARY_ROBUST : SUMMARY_MODEL;
+    job->optimizer.steps_max = JOB_STEPS_MAX;
+    if (random_below(&random, 4)) /* so that steps are left for the way to the optimum */
+        job->optimizer.gradient_tolerance = 0.1;
     job->pair_count = 0;
 }
 
@@ -454,7 +475,7 @@ static void choose_directions(struct job *job) {
     struct optimizer_settings *optimizer = &job->optimizer;
     random_init(&random, job->seed ^ UINT64_C(0xd14));
     if (job->shape.network.layers || job->downpour.epochs || settings_orthants(optimizer) ||
-        (random_below(&random, 8) == 0 && !job->data.strip_columns))
+        optimizer->summary || (random_below(&random, 8) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
     if (optimizer->directions > 2 && random_below(&random, 2))
@@ -504,6 +525,7 @@ void job_init(struct job *job, uint64_t seed) {
     job->parameters = objective_parameters(&job->shape);
     choose_start(job);
     choose_preconditioner(job);
+    choose_summary(job);
     choose_l1(job);
     choose_limits(job);
     choose_scaling(job);
@@ -530,6 +552,7 @@ void job_release(struct job *job) {
     free(job->origin);
     free(job->pairs);
     free(job->expected.model);
+    free(job->expected.errors);
 }
 
 /* ---- what it evaluates ---- */

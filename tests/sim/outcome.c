@@ -33,9 +33,17 @@ static void take_epoch(struct process *process, const struct store_epoch *epoch)
 }
 
 static void take_slice(struct process *process, const struct record *record) {
+    struct cluster *cluster = cluster_of(process);
+    size_t bytes = record->slice.count * sizeof(double);
+    uint64_t first = record->slice.first;
     if (record->slice.of == SLICE_MODEL)
-        memcpy(cluster_of(process)->outcome.model + record->slice.first, record->slice.values,
-               record->slice.count * sizeof(double));
+        memcpy(cluster->outcome.model + first, record->slice.values, bytes);
+    if (record->slice.of == SLICE_VARIANCE)
+        memcpy(cluster->outcome.errors + first, record->slice.values, bytes);
+    if (record->slice.of == SLICE_ROBUST)
+        memcpy(cluster->outcome.errors + cluster->job->parameters + first, record->slice.values,
+               bytes);
+    cluster->tally.errors += record->slice.of == SLICE_VARIANCE && !first;
 }
 
 void outcome_undo(struct process *process, const struct record *record) {

@@ -127,7 +127,9 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                               job->own_exponents ? job->own_exponents : linear,
                                           .uniform = job->data.uniform_exponent,
                                           .bounds = computation->bounds};
-    const struct objective_sample sample = {.exponent = job->exponent,
+    const struct objective_sample sample = {.seconds =
+                                                kind_seconds(computation->parts.items[0].kind),
+                                            .exponent = job->exponent,
                                             .examples = job->data.rows,
                                             .columns = self->block_columns,
                                             .shared = self->shares_block,

@@ -55,6 +55,7 @@ static bool find_expected(void) {
         printf("# without a fault: %s\n", cluster.world.failure);
     job.expected = cluster.outcome;
     cluster.outcome.model = NULL;
+    cluster.outcome.errors = NULL;
     cluster_release(&cluster);
     return good;
 }
@@ -126,6 +127,8 @@ static void compare(struct cluster *cluster) {
                    b->answer.step);
     if (memcmp(a->model, b->model, job.parameters * sizeof *a->model))
         world_fail(world, "the model differs from the fault-free one");
+    if (memcmp(a->errors, b->errors, 2 * job.parameters * sizeof *a->errors))
+        world_fail(world, "the errors of estimates differ from the fault-free ones");
     if (!cluster->ledger.used)
         world_fail(world, "no evaluation was seen to be used");
 }
