@@ -274,6 +274,7 @@ static const char *const status_members[] = {
     "network",
     "examples",
     "weights",
+    "offsets",
     "features",
     "parameters",
     "history",
