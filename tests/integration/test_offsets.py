@@ -163,6 +163,36 @@ def an_exposure_is_an_offset_of_its_logarithm(folder):
 
 
 @test
+def residual_losses_see_labels_less_their_offsets(folder):
+    rows = [dict(row, huber=row['squared']) for row in made_rows()]
+    for objective in 'squared', 'huber':
+        write_lines(folder, rows, objective)
+        first = train(write_job(folder, **line_settings(objective, ['offset']), **CLOSE), '--fresh')
+        write_lines(folder, [dict(row, **{objective: round(row[objective] - row['offset'], 4)})
+                             for row in rows], objective)
+        second = train(write_job(folder, **line_settings(objective, []), **CLOSE), '--fresh')
+        assert_near(coefficients(first['model']), coefficients(second['model']), 1e-10)
+
+
+@test
+def ordered_classes_and_hinges_have_the_optimum_of_scipy(folder):
+    """Of scipy 1.17.1, minimize() of Σ log(1 + e^±(x·w + b_k + offset)) and of squared hinges, BFGS."""
+    rows, rng = made_rows(), random.Random(5)
+    for row in rows:
+        margin = (0.5 * row['a'] - 0.3 * row['b'] + 0.2 * row['c'] + row['offset'] + rng.gauss(0, 1))
+        row['ordinal'] = 0 if margin < -0.5 else 1 if margin < 0.6 else 2
+        row['squared_hinge'] = int(row['ordinal'] > 0)
+    for objective, more, expected in (
+            ('ordinal', {'ordinal': {'order': ['0', '1', '2']}},
+             [0.70672473, -0.50324822, 0.21479019, 0.68550759, -0.84939784]),
+            ('squared_hinge', {}, [0.39791628, -0.2205598, 0.15992251, 0.33384123])):
+        write_lines(folder, rows, objective)
+        model = train(write_job(folder, **line_settings(objective, ['offset']), **more, **CLOSE),
+                      '--fresh')['model']
+        assert_near(coefficients(model), expected, 1e-7)
+
+
+@test
 def an_offset_of_0_and_an_exposure_of_1_change_no_bit(folder):
     rows = [dict(row, offset=0, exposure=1) for row in made_rows()]
     names = write_table(folder, rows)
