@@ -195,6 +195,12 @@ static inline struct message drop(struct flush_id id) {
     return (struct message){.type = MESSAGE_DROP, .drop = {.flush = id}};
 }
 
+/* Asks for the whole point. */
+static inline struct message fetch_all(uint32_t evaluation) {
+    return (struct message){.type = MESSAGE_FETCH,
+                            .fetch = {.attempt = 1, .evaluation = evaluation, .count = ALL_OF_IT}};
+}
+
 /* What a register holds; valid until the next call. */
 static inline const double *read_register(struct bench *bench, enum vector_register number,
                                           uint64_t first, uint64_t count) {

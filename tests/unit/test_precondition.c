@@ -149,8 +149,7 @@ static void a_shard_without_parameters_does_everything_with_nothing(void **state
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
     tell(&bench, COORDINATOR_LINK, all_exponents(1));
     run_one(&bench, begin_triangle(1));
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(1));
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
     assert_int_equal(answer(&bench, 0).parameters.count, 0);
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), triangle, 0));

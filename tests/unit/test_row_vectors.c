@@ -187,8 +187,7 @@ static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
 /* ---- giving out derivatives ---- */
 
 static void fetch(struct bench *bench, uint32_t evaluation) {
-    tell(bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, evaluation, 0, ALL_OF_IT}});
+    tell(bench, REPLICA_LINK, fetch_all(evaluation));
 }
 
 static void assert_derivatives(struct row_cluster *cluster, const double *expected) {
@@ -292,10 +291,12 @@ static void a_shard_gives_the_part_of_a_strip_that_it_has(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t shard = 0; shard < 2; shard++) {
             struct bench *bench = &cluster.shards[shard];
-            tell(
-                bench, REPLICA_LINK,
-                (struct message){.type = MESSAGE_FETCH,
-                                 .fetch = {1, cluster.evaluation, cases[i].first, cases[i].count}});
+            tell(bench, REPLICA_LINK,
+                 (struct message){.type = MESSAGE_FETCH,
+                                  .fetch = {.attempt = 1,
+                                            .evaluation = cluster.evaluation,
+                                            .first = cases[i].first,
+                                            .count = cases[i].count}});
             assert_answer(bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
             struct message message = answer(bench, 0);
             uint64_t first = shard && cases[i].first < border ? border : cases[i].first;

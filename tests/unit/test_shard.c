@@ -45,7 +45,7 @@ static void only_the_coordinator_and_greeted_replicas_are_heard(void **state) {
     tell(&bench, REPLICA_LINK, setup(N, 0, N));
     assert_int_equal(bench.out.count, 0);
     begin(&bench, 1);
-    struct message fetch = {.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}};
+    struct message fetch = fetch_all(1);
     tell(&bench, 17, fetch);
     assert_int_equal(bench.out.count, 0);
     shard_peer_gone(bench.shard, REPLICA_LINK);
@@ -78,8 +78,7 @@ static void after_a_setup_that_fails_nothing_of_the_one_before_can_be_read(void 
     message.shard_setup.history_type = HISTORY_DOUBLE + 1;
     tell(&bench, COORDINATOR_LINK, message);
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(1));
     assert_int_equal(bench.out.count, 0);
     tell(&bench, COORDINATOR_LINK,
          (struct message){.type = MESSAGE_READ, .read = {.register_ = REGISTER_X, .count = N}});
@@ -314,7 +313,12 @@ static void a_fetch_by_bits_is_answered_with_those_columns(void **state) {
     (void)state;
     static const uint64_t bits[1] = {0x21}; /* the first column and the sixth */
     const struct message fetch = {.type = MESSAGE_FETCH,
-                                  .fetch = {1, 1, 0, ALL_OF_IT, 0, 10, 1},
+                                  .fetch = {.attempt = 1,
+                                            .evaluation = 1,
+                                            .first = 0,
+                                            .count = ALL_OF_IT,
+                                            .columns = 10,
+                                            .width = 1},
                                   .bulk = {.data = bits, .length = sizeof bits}};
     struct bench bench;
     bench_init(&bench, setup(N, 0, N));
@@ -339,8 +343,7 @@ static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     (void)state;
     struct bench bench;
     bench_init(&bench, setup(N, 0, N));
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(2));
     assert_int_equal(bench.out.count, 0);
     begin(&bench, 1);
     assert_int_equal(bench.out.count, 1);
@@ -355,15 +358,12 @@ static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     assert_int_equal(answer(&bench, 1).parameters.evaluation, 2);
     assert_int_equal(answer(&bench, 1).bulk.length, N * 8);
     assert_non_null(answer(&bench, 1).bulk.segment);
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(2));
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(1));
     assert_int_equal(bench.out.count, 0);
     run_one(&bench, (struct operation){.code = OPERATION_SWAP, .a = REGISTER_X, .b = REGISTER_T});
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 2, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(2));
     assert_int_equal(bench.out.count, 0); /* t is another point by now */
     bench_release(&bench);
 }
@@ -374,8 +374,7 @@ static void an_empty_shard_answers_everything(void **state) {
     bench_init(&bench, setup(N, N, 0));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
     begin(&bench, 1);
-    tell(&bench, REPLICA_LINK,
-         (struct message){.type = MESSAGE_FETCH, .fetch = {1, 1, 0, ALL_OF_IT}});
+    tell(&bench, REPLICA_LINK, fetch_all(1));
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
     tell(&bench, REPLICA_LINK, stage(flush(1, 1), NULL, 0));
     assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
