@@ -141,12 +141,17 @@ static bool has_scaling(const struct coordinator *c) {
     return c->settings.scaling && !forgotten;
 }
 
-/* The device of the job; the CPU instead of one that has failed on this worker, and for tiles. */
+/* The device of the job; the CPU instead of one that has failed on this worker, for tiles, for
+ * limits of columns, and for second derivatives of listed columns, of which a device has no sums.
+ */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     bool tiles = link >= c->settings.shards && c->settings.data->strip_columns;
-    bool limits = link < c->settings.shards && c->settings.optimizer.limited;
-    return tiles || limits || c->roster.members[link].device_failed ? "cpu" : c->settings.device;
+    bool replica = link >= c->settings.shards;
+    bool limits = !replica && c->settings.optimizer.limited;
+    bool lists = replica && c->settings.optimizer.preconditioner.form == PRECONDITION_LISTED;
+    return tiles || limits || lists || c->roster.members[link].device_failed ? "cpu"
+                                                                             : c->settings.device;
 }
 
 /* How many workers of its role come before it on its host: by that number it chooses among the

@@ -294,6 +294,15 @@ def more_weights_than_a_working_set_has_keep_to_bounds_too(folder):
 
 
 @test
+def a_job_that_asks_for_a_device_has_the_same_bits(folder):
+    cells, labels = table('logistic')
+    for settings in {'bounds': BOUNDS}, {'l1': 0.01}:
+        hashes = {train(job_of(folder, cells, labels, l2=0.02, device=device, **settings),
+                        '--fresh')['model_sha256'] for device in ('cpu', 'emulated')}
+        assert len(hashes) == 1, (settings, hashes)
+
+
+@test
 def bounds_that_cannot_be_are_errors(folder):
     cells, labels = table('logistic')
     for rule in ('a = [1, 0]', 'a = [nan, 1]', 'a = [0 1]', 'a = 0', 'a = [inf, inf]', 'a = [,1]',
