@@ -10,6 +10,7 @@ from pathlib import Path
 
 from divided import DIVISIONS
 from harness import CONFIG, dml, main, read_safetensors, test, train, words, write_job
+from sweeps import killed
 
 # By statsmodels 0.15.0: GLM with the log link (of tweedie the power 1.5) and MNLogit. Estimates,
 # errors at a dispersion of 1, errors with cov_type='HC0'; the intercept last, of softmax class by
@@ -159,6 +160,16 @@ def errors_outlive_shards_and_replicas(folder):
                        DML_FAILPOINT_ONCE=str(fired))
         assert (folder / f'{number}.fired.0').exists(), f'{rule} was never met'
         assert covariance_of(result) == expected, rule
+
+
+@test
+def errors_outlive_coordinators(folder):
+    job = job_of(folder, 'poisson', checkpoint_seconds=0)
+    expected = covariance_of(train(job, '--state', folder / 'quiet'))
+    for visit in 14, 18, 22, 24:
+        state = folder / f'{visit}.state'
+        killed('run', job, f'receive_RESULT:{visit}', '--state', state)
+        assert covariance_of(train(job, '--state', state)) == expected, visit
 
 
 @test
