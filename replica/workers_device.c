@@ -1,7 +1,9 @@
 /* The thread that drives a device: a device's calls are for one thread at a time and wait for it.
  * What no device computes it computes itself. */
 #include <assert.h>
+#include <inttypes.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "replica/workers_parts.h"
 
@@ -115,6 +117,12 @@ static int compute_on_device(struct workers *workers, uint32_t part, uint32_t fi
     return code;
 }
 
+/* Beside a device there is memory for sums of rows alone. */
+static int refuse_kind(struct workers *workers, uint32_t kind) {
+    workers->not_device = true;
+    return error_set(ERROR_INTERNAL, "a replica with a device has no sums of kind %" PRIu32, kind);
+}
+
 /* Computes the chunks of [first, end) that are of the first one's part; *next is the one after. */
 static int compute_leading_part(struct workers *workers, uint32_t first, uint32_t end,
                                 uint32_t *next) {
@@ -129,7 +137,10 @@ static int compute_leading_part(struct workers *workers, uint32_t first, uint32_
     }
     uint32_t part_end = parts->items[part].first + parts->items[part].count;
     *next = part_end < end ? part_end : end;
-    if (kind_is_of_processor(parts->items[part].kind))
+    bool on_host = kind_is_of_processor(parts->items[part].kind);
+    if (on_host && workers->layout != SUMS_ROWS)
+        return refuse_kind(workers, parts->items[part].kind);
+    if (on_host)
         return compute_on_host(workers, first, *next - first);
     return compute_on_device(workers, part, first, *next - first);
 }

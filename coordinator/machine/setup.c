@@ -141,17 +141,24 @@ static bool has_scaling(const struct coordinator *c) {
     return c->settings.scaling && !forgotten;
 }
 
-/* The device of the job; the CPU instead of one that has failed on this worker, for tiles, for
- * limits of columns, and for second derivatives of listed columns, of which a device has no sums.
- */
+/* Whether a run needs what devices do not compute: tiles; of shards limits of columns; of replicas
+ * the second derivatives of listed columns, and those of the errors of estimates. Such a worker
+ * computes on the processor altogether. */
+static bool is_of_processor(const struct coordinator *c, bool replica) {
+    const struct optimizer_settings *settings = &c->settings.optimizer;
+    if (!replica)
+        return settings->limited;
+    return c->settings.data->strip_columns || settings->summary != SUMMARY_NONE ||
+           settings->preconditioner.form == PRECONDITION_LISTED;
+}
+
+/* The device of the job; the CPU instead of one that has failed on this worker, or that cannot. */
 static const char *device_for(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
-    bool tiles = link >= c->settings.shards && c->settings.data->strip_columns;
     bool replica = link >= c->settings.shards;
-    bool limits = !replica && c->settings.optimizer.limited;
-    bool lists = replica && c->settings.optimizer.preconditioner.form == PRECONDITION_LISTED;
-    return tiles || limits || lists || c->roster.members[link].device_failed ? "cpu"
-                                                                             : c->settings.device;
+    return is_of_processor(c, replica) || c->roster.members[link].device_failed
+               ? "cpu"
+               : c->settings.device;
 }
 
 /* How many workers of its role come before it on its host: by that number it chooses among the

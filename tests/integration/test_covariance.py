@@ -148,6 +148,17 @@ def errors_have_the_same_bits_however_the_work_is_divided(folder):
 
 
 @test
+def a_job_that_asks_for_a_device_has_the_same_errors(folder):
+    for loss in 'squared', 'softmax':
+        found = []
+        for device in 'cpu', 'emulated':
+            result = train(job_of(folder, loss, device=device), '--fresh')
+            assert not any(result['restarts'].values()), (loss, device, result['restarts'])
+            found.append((result['model_sha256'], covariance_of(result)))
+        assert found[0] == found[1], (loss, found)
+
+
+@test
 def errors_outlive_shards_and_replicas(folder):
     job = job_of(folder, 'poisson', replicas=2, checkpoint_seconds=0)
     expected = covariance_of(train(job, '--state', folder / 'quiet'))
