@@ -80,6 +80,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/publish/prune.c \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/command/help.c \
+	coordinator/command/init.c \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \
 	coordinator/command/command.h \

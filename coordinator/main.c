@@ -12,6 +12,8 @@
 
 /* clang-format off */
 static const struct command commands[] = {
+    {"init", command_init, "TABLE", 1, 1, OPTION_OUTPUT, false,
+     "writes a job file for a table, with remarks on what is in it"},
     {"run", command_run, "JOBFILE", 1, 1,
      OPTION_DRY_RUN | OPTION_FRESH | OPTION_START | OPTION_STRICT | OPTION_WAIT, false,
      "trains a model"},

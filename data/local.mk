@@ -28,6 +28,7 @@ libdata_a_SOURCES = \
 	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/plan.c \
 	data/prepare.c \
+	data/profile.c data/profile.h \
 	data/properties.c \
 	data/sample.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \

@@ -4,6 +4,7 @@
 
 #include "coordinator/job/options.h"
 
+int command_init(const struct options *options);
 int command_run(const struct options *options);
 int command_retrain(const struct options *options);
 int command_rollback(const struct options *options);

@@ -59,6 +59,12 @@ static const struct {
     {"pack",
      "Does what `run` does first: reads the text and writes it in binary below STATE/packs,\n"
      "for all later runs. A pack is used until its source changes.\n"},
+    {"init",
+     "Reads a file of data and writes NAME.conf: the label, an objective, how columns are\n"
+     "taken, and in remarks what is in them. -o names another file, or - standard output.\n"
+     "\n"
+     "  dml-coordinator init clients.csv --set csv.label=churned\n"
+     "  dml-coordinator run clients.conf\n"},
     {"inspect",
      "Shows rows, features, values, labels and columns of a *.pack or *.set file of\n"
      "STATE/packs.\n"},

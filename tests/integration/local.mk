@@ -3,6 +3,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_optima.py \
 	tests/integration/test_bits.py \
 	tests/integration/test_http.py \
+	tests/integration/test_init.py \
 	tests/integration/test_retrain.py \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \

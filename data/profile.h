@@ -1,0 +1,49 @@
+/* What a file of data looks like: how many different values its columns have, and what its labels
+ * are. For proposing a job; what is trained on does not depend on it. */
+#ifndef DML_DATA_PROFILE_H
+#define DML_DATA_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/source.h"
+
+#define PROFILE_DIFFERENT_MAX 5000u /* from so many on different values are not counted */
+#define PROFILE_LABELS_MAX 101u
+
+/* A column of a table, or the labels. */
+struct column_profile {
+    uint64_t cells;     /* that are not missing */
+    uint64_t different; /* values among them, up to PROFILE_DIFFERENT_MAX */
+    double least, most; /* of numbers */
+    bool whole;         /* they are whole numbers */
+    double words;       /* of texts: in the mean, so many follow a blank */
+    uint32_t dates;     /* the formats in which all texts are dates: data/date.h */
+
+    uint64_t *seen; /* the hashes of different values; a table with open addresses; owned */
+};
+
+struct label_profile {
+    char *text;    /* owned; NULL for a number */
+    double number; /* else NaN */
+    uint64_t rows;
+};
+
+struct profile {
+    struct source_report report; /* of reading the file */
+    uint32_t columns;            /* of a table; else 0 */
+    struct column_profile *column;
+    struct column_profile labels;
+    struct label_profile label[PROFILE_LABELS_MAX]; /* the first different ones; */
+    uint32_t label_count;                           /* so many of them */
+    uint64_t unlabelled;
+    bool texts; /* some labels are no numbers */
+};
+
+/* Reads the whole file. Release the profile, also after an error. Errors of source_read(). */
+int profile_read(const char *path, const struct source_options *options, unsigned threads,
+                 struct profile *profile);
+void profile_release(struct profile *profile);
+
+#endif
