@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/tiling.h"
@@ -181,6 +182,8 @@ int command_check(const struct options *options) {
         code = dataset_check_columns(job, &paths, &table);
     if (!code && table)
         code = dataset_check_crosses(job, table, &crosses);
+    if (!code && table)
+        code = column_rules_check_columns(job, table);
     if (!code)
         code = devices_check(job);
     if (!code && options->gradient)

@@ -89,19 +89,18 @@ static bool reaches(const struct reach *reach, const struct set_info *data, cons
     return data->feature_id[j] >= reach->first && data->feature_id[j] <= reach->last;
 }
 
-static int no_column(const struct set_info *data, const char *name) {
+static int no_column(const struct table *table, const char *name) {
     struct nearest nearest = {.text = name};
-    for (uint32_t i = 0; i < data->table->columns; i++)
-        if (data->table->column[i].name)
-            nearest_offer(&nearest, data->table->column[i].name);
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].name)
+            nearest_offer(&nearest, table->column[i].name);
     return error_set(ERROR_CONFIG,
                      "there is no column \"%s\" in the data%s; allowed: a name of its header "
                      "line, or a number from 1",
                      name, nearest_question(&nearest, ""));
 }
 
-static int find_column(const struct set_info *data, const char *name, struct reach *reach) {
-    const struct table *table = data->table;
+static int find_column(const struct table *table, const char *name, struct reach *reach) {
     char text[COLUMN_TEXT], *end;
     uint32_t at = 0;
     while (at < table->columns &&
@@ -111,7 +110,7 @@ static int find_column(const struct set_info *data, const char *name, struct rea
     if (at == table->columns && !*end && number && number <= table->columns)
         at = (uint32_t)number - 1;
     if (at == table->columns)
-        return no_column(data, name);
+        return no_column(table, name);
     if (!table_uses(&table->column[at]))
         return error_set(ERROR_CONFIG, "%s is no column that is trained on",
                          table_describe(table, at, text));
@@ -134,8 +133,12 @@ static int find_ids(const char *name, struct reach *reach) {
                      name);
 }
 
-static int find_reach(const struct set_info *data, const char *name, struct reach *reach) {
-    return data->table ? find_column(data, name, reach) : find_ids(name, reach);
+static int find_reach(const struct table *table, const char *name, struct reach *reach) {
+    return table ? find_column(table, name, reach) : find_ids(name, reach);
+}
+
+static int given_twice(const char *name) {
+    return error_set(ERROR_CONFIG, "\"%s\" is given twice; allowed: once", name);
 }
 
 /* ---- all rules of a key ---- */
@@ -180,12 +183,12 @@ static int read_rule(const struct reading *reading, const char *text) {
     if (!fits)
         return ERROR_INTERNAL;
     char *name = memory_format("%.*s", (int)length, text);
-    int code = find_reach(reading->data, name, &reach);
+    int code = find_reach(reading->data->table, name, &reach);
     for (uint32_t j = 0; !code && j < reading->data->features; j++) {
         if (!reaches(&reach, reading->data, reading->owners, j))
             continue;
         if (reading->taken[j])
-            code = error_set(ERROR_CONFIG, "\"%s\" is given twice; allowed: once", name);
+            code = given_twice(name);
         put_value(reading, j, &value);
         found++;
     }
@@ -251,6 +254,39 @@ void column_rules_release(struct column_rules *rules) {
     free(rules->low);
     free(rules->high);
     *rules = (struct column_rules){0};
+}
+
+/* ---- before the data is packed ---- */
+
+/* `taken` is of the table's columns. */
+static int check_rule(const char *text, const struct table *table, bool *taken) {
+    size_t length = 0;
+    struct reach reach = {0};
+    if (!split_rule(text, &length))
+        return ERROR_INTERNAL;
+    char *name = memory_format("%.*s", (int)length, text);
+    int code = find_column(table, name, &reach);
+    if (!code && taken[reach.column])
+        code = given_twice(name);
+    if (!code)
+        taken[reach.column] = true;
+    free(name);
+    return code;
+}
+
+static int check_rules(const struct job *job, const char *key, char *const *rules,
+                       const struct table *table) {
+    bool *taken = memory_new(table->columns, sizeof *taken);
+    int code = 0;
+    for (char *const *rule = rules; !code && rule && *rule; rule++)
+        code = check_rule(*rule, table, taken);
+    free(taken);
+    return code ? job_refuse_key(job, key, code) : 0;
+}
+
+int column_rules_check_columns(const struct job *job, const struct table *table) {
+    int code = check_rules(job, "penalty", job->penalty, table);
+    return code ? code : check_rules(job, "bounds", job->bounds, table);
 }
 
 /* ---- beside other keys ---- */

@@ -43,6 +43,10 @@ int column_rules_find(const struct job *job, const struct set_info *data,
                       struct column_rules *rules);
 void column_rules_release(struct column_rules *rules); /* harmless on zeroed memory */
 
+/* Checks that they are of columns of a table, each once, before its data is packed: ERROR_CONFIG.
+ */
+int column_rules_check_columns(const struct job *job, const struct table *table);
+
 /* Checks what other keys have to do with them: ERROR_CONFIG. */
 int column_rules_check(const struct job *job);
 

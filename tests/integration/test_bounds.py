@@ -314,9 +314,13 @@ def bounds_that_cannot_be_are_errors(folder):
                                                                          'linear models')):
         finished = dml('check', job_of(folder, cells, labels, bounds=['a = [0, 1]'], **settings))
         assert finished.status == CONFIG and words in finished.stderr, finished
-    for rule, words in (('z = [0, 1]', 'no column "z"'), ('y = [0, 1]', 'no column that is')):
-        finished = dml('run', job_of(folder, cells, labels, bounds=[rule]))
-        assert finished.status == CONFIG and words in finished.stderr, finished
+    for rules, words in ((['z = [0, 1]'], 'no column "z"'), (['y = [0, 1]'], 'no column that is'),
+                         (['a = [0, 1]', '1 = [0, 2]'], '"1" is given twice')):
+        job = job_of(folder, cells, labels, bounds=rules)
+        for command in 'check', 'run':
+            finished = dml(command, job)
+            assert finished.status == CONFIG and words in finished.stderr, (command, finished)
+            assert f'{job}:' in finished.stderr and '`bounds`' in finished.stderr, finished
 
 
 if __name__ == '__main__':
