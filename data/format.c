@@ -32,18 +32,44 @@ static bool is_empty(const char *line, size_t length) {
     return true;
 }
 
-/* LIBSVM if some word is INDEX:…, else CSV if there is something that separates cells. */
-static enum source_format guess(const struct record_rule *rule, const char *line, size_t length) {
-    const char *end = line + length;
-    for (const char *p = line; p < end; p++) {
-        size_t digits = 0;
-        while (p + digits < end && p[digits] >= '0' && p[digits] <= '9')
-            digits++;
-        if (digits && p + digits < end && p[digits] == ':')
-            return FORMAT_LIBSVM;
+/* The index of a word INDEX:VALUE; 0 for any other. No number begins with 0 there, as times do. */
+static uint64_t index_of(const char *word, const char *end) {
+    uint64_t index = 0;
+    const char *p = word;
+    for (; p < end && digits_is(*p) && index <= FEATURE_ID_MAX; p++)
+        index = 10 * index + (uint64_t)(*p - '0');
+    if (p == word || *word == '0' || p + 1 >= end || *p != ':' || index > FEATURE_ID_MAX)
+        return 0;
+    for (p++; p < end; p++)
+        if (!memchr("0123456789+-.eE", *p, 15))
+            return 0;
+    return index;
+}
+
+/* Whether most words behind the first, which may be a label, are INDEX:VALUE; a time of a table may
+ * look so. Indices rise if something that separates cells is between them. */
+static bool has_pairs(const char *line, const char *end) {
+    uint64_t before = 0, pairs = 0, others = 0;
+    for (const char *p = line; p < end;) {
+        const char *word = p;
         while (p < end && !is_blank(*p))
             p++;
+        if (word < p && *word == '#') /* a comment */
+            break;
+        uint64_t index = index_of(word, p);
+        bool rises = index > before || (word > line && word[-1] == ' ');
+        pairs += index && rises;
+        others += word > line && word < p && !(index && rises);
+        before = index ? index : before;
+        p += p < end;
     }
+    return pairs > others;
+}
+
+/* CSV if something separates cells, unless it is a line of LIBSVM. */
+static enum source_format guess(const struct record_rule *rule, const char *line, size_t length) {
+    if (has_pairs(line, line + length))
+        return FORMAT_LIBSVM;
     for (const char *delimiter = rule->delimiters; *delimiter; delimiter++)
         if (memchr(line, *delimiter, length))
             return FORMAT_CSV;
@@ -75,7 +101,7 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     const struct record_rule rule = csv_rule(options), lines = {0};
     uint64_t number = 0, ignored = 0;
     if (format->kind == FORMAT_AUTO && options->dates && *options->dates) {
-        format->kind = FORMAT_CSV; /* 07:08 may look like a word of LIBSVM */
+        format->kind = FORMAT_CSV; /* a time may be all that looks like a word of LIBSVM */
     } else if (format->kind == FORMAT_AUTO) {
         char *at = text;
         size_t left = length;

@@ -1,5 +1,6 @@
 #include "tests/unit/suites.h"
 #include "base/file.h"
+#include "data/format.h"
 #include "data/source.h"
 
 #include <stdatomic.h>
@@ -160,6 +161,39 @@ static void names_above_numbers_are_a_header(void **state) {
     }
     assert_true(has_header("a,b,y\nx,z,1\n4,2,0\n"));
     assert_true(has_header("a,b,y\nx,\"z,1\n4,2,0\n")); /* what is wrong there is said */
+}
+
+static void times_in_cells_make_no_libsvm(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum source_format format;
+    } cases[] = {
+        {"07:08,3.5,1\n", FORMAT_CSV},
+        {"1,2024-05-06 07:08,3.5\n", FORMAT_CSV},
+        {"1;12:30;4\n", FORMAT_CSV},
+        {"12:30\t4\t1\n", FORMAT_CSV},
+        {"1\t13:10\t12:45\n", FORMAT_CSV},
+        {"1\t07:30\n", FORMAT_CSV},
+        {"1 3:0.5 7:-1e-3\n", FORMAT_LIBSVM},
+        {"1\t3:0.5\t7:1\n", FORMAT_LIBSVM},
+        {"1 7:2 3:1\n", FORMAT_LIBSVM},
+        {"1,2 7:2 3:1\n", FORMAT_LIBSVM},
+        {"1,2 7:2 # at 07:30, or later, or never\n", FORMAT_LIBSVM},
+        {"3:0.5\t7:1\n", FORMAT_LIBSVM},
+        {"1 3:x 4:1\n", FORMAT_LIBSVM},
+        {"1\n", FORMAT_LIBSVM},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct format format;
+        char *text = memory_copy_string(cases[i].text);
+        format_find(&format, "times", text, strlen(text), &plain_options);
+        if (format.kind != cases[i].format)
+            fail_msg("%s", cases[i].text);
+        format_release(&format);
+        free(text);
+        error_clear();
+    }
 }
 
 static void a_line_that_may_be_a_row_is_no_header(void **state) {
@@ -351,6 +385,7 @@ SUITE(source) {
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
         cmocka_unit_test(names_above_numbers_are_a_header),
+        cmocka_unit_test(times_in_cells_make_no_libsvm),
         cmocka_unit_test(a_line_that_may_be_a_row_is_no_header),
         cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
         cmocka_unit_test(rows_without_label_are_taken_when_asked_for),
