@@ -1,6 +1,7 @@
 """Minimises F = mean loss + l2/2 Σ f·w² + l1 Σ f·|w| over low ≤ w ≤ high by coordinate descent, in plain
-Python, with f, low and high of each column: an oracle that shares nothing with the programs. Each coordinate goes to the minimum of a quadratic that lies above
-F, so F never rises; the end is where no coordinate can gain anything."""
+Python, with f, low and high of each column, and offsets of rows: an oracle that shares nothing with
+the programs. Each coordinate goes to the minimum of a quadratic that lies above F, so F never rises;
+the end is where no coordinate can gain anything."""
 
 import math
 
@@ -34,7 +35,7 @@ def shrunk(value, by):
 
 
 def minimiser(rows, labels, objective, l1, l2, intercept, outputs=1, accuracy=1e-10,
-              sweeps_max=20000, factors=None, bounds=None):
+              sweeps_max=20000, factors=None, bounds=None, offsets=None):
     """(w, g): [column][output] with the intercept's last, 0 if there is none; and the gradient of the
     mean loss there. Labels are −1 and 1, numbers, or classes from 0."""
     derivatives, bound = LOSSES[objective]
@@ -44,7 +45,7 @@ def minimiser(rows, labels, objective, l1, l2, intercept, outputs=1, accuracy=1e
     factors = [*(factors or [1] * columns), 0]
     bounds = [*(bounds or [(-math.inf, math.inf)] * columns), (-math.inf, math.inf)]
     w = [[0.0] * outputs for _ in lists]
-    margins = [[0.0] * outputs for _ in rows]
+    margins = [[offset] * outputs for offset in offsets or [0.0] * n]
 
     def gradient(j, k):
         return math.fsum(derivatives(labels[i], margins[i])[k] * x

@@ -170,6 +170,25 @@ def the_optimum_is_within_the_bounds_and_at_them_to_the_bit(folder):
                 assert settings or result['evaluations'] <= 40, result
 
 
+@test
+def bounds_keep_beside_offsets_of_rows(folder):
+    rng = random.Random(6)
+    for objective in 'logistic', 'squared':
+        cells, labels = table(objective)
+        offsets = [round(rng.gauss(0, 1.5), 3) for _ in cells]
+        expected, _ = minimiser(rows_of(cells), labels, objective, 0, 0.02, True, bounds=LIMITS,
+                                offsets=offsets)
+        (folder / 'data.csv').write_text(','.join([*NUMBERS, 'kind', 'o', 'y']) + '\n' + ''.join(
+            ','.join(map(str, [*row, offset, y])) + '\n'
+            for row, offset, y in zip(cells, offsets, labels)))
+        for settings in ({}, {'precondition': 'none'}, {'shards': 2, 'replicas': 3}):
+            job = write_job(folder, data=['data.csv'], objective=objective, offset='o', l2=0.02,
+                            bounds=BOUNDS, **TIGHT, **settings)
+            found = weights_of(train(job, '--fresh'))
+            assert_near(found, expected)
+            assert at_bounds(found) == at_bounds(expected), (found, expected)
+
+
 LINKS = {'poisson': lambda y, m: math.exp(m) - y, 'gamma': lambda y, m: 1 - y * math.exp(-m),
          'squared': lambda y, m: m - y, 'logistic': lambda y, m: -y / (1 + math.exp(y * m))}
 
