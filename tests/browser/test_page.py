@@ -398,6 +398,36 @@ def the_model_and_its_figures_are_shown_once_there_are_any(mock, page):
     shown_in_every_way(tab)
 
 
+def sweep_row(l2, mean, chosen, **more):
+    return {'l2': l2, 'l1': 0., 'run': 4, 'nonzero': None, 'chosen': chosen,
+            'score': {'mean': mean, 'standard_error': .0125, 'folds': []}, **more}
+
+
+@in_browser
+def the_values_of_a_sweep_are_a_table(mock, page):
+    sweep = {'number': 1, 'runs': 12, 'done': 9, 'folds': 3, 'choose': 'best',
+             'choose_by': 'average_precision', 'path': []}
+    job = mock(step=40, outcome={'sweep': sweep})
+    tab = page(job)
+    assert not tab.run("document.querySelectorAll('.sweep').length")
+    rows = "[...document.querySelectorAll('.sweep tr')].map(row => " \
+           "[...row.cells].map(cell => cell.textContent))"
+    sweep['path'] = [sweep_row(.1, .75, False), sweep_row(.01, .875, True),
+                     sweep_row(0, None, False, run=None)]
+    tab.until("document.querySelectorAll('.sweep tr').length == 4")
+    assert tab.run(rows) == [
+        ['l2', 'average precision, mean of 3 folds', '± error', 'run', ''],
+        ['0.1', '0.75', '0.013', '4', ''], ['0.01', '0.875', '0.013', '4', 'chosen'],
+        ['0', '–', '0.013', '–', '']], tab.run(rows)
+    job.outcome = {'sweep': {**sweep, 'folds': 0, 'choose_by': 'loss', 'path': [
+        sweep_row(.1, .5, False, l1=.25, nonzero=1234), sweep_row(.1, .25, True, nonzero=7)]}}
+    tab.until("document.querySelectorAll('.sweep tr').length == 3")
+    assert tab.run(rows) == [['l2', 'l1', 'loss on the holdout', 'nonzero', 'run', ''],
+                             ['0.1', '0.25', '0.5', '1,234', '4', ''],
+                             ['0.1', '0', '0.25', '7', '4', 'chosen']], tab.run(rows)
+    shown_in_every_way(tab)
+
+
 def curves(count):
     """Of a model whose probabilities are right, as a result has them."""
     part = [(i + 1) / count for i in range(count)]
