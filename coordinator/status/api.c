@@ -197,10 +197,7 @@ static void answer_weights(const struct api *api, const struct request *request,
 static void answer_summary(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
-    if (api->summary)
-        answer_json(answer, 200, json_deep_copy(api->summary));
-    else
-        answer_error(answer, 404, "there is no summary of a run that has ended");
+    answer_json(answer, 200, api->summary ? json_deep_copy(api->summary) : json_object());
 }
 
 static void answer_page(const struct api *api, const struct request *request,

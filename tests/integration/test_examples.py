@@ -88,8 +88,9 @@ def tables(folder):
     head = 'id,age,city,zip,bought'
     for name in 'people.csv', 'new.csv', 'checked.csv', 'later.csv':
         table(folder, name, head, person, rows=300, seed=len(name))
-    table(folder, 'payments.csv', 'hour,amount,fraud',
-          lambda i, source: f'{i % 24},{source.random():.3},{source.choice(["yes", "no"])}')
+    for name in 'payments.csv', 'test.csv':
+        table(folder, name, 'hour,amount,fraud',
+              lambda i, source: f'{i % 24},{source.random():.3},{source.choice(["yes", "no"])}')
     table(folder, 'counts.csv', 'x,y', lambda i, _: f'{i % 7},{i % 3}')
     table(folder, 'reviews.csv', 'x,y,grade', lambda i, source:
           f'{i % 7},{i % 5},{source.choice(["low", "medium", "high"])}')
@@ -97,6 +98,10 @@ def tables(folder):
           f'{i % 7},{i % 5},{source.choice(["", "blue", chr(34) + "red,big" + chr(34), "red"])}')
     table(folder, 'bends.csv', 'x,y,side', lambda i, _:
           f'{i % 7},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}', rows=210)
+    table(folder, 'messages.csv', 'message,kind', lambda i, source:
+          f'well it is a {source.choice(["good", "bad"][i % 2:] + ["fair"])} day {i},{"us"[i % 2]}')
+    table(folder, 'policies.csv', 'age,years,claims', lambda i, source:
+          f'{i % 7},{source.uniform(0.1, 2):.3},{source.choice([0, 0, 1, 2])}')
     table(folder, 'wdbc.csv', 'id,x,diag', lambda i, source: f'{i},{source.random()},{"MB"[i % 2]}')
 
 
@@ -159,7 +164,7 @@ def every_example_of_the_tasks_works_as_typed(folder):
             commands += 1
         elif re.match(r'\w+ += ', block):
             add_to_a_job(folder, block)
-    assert jobs == 10 and commands == 10, (jobs, commands)
+    assert jobs == 12 and commands == 12, (jobs, commands)
 
 
 @test

@@ -116,7 +116,7 @@ def squared_hinge_predicts_margins_and_has_accuracy_auc_and_loss(folder):
     right = sum((margin > 0) == (y > 0) for margin, (y, _) in zip(margins, rows)) / len(rows)
     loss = math.fsum(max(0, 1 - y * m) ** 2 for m, (y, _) in zip(margins, rows)) / len(rows)
     margin_has = {'loss', 'accuracy', 'auc', 'average_precision', 'precision', 'recall', 'f1',
-                  'macro_precision', 'macro_recall', 'macro_f1', 'classes', 'confusion'}
+                  'macro_precision', 'macro_recall', 'macro_f1', 'classes', 'confusion', 'curves'}
     assert figures.keys() == {'examples'} | margin_has, figures
     assert figures['accuracy'] == right and abs(figures['loss'] - loss) < 1e-12, figures
 
