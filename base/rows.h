@@ -78,6 +78,8 @@ struct rows {
     const struct label_lists *lists; /* of LABEL_LISTS; else NULL */
     const double *weight;            /* count; ≥ 0 and finite; NULL: all are 1 */
     const double *offset;            /* count; finite; added to each margin; NULL: all are 0 */
+    const uint64_t *cluster;         /* count; rows of one number are of one cluster, 0 of a row
+                                        that is not trained on; NULL: there are none */
     const int16_t *size; /* of a tile: count; Σ|x_j| + 1 ≤ 2^size over all columns of the row; NULL:
                             the rows are whole */
     uint64_t first; /* number of the first example in its data set, where those of training come

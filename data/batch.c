@@ -18,6 +18,7 @@ void batch_init(struct batch *batch) {
 static void batch_begin_row(struct batch *batch) {
     batch->row_weight = 1;
     batch->row_offset = 0;
+    batch->row_cluster = 0;
 }
 
 void batch_clear(struct batch *batch) {
@@ -27,7 +28,7 @@ void batch_clear(struct batch *batch) {
     batch->row_count = 0;
     batch->value_count = 0;
     batch->has_label_text = false;
-    batch->has_weights = batch->has_offsets = false;
+    batch->has_weights = batch->has_offsets = batch->has_clusters = false;
     batch_begin_row(batch);
     batch->has_positions = false;
     batch->has_origins = false;
@@ -47,6 +48,7 @@ void batch_release(struct batch *batch) {
     free(batch->label_text);
     free(batch->weight);
     free(batch->offset);
+    free(batch->cluster);
     free(batch->line);
     free(batch->position);
     free(batch->bad);
@@ -76,6 +78,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
         batch->label_text = memory_resize(batch->label_text, capacity, sizeof *batch->label_text);
         batch->weight = memory_resize(batch->weight, capacity, sizeof *batch->weight);
         batch->offset = memory_resize(batch->offset, capacity, sizeof *batch->offset);
+        batch->cluster = memory_resize(batch->cluster, capacity, sizeof *batch->cluster);
         batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
     }
     reserve_values(batch, values);
@@ -229,6 +232,8 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
     batch_weigh(batch, batch->row_count, batch->row_weight);
     batch->offset[batch->row_count] = 0;
     batch_add_offset(batch, batch->row_count, batch->row_offset);
+    batch->cluster[batch->row_count] = batch->row_cluster;
+    batch->has_clusters |= batch->row_cluster != 0;
     batch_begin_row(batch);
     batch->start[++batch->row_count] = batch->value_count;
     return true;
@@ -269,6 +274,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .label_text = batch->has_label_text ? batch->label_text : NULL,
         .weight = batch->has_weights ? batch->weight : NULL,
         .offset = batch->has_offsets ? batch->offset : NULL,
+        .cluster = batch->has_clusters ? batch->cluster : NULL,
         .workspace = &batch->workspace,
     };
     return &batch->rows;

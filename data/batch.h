@@ -33,11 +33,13 @@ struct batch {
     double row_weight; /* of the row being read: 1 unless its parser sets it */
     double *offset;
     double row_offset; /* likewise 0 */
-    uint64_t *line;    /* of each row */
-    uint64_t row_line; /* of the row being read */
+    uint64_t *cluster;
+    uint64_t row_cluster; /* likewise 0 */
+    uint64_t *line;       /* of each row */
+    uint64_t row_line;    /* of the row being read */
     uint32_t *position;
     bool alike, bytes; /* as in struct source_rows */
-    bool has_label_text, has_weights, has_offsets, has_positions, has_origins;
+    bool has_label_text, has_weights, has_offsets, has_clusters, has_positions, has_origins;
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */

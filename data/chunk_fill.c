@@ -48,7 +48,8 @@ struct chunk_arrays {
     enum value_type type;
     uint32_t *start, *feature; /* sparse */
     void *value;
-    double *label, *weight, *offset; /* no weights, or offsets: NULL */
+    double *label, *weight, *offset;
+    uint64_t *cluster; /* no weights, offsets or clusters: NULL */
 };
 
 static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
@@ -61,6 +62,7 @@ static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chun
         .label = (void *)(data + layout.label),
         .weight = chunk->weighted ? (void *)(data + layout.weight) : NULL,
         .offset = chunk->shifted ? (void *)(data + layout.offset) : NULL,
+        .cluster = chunk->clustered ? (void *)(data + layout.cluster) : NULL,
     };
 }
 
@@ -69,6 +71,7 @@ struct row_place {
     uint32_t *feature;
     void *value;
     double *label, *weight, *offset;
+    uint64_t *cluster;
 };
 
 /* Of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
@@ -78,7 +81,8 @@ static inline struct row_place row_place_of(const struct chunk_arrays *arrays, u
                               .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
                               .label = arrays->label + row,
                               .weight = arrays->weight ? arrays->weight + row : NULL,
-                              .offset = arrays->offset ? arrays->offset + row : NULL};
+                              .offset = arrays->offset ? arrays->offset + row : NULL,
+                              .cluster = arrays->cluster ? arrays->cluster + row : NULL};
 }
 
 static inline void put_label(const struct row_filler *filler, const struct row_walk *walk,
@@ -89,6 +93,8 @@ static inline void put_label(const struct row_filler *filler, const struct row_w
         *place->weight = row_weight_of(filler->row_weights, &walk->rows, walk->row, label);
     if (place->offset)
         *place->offset = row_offset_of(&walk->rows, walk->row);
+    if (place->cluster)
+        *place->cluster = walk->rows.cluster ? walk->rows.cluster[walk->row] : 0;
 }
 
 static inline void put_value(void *values, enum value_type type, uint64_t at, double value) {

@@ -261,6 +261,22 @@ static char *text_cell(struct csv_line *line, bool trim, size_t *length) {
     return cell;
 }
 
+/* Texts are hashed as those of categories, and 0 is none. The table of a model may name a column of
+ * clusters, too: where none are asked for, it says nothing. */
+static bool take_cluster(struct csv_line *line, uint32_t column) {
+    size_t length;
+    char *cell = text_cell(line, line->format->options->trim, &length);
+    if (!cell)
+        return reject_quote(line, column);
+    if (!line->format->options->cluster)
+        return true;
+    if (!length || csv_is_missing(line->format, cell, length))
+        return reject_property(line, column, "", ROW_CLUSTER);
+    uint64_t hash = hash64(cell, length);
+    line->batch->row_cluster = hash ? hash : 1;
+    return true;
+}
+
 static bool take_category(struct csv_line *line, uint32_t column) {
     const struct format *format = line->format;
     size_t length;
@@ -423,6 +439,8 @@ static bool take_other(struct csv_line *line, uint32_t column) {
     case COLUMN_OFFSET:
     case COLUMN_EXPOSURE:
         return take_property(line, column, property_of(kind));
+    case COLUMN_CLUSTER:
+        return take_cluster(line, column);
     default:
         return csv_cell(&line->at, line->end, line->format->delimiter) ||
                reject_quote(line, column);

@@ -155,8 +155,8 @@ static const char *match_label(struct format *format, struct column_match *match
 }
 
 /* Finds the column of a property, which the options may tell anew: a number among them means the
- * column that had it where the table was made. Only weights may be missing: margins without their
- * offsets are those of other rows. */
+ * column that had it where the table was made. Weights and clusters may be missing: margins
+ * without their offsets are those of other rows. */
 static int match_property(const struct format *format, struct column_match *match,
                           const struct csv_cells *first, enum row_property property) {
     const struct table *table = format->table;
@@ -170,7 +170,7 @@ static int match_property(const struct format *format, struct column_match *matc
     match->property[property] = at < first->count ? at : NOWHERE;
     if (at < first->count)
         match->taken[at] = NO_FEATURE;
-    else if (asked || (there && property != ROW_WEIGHT))
+    else if (asked || (there && property != ROW_WEIGHT && property != ROW_CLUSTER))
         return csv_no_property(first, true, property, asked ? asked : table->column[known].name);
     return 0;
 }

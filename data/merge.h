@@ -300,6 +300,9 @@ struct row_offsets {
 /* Looks at the rows that are trained on, and at those that are held out. */
 void row_offsets_find(struct row_offsets *offsets, const struct split *split);
 
+/* Whether rows that are trained on have clusters: all have, or none. */
+bool split_has_clusters(const struct split *split);
+
 static inline double row_offset_of(const struct pack_rows *rows, uint32_t row) {
     return rows->offset ? rows->offset[row] : 0;
 }
@@ -351,7 +354,7 @@ struct plan_part {
 
 /* What rows have in the set's chunks beside label and values. */
 struct chunk_extras {
-    bool weighted, shifted;
+    bool weighted, shifted, clustered;
 };
 
 struct chunk_plan {

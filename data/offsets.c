@@ -77,3 +77,11 @@ void row_offsets_find(struct row_offsets *offsets, const struct split *split) {
     offsets->summary.mean = exact_value(&sums.mean) / weight;
     offsets->summary.log_mean_exp = offsets->summary.most + log_rate;
 }
+
+bool split_has_clusters(const struct split *split) {
+    bool all = split->trained > 0;
+    for (uint32_t p = 0; p < split->trained; p++)
+        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
+            all &= split->packs[p]->block[b].clustered;
+    return all;
+}

@@ -23,6 +23,7 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     layout.label_text = container_place(&at, block->texts ? rows * sizeof(uint32_t) : 0);
     layout.position = container_place(&at, block->positions ? values * sizeof(uint32_t) : 0);
     layout.offset = container_place(&at, block->shifted ? rows * sizeof(double) : 0);
+    layout.cluster = container_place(&at, block->clustered ? rows * sizeof(uint64_t) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -139,8 +140,10 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
               block->texts ? rows->count * sizeof(uint32_t) : 0);
     put_array(data, layout.position, layout.offset, rows->position,
               block->positions ? block->values * sizeof(uint32_t) : 0);
-    put_array(data, layout.offset, layout.bytes, rows->offset,
+    put_array(data, layout.offset, layout.cluster, rows->offset,
               block->shifted ? rows->count * sizeof *rows->offset : 0);
+    put_array(data, layout.cluster, layout.bytes, rows->cluster,
+              block->clustered ? rows->count * sizeof *rows->cluster : 0);
 }
 
 /* ---- opened ---- */
@@ -275,6 +278,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
         .label_text = block->texts ? (const void *)(data + layout.label_text) : NULL,
         .position = block->positions ? (const void *)(data + layout.position) : NULL,
         .offset = block->shifted ? (const void *)(data + layout.offset) : NULL,
+        .cluster = block->clustered ? (const void *)(data + layout.cluster) : NULL,
     };
 }
 
@@ -359,7 +363,7 @@ void pack_report(const struct pack *pack, struct source_report *report) {
                                      .label_column = facts->label_column,
                                      .rejected = facts->rejected};
     memcpy(report->hash, facts->source_hash, sizeof report->hash);
-    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
+    for (int i = ROW_OFFSET; i < ROW_NUMBERS; i++)
         memcpy(report->property[i].hash, facts->beside[i - ROW_OFFSET].hash,
                sizeof report->property[i].hash);
     if (pack->table)
@@ -395,6 +399,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                      .label = rows.label,
                      .weight = rows.weight,
                      .offset = rows.offset,
+                     .cluster = rows.cluster,
                      .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
                  });
     }

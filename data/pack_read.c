@@ -138,7 +138,7 @@ static int look_at_source(const char *source, const struct source_options *optio
         code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
     if (!code && options->labels)
         code = look_at_file(options->labels, &known->labels_stamp, &known->path_hash);
-    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES && !code; i++)
+    for (enum row_property i = ROW_OFFSET; i < ROW_NUMBERS && !code; i++)
         if (source_property_file(options, i))
             code = look_at_file(source_property_file(options, i),
                                 &known->beside[i - ROW_OFFSET].stamp, &known->path_hash);

@@ -275,6 +275,7 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
     pending->block.first_row = writer->facts.rows;
     pending->block.weighted = rows->weight != NULL;
     pending->block.shifted = rows->offset != NULL;
+    pending->block.clustered = rows->cluster != NULL;
     uint64_t consecutive = 0; /* features that are 0, 1, 2 … */
     while (alike && consecutive < rows->start[1] && local[consecutive] == consecutive)
         consecutive++;
@@ -394,7 +395,7 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
     memcpy(facts->source_hash, report->hash, HASH128_TEXT);
     facts->weights_stamp = report->property[ROW_WEIGHT].stamp;
     memcpy(facts->weights_hash, report->property[ROW_WEIGHT].hash, HASH128_TEXT);
-    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+    for (int i = ROW_OFFSET; i < ROW_NUMBERS; i++) {
         facts->beside[i - ROW_OFFSET].stamp = report->property[i].stamp;
         memcpy(facts->beside[i - ROW_OFFSET].hash, report->property[i].hash, HASH128_TEXT);
     }

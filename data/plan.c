@@ -22,6 +22,7 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     layout.label = container_place(&at, rows * sizeof(double));
     layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
     layout.offset = container_place(&at, chunk->shifted ? rows * sizeof(double) : 0);
+    layout.cluster = container_place(&at, chunk->clustered ? rows * sizeof(uint64_t) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -167,7 +168,8 @@ static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
         plan->chunk[plan->chunks++] = (struct set_chunk){.first_row = cutter->next_row,
                                                          .type = (uint8_t)cutter->part->type,
                                                          .weighted = cutter->extras->weighted,
-                                                         .shifted = cutter->extras->shifted};
+                                                         .shifted = cutter->extras->shifted,
+                                                         .clustered = cutter->extras->clustered};
         cutter->filled = 0;
         cutter->open = true;
     }
@@ -222,7 +224,8 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
                                .values = plan->dense ? here * (uint64_t)columns->count : 0,
                                .type = (uint8_t)plan->trained.type,
                                .weighted = extras->weighted,
-                               .shifted = extras->shifted};
+                               .shifted = extras->shifted,
+                               .clustered = extras->clustered};
     }
     if (plan->dense)
         return 0;

@@ -27,6 +27,7 @@ const struct property_rule property_rules[ROW_PROPERTIES] = {
     [ROW_WEIGHT] = {"weight", "csv.weight", "a number from 0 to 1e+100", COLUMN_WEIGHT},
     [ROW_OFFSET] = {"offset", "offset", "a number from -1e+100 to 1e+100", COLUMN_OFFSET},
     [ROW_EXPOSURE] = {"exposure", "exposure", "a number above 0, to 1e+100", COLUMN_EXPOSURE},
+    [ROW_CLUSTER] = {"cluster", "summary_cluster", "any text", COLUMN_CLUSTER},
 };
 
 enum row_property property_of(enum column_kind kind) {
@@ -44,6 +45,7 @@ bool property_is_valid(enum row_property property, double number) {
         return fabs(number) <= OFFSET_MAX;
     case ROW_EXPOSURE:
         return number > 0 && number <= OFFSET_MAX;
+    case ROW_CLUSTER:
     case ROW_PROPERTIES:
         break;
     }

@@ -244,7 +244,7 @@ static int check_bounds(const struct set *set) {
             set->tile ? set_head_layout(chunk).bytes : set_chunk_layout(chunk, facts->dense).bytes;
         if (!within(set, chunk->offset, chunk->bytes) || chunk->type > VALUE_DOUBLE ||
             chunk->weighted != (set->weights != NULL) || chunk->shifted != (set->offsets != NULL) ||
-            bytes != chunk->bytes)
+            chunk->clustered != set->chunk[0].clustered || bytes != chunk->bytes)
             return container_damaged(&set->container, "a chunk is out of bounds");
     }
     return set->tile ? check_tiles(set) : 0;
@@ -391,6 +391,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         .lists = set->info.lists,
         .weight = chunk->weighted ? (const void *)(data + layout.weight) : NULL,
         .offset = chunk->shifted ? (const void *)(data + layout.offset) : NULL,
+        .cluster = chunk->clustered ? (const void *)(data + layout.cluster) : NULL,
         .first = chunk->first_row + (number < set_training_chunks(&set->info) ? 0 : facts->rows),
     };
     return 0;

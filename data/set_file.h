@@ -66,7 +66,7 @@ struct set_weights {
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
  * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value as `type` says ×
  * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none),
- * offset f64 × rows (likewise).
+ * offset f64 × rows (likewise), cluster u64 × rows (likewise).
  *
  * Of a set in tiles these are its head, what its rows have besides values: label, weight
  * (likewise), size i16 × rows, offset. */
@@ -74,13 +74,14 @@ struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows;
-    uint8_t type, weighted, shifted, unused; /* enum value_type; whether rows have offsets */
+    uint8_t type, weighted, shifted, clustered; /* enum value_type; whether rows have those */
     uint64_t values;
 };
 _Static_assert(sizeof(struct set_chunk) == 48, "no padding");
 
 struct set_chunk_layout {
-    uint64_t start, feature, value, label, weight, offset, bytes; /* places within the chunk */
+    /* Places within the chunk: */
+    uint64_t start, feature, value, label, weight, offset, cluster, bytes;
 };
 struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense);
 

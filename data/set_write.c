@@ -478,7 +478,9 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
     }
     if (!code) {
         row_offsets_find(&writer.row_offsets, &writer.split);
-        const struct chunk_extras extras = {writer.row_weights.weighted, writer.row_offsets.any};
+        const struct chunk_extras extras = {.weighted = writer.row_weights.weighted,
+                                            .shifted = writer.row_offsets.any,
+                                            .clustered = split_has_clusters(&writer.split)};
         code = chunk_plan_make(&writer.plan, &writer.split, &writer.columns, &extras, options);
     }
     if (!code)

@@ -12,11 +12,13 @@
 #include "data/table.h"
 
 /* What a row has of its own beside label and features: a number from a column of a table, or from a
- * file with a line for each row. */
+ * file with a line for each row; a cluster from a column alone. */
 enum row_property {
-    ROW_WEIGHT,   /* from 0 to WEIGHT_MAX; rows without one weigh 1 */
-    ROW_OFFSET,   /* a finite number, which is added to the row's margin */
-    ROW_EXPOSURE, /* above 0: its natural logarithm is added to the offset */
+    ROW_WEIGHT,                /* from 0 to WEIGHT_MAX; rows without one weigh 1 */
+    ROW_OFFSET,                /* a finite number, which is added to the row's margin */
+    ROW_EXPOSURE,              /* above 0: its natural logarithm is added to the offset */
+    ROW_NUMBERS,               /* behind those that are numbers, and may have files */
+    ROW_CLUSTER = ROW_NUMBERS, /* a text: rows that have it in common are not independent */
     ROW_PROPERTIES
 };
 
@@ -41,6 +43,8 @@ struct source_options {
                                 it has one, which may be missing from the file then */
     const char *offset, *exposure;   /* CSV: columns of these, as `weight`; but that of `table` may
                                         not be missing */
+    const char *cluster;             /* CSV: column of clusters, likewise; NULL: rows have none,
+                                        whatever `table` says */
     bool ignores_weights;            /* every row weighs 1 */
     const char *weights;             /* a file with a weight for each row, or NULL: data/blocks.h */
     const char *offsets, *exposures; /* the same of these */
@@ -115,6 +119,7 @@ struct source_rows {
         *label_text;            /* NULL where the label is a number; the whole array may be NULL */
     const double *weight;       /* from 0 to WEIGHT_MAX; NULL: all are 1 */
     const double *offset;       /* with the logarithm of the exposure; NULL: all are 0 */
+    const uint64_t *cluster;    /* the hash of its text; NULL: there are none */
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a
                                    pack there are none */
     uint64_t bad_count;

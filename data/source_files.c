@@ -184,14 +184,15 @@ const char *source_property_column(const struct source_options *options,
                                    enum row_property property) {
     const char *const columns[] = {[ROW_WEIGHT] = options->weight,
                                    [ROW_OFFSET] = options->offset,
-                                   [ROW_EXPOSURE] = options->exposure};
+                                   [ROW_EXPOSURE] = options->exposure,
+                                   [ROW_CLUSTER] = options->cluster};
     return columns[property];
 }
 
 const char *source_property_file(const struct source_options *options, enum row_property property) {
-    const char *const files[] = {[ROW_WEIGHT] = options->weights,
-                                 [ROW_OFFSET] = options->offsets,
-                                 [ROW_EXPOSURE] = options->exposures};
+    const char *const files[ROW_PROPERTIES] = {[ROW_WEIGHT] = options->weights,
+                                               [ROW_OFFSET] = options->offsets,
+                                               [ROW_EXPOSURE] = options->exposures};
     return files[property];
 }
 

@@ -18,7 +18,8 @@ enum column_kind {
     COLUMN_WORDS,  /* a feature for each word */
     COLUMN_OFFSET, /* of the row, as this: */
     COLUMN_EXPOSURE,
-    COLUMN_DATE, /* its parts are columns behind those of the file */
+    COLUMN_DATE,    /* its parts are columns behind those of the file */
+    COLUMN_CLUSTER, /* of the row */
 };
 
 /* What becomes of a date: data/csv_date.c. */
@@ -129,10 +130,11 @@ uint32_t table_find_kind(const struct table *table, enum column_kind kind);
 /* "label", "weight", … */
 const char *table_kind_name(enum column_kind kind);
 
-/* Whether a column has what rows have of their own: their weight, offset or exposure. */
+/* Whether a column has what rows have of their own: their weight, offset, exposure or
+ * cluster. */
 static inline bool table_is_own(const struct table_column *column) {
     return column->kind == COLUMN_WEIGHT || column->kind == COLUMN_OFFSET ||
-           column->kind == COLUMN_EXPOSURE;
+           column->kind == COLUMN_EXPOSURE || column->kind == COLUMN_CLUSTER;
 }
 
 /* Whether features are made of a column. */

@@ -12,9 +12,10 @@
 #include "data/table.h"
 
 static const char *const kind_names[] = {
-    [COLUMN_NUMBER] = "number", [COLUMN_CATEGORY] = "category", [COLUMN_LABEL] = "label",
-    [COLUMN_SKIPPED] = "skip",  [COLUMN_WEIGHT] = "weight",     [COLUMN_WORDS] = "text",
-    [COLUMN_OFFSET] = "offset", [COLUMN_EXPOSURE] = "exposure", [COLUMN_DATE] = "date"};
+    [COLUMN_NUMBER] = "number",  [COLUMN_CATEGORY] = "category", [COLUMN_LABEL] = "label",
+    [COLUMN_SKIPPED] = "skip",   [COLUMN_WEIGHT] = "weight",     [COLUMN_WORDS] = "text",
+    [COLUMN_OFFSET] = "offset",  [COLUMN_EXPOSURE] = "exposure", [COLUMN_DATE] = "date",
+    [COLUMN_CLUSTER] = "cluster"};
 const char *const date_part_names[] = {[DATE_YEAR] = "year",
                                        [DATE_MONTH] = "month",
                                        [DATE_WEEKDAY] = "weekday",

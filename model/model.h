@@ -19,8 +19,9 @@
 /* The version of both files, raised when an older reader could not read a newer one. Models of
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
  * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
- * with offsets. */
-#define MODEL_FORMAT_VERSION 10
+ * with offsets, with dates. */
+#define MODEL_FORMAT_VERSION 11
+#define MODEL_FORMAT_DATES 10
 #define MODEL_FORMAT_OFFSETS 9
 #define MODEL_FORMAT_TEXTS 8
 #define MODEL_FORMAT_CROSSES 7

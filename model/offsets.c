@@ -7,7 +7,7 @@
 static const struct {
     const char *name, *files; /* as keys of a job have it */
     enum column_kind kind;
-} rules[ROW_PROPERTIES] = {
+} rules[ROW_NUMBERS] = {
     [ROW_OFFSET] = {"offset", "offsets", COLUMN_OFFSET},
     [ROW_EXPOSURE] = {"exposure", "exposures", COLUMN_EXPOSURE},
 };
@@ -20,14 +20,14 @@ bool offsets_needed(const struct model_layout *layout) {
 
 json_t *offsets_json(const struct model_layout *layout) {
     json_t *names = json_array();
-    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
+    for (int i = ROW_OFFSET; i < ROW_NUMBERS; i++)
         if (layout->needs[i])
             json_array_append_new(names, json_string(rules[i].name));
     return names;
 }
 
 static int read_name(const char *name, const char *path, struct model_layout *layout) {
-    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
+    for (int i = ROW_OFFSET; i < ROW_NUMBERS; i++)
         if (strcmp(name, rules[i].name) == 0) {
             layout->needs[i] = true;
             return 0;
@@ -90,7 +90,7 @@ int offsets_check_options(const struct model_layout *layout, const char *path,
 
 int offsets_check_pack(const struct model_layout *layout, const char *path,
                        const struct source_report *report) {
-    for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+    for (int i = ROW_OFFSET; i < ROW_NUMBERS; i++) {
         const struct table *table = report->table;
         bool there = *report->property[i].hash ||
                      (table && table_find_kind(table, rules[i].kind) < table->columns);

@@ -204,7 +204,8 @@ static double factor_of(const json_t *summary, const json_t *covariance, enum su
 
 static int refuse_errors(enum summary_kind errors) {
     if (errors == SUMMARY_KIND_CLUSTER)
-        return error_set(ERROR_USAGE, "this run computed no errors for clusters");
+        return error_set(ERROR_USAGE, "this run computed no errors for clusters; train with "
+                                      "`summary_cluster = COLUMN`");
     return error_set(ERROR_USAGE,
                      "this run computed no robust errors; train with `summary = robust`");
 }

@@ -28,7 +28,7 @@ struct scoring {
     char *library; /* of a plug-in, if it is elsewhere; or NULL */
 };
 
-static const char *const property_keys[ROW_PROPERTIES] = {
+static const char *const property_keys[ROW_NUMBERS] = {
     [ROW_WEIGHT] = "weights", [ROW_OFFSET] = "offsets", [ROW_EXPOSURE] = "exposures"};
 
 /* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
@@ -94,7 +94,7 @@ static int scoring_open(const struct options *options, bool judged, struct scori
     if (!code)
         code = job_set_reading(scoring->settings, scoring->settings_count, judged,
                                &scoring->reading, &patterns);
-    for (int i = 0; i < ROW_PROPERTIES && !code; i++)
+    for (int i = 0; i < ROW_NUMBERS && !code; i++)
         code = find_beside(scoring, property_keys[i], patterns.property[i],
                            &scoring->beside.property[i]);
     if (!code)

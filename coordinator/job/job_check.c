@@ -102,7 +102,7 @@ struct own_keys {
 };
 
 static struct own_keys own_keys_of(const struct job *job, enum row_property property) {
-    const struct own_keys all[ROW_PROPERTIES] = {
+    const struct own_keys all[ROW_NUMBERS] = {
         [ROW_WEIGHT] = {"csv.weight", "weights", job->source.weight, job->weights,
                         job->test_weights, job->holdout_weights},
         [ROW_OFFSET] = {"offset", "offsets", job->source.offset, job->offsets, job->test_offsets,
@@ -118,7 +118,7 @@ bool job_has(const struct job *job, enum row_property property) {
 }
 
 int job_check_columns(const struct job *job) {
-    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+    for (enum row_property i = 0; i < ROW_NUMBERS; i++) {
         struct own_keys own = own_keys_of(job, i);
         if (own.column)
             return error_set(ERROR_CONFIG,
@@ -126,12 +126,17 @@ int job_check_columns(const struct job *job) {
                              "a file of their own use `%s`",
                              job->file, own.column_key, own.files_key, own.files_key);
     }
+    if (job->source.cluster)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: the data is no CSV, and has no such columns; "
+                         "take it away, or give the data as CSV",
+                         job->file);
     return 0;
 }
 
 /* A number comes from a column or from files, not from both. */
 static int check_own(const struct job *job) {
-    for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
+    for (enum row_property i = 0; i < ROW_NUMBERS; i++) {
         struct own_keys own = own_keys_of(job, i);
         if (own.column && (*own.data || *own.test || *own.holdout))
             return error_set(ERROR_CONFIG,
@@ -340,6 +345,11 @@ static const char *no_errors(const struct job *job) {
 }
 
 static int check_summary(const struct job *job) {
+    if (job->source.cluster && !job->summary)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: without `summary` there are no errors; set "
+                         "summary = model or robust, or take the key away",
+                         job->file);
     const char *why = job->summary ? no_errors(job) : NULL;
     return why ? error_set(ERROR_CONFIG, "%s: key `summary`: %s; or set summary = none", job->file,
                            why)

@@ -326,6 +326,9 @@ const struct key keys[] = {
     {"summary", KEY_CHOICE, AT(summary), .choices = summaries, .initial = "none",
      .help = "standard errors of the estimates of a linear model, kept beside it: as if the model "
              "held, and also robust ones"},
+    {"summary_cluster", KEY_TEXT, AT(source.cluster),
+     .allowed = "a column by name or by number from 1",
+     .help = "the column of clusters, whose rows are not independent; it is no feature"},
     {"optimizer", KEY_CHOICE, AT(optimizer), .choices = optimizers, .initial = "lbfgs",
      .help = "what trains: L-BFGS on all rows, or Adagrad on minibatches and nothing after"},
     {"start", KEY_CHOICE, AT(start), .choices = starts, .initial = "zero",

@@ -337,6 +337,7 @@ static int pack_files(const struct job *job, const struct table *order, const ch
     struct source_options alike = source_options_alike(&data, shape);
     alike.adds_columns = false;
     alike.order = NULL;
+    alike.cluster = NULL; /* errors are those of training rows */
     packing = (struct packing){folder, &paths->beside_holdout, NULL};
     if (!code)
         code = pack_all(&packing, &alike, paths->holdout, &packs->held_out);

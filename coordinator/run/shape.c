@@ -12,6 +12,7 @@
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/training.h"
+#include "model/clusters.h"
 
 /* ---- a plug-in ---- */
 
@@ -163,6 +164,24 @@ static void check_memory(struct training *run) {
     free(why);
 }
 
+/* Errors of clusters are for models of one margin, whose estimates have no penalty. */
+static int check_clusters(const struct training *run) {
+    const struct job *job = run->job;
+    if (!job->source.cluster)
+        return 0;
+    if (run->shape.outputs != 1)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: the model has %u margins a row, and errors of "
+                         "clusters are for models of one; take the key away",
+                         job->file, run->shape.outputs);
+    if (job->l2.value > 0)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: with l2 there are no errors of clusters; set "
+                         "l2 = 0",
+                         job->file);
+    return clusters_check(run->set, job->file, layout_parameters(&run->parameters));
+}
+
 /* What follows from the data: shape, layout of the model, sizes. */
 int training_shape(struct training *run) {
     const struct set_info *info = set_info(run->set);
@@ -182,6 +201,9 @@ int training_shape(struct training *run) {
     run->parameters = objective_layout(&run->shape);
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
+    code = check_clusters(run);
+    if (code)
+        return code;
     find_exponents(run);
     tell_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "model/clusters.h"
 #include "model/summary.h"
 
 /* How many parameters the fit has: with a penalty the effective ones. NaN where it is not known. */
@@ -67,6 +68,18 @@ static bool *find_aliased(const struct training *run) {
     return aliased;
 }
 
+static int find_clusters(const struct training *run, struct cluster_errors *errors) {
+    struct model view;
+    int code = model_writer_view(run->recorder.writer, &view);
+    if (code || !run->job->source.cluster)
+        return code;
+    double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
+    model_spread(&view, &run->layout, parameters);
+    code = clusters_find(run->set, &run->layout, parameters, run->recorder.variance, errors);
+    free(parameters);
+    return code;
+}
+
 int training_summarise(struct training *run) {
     const struct recorder *recorder = &run->recorder;
     struct coordinator_view view = coordinator_view(run->coordinator);
@@ -74,6 +87,11 @@ int training_summarise(struct training *run) {
         return write_summary(run, NULL,
                              "the run was ended before its second derivatives were summed up, or "
                              "they are not finite");
+    struct cluster_errors errors = {0};
+    int code = find_clusters(run, &errors);
+    if (code)
+        return code;
+    double *clustered = in_order_of_model(run, errors.variance);
     double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
     double *robust = in_order_of_model(run, recorder->robust);
     double *estimate = in_order_of_model(run, recorder->estimate);
@@ -82,11 +100,17 @@ int training_summarise(struct training *run) {
         .parameters = model_writer_parameters(recorder->writer),
         .variance = variance,
         .robust = robust,
+        .clustered = clustered,
+        .cluster = run->job->source.cluster,
+        .clusters = errors.clusters,
+        .single_rows = errors.single_rows,
         .aliased = aliased,
         .estimate = estimate,
         .trace = view.summary.trace,
         .expected = objective_of(run->shape.kind)->expected != NULL};
-    int code = write_summary(run, &covariance, NULL);
+    code = write_summary(run, &covariance, NULL);
+    free(clustered);
+    free(errors.variance);
     free(variance);
     free(robust);
     free(estimate);

@@ -1,0 +1,239 @@
+#include "model/clusters.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "numeric/dense.h"
+#include "numeric/inverse.h"
+#include "objective/objective.h"
+
+/* Clusters by their number, in an open table; those that are there come by first appearance. */
+struct cluster_table {
+    uint64_t *number; /* by cluster; owned */
+    uint64_t *rows;   /* likewise, owned */
+    double *sums;     /* clusters × parameters; owned */
+    uint32_t *slot;   /* cluster + 1, or 0; owned */
+    uint64_t slots, count, capacity;
+};
+
+struct cluster_pass {
+    const struct model_layout *layout;
+    const struct objective *objective;
+    const double *parameters;
+    size_t count;     /* of parameters */
+    double *triangle; /* H */
+    uint32_t *column; /* of the values of a row; owned, as is `value` */
+    double *value;
+    uint32_t values;
+    int exponent; /* of weights */
+    struct cluster_table table;
+};
+
+static void grow_slots(struct cluster_table *table) {
+    table->slots = table->slots ? 2 * table->slots : 1024;
+    free(table->slot);
+    table->slot = memory_new(table->slots, sizeof *table->slot);
+    for (uint64_t i = 0; i < table->count; i++) {
+        uint64_t at = table->number[i] & (table->slots - 1);
+        while (table->slot[at])
+            at = (at + 1) & (table->slots - 1);
+        table->slot[at] = (uint32_t)i + 1;
+    }
+}
+
+static uint64_t add_cluster(struct cluster_table *table, uint64_t number, size_t parameters) {
+    if (table->count == table->capacity) {
+        uint64_t more = table->capacity ? 2 * table->capacity : 64;
+        table->number = memory_resize(table->number, more, sizeof *table->number);
+        table->rows = memory_resize(table->rows, more, sizeof *table->rows);
+        if (parameters)
+            table->sums = memory_resize(table->sums, more * parameters, sizeof *table->sums);
+        table->capacity = more;
+    }
+    uint64_t added = table->count++;
+    table->number[added] = number;
+    table->rows[added] = 0;
+    for (size_t i = 0; i < parameters; i++)
+        table->sums[added * parameters + i] = 0;
+    return added;
+}
+
+static uint64_t find_cluster(struct cluster_table *table, uint64_t number, size_t parameters) {
+    if (2 * (table->count + 1) > table->slots)
+        grow_slots(table);
+    uint64_t at = number & (table->slots - 1);
+    while (table->slot[at] && table->number[table->slot[at] - 1] != number)
+        at = (at + 1) & (table->slots - 1);
+    if (!table->slot[at])
+        table->slot[at] = (uint32_t)add_cluster(table, number, parameters) + 1;
+    return table->slot[at] - 1;
+}
+
+static void release(struct cluster_table *table) {
+    free(table->number);
+    free(table->rows);
+    free(table->sums);
+    free(table->slot);
+}
+
+/* ---- whether it can be done ---- */
+
+static int count_clusters(struct set *set, uint64_t most, struct cluster_table *table) {
+    uint32_t chunks = set_training_chunks(set_info(set));
+    int code = 0;
+    for (uint32_t chunk = 0; chunk < chunks && !code; chunk++) {
+        struct rows rows = {0};
+        code = set_chunk(set, chunk, &rows);
+        for (uint32_t row = 0; row < rows.count && table->count <= most; row++)
+            find_cluster(table, rows.cluster[row], 0);
+    }
+    return code;
+}
+
+int clusters_check(struct set *set, const char *file, uint64_t parameters) {
+    struct cluster_table table = {0};
+    uint64_t most = CLUSTER_SUMS_MAX / parameters;
+    int code = count_clusters(set, most, &table);
+    if (!code && table.count < 2)
+        code = error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: all rows are of one cluster, and errors need "
+                         "two or more; name another column",
+                         file);
+    else if (!code && table.count > most)
+        code = error_set(ERROR_CONFIG,
+                         "%s: key `summary_cluster`: there are more than %llu clusters, which is "
+                         "too many with %llu parameters; name another column, or take columns away",
+                         file, (unsigned long long)most, (unsigned long long)parameters);
+    release(&table);
+    return code;
+}
+
+/* ---- sums ---- */
+
+static double read_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
+    size_t begin = rows->dense ? (size_t)row * rows->features : rows->start[row];
+    size_t end = rows->dense ? begin + rows->features : rows->start[row + 1];
+    double margin = rows->offset ? rows->offset[row] : 0;
+    pass->values = 0;
+    for (size_t at = begin; at < end; at++) {
+        double value = value_at(rows->type, rows->value, at);
+        uint32_t column = rows->dense ? (uint32_t)(at - begin) : rows->feature[at];
+        if (value == 0)
+            continue;
+        pass->column[pass->values] = column;
+        pass->value[pass->values++] = value;
+        margin += pass->parameters[column] * value;
+    }
+    if (pass->layout->intercept) {
+        uint32_t column = (uint32_t)pass->layout->features;
+        pass->column[pass->values] = column;
+        pass->value[pass->values++] = 1;
+        margin += pass->parameters[column];
+    }
+    return margin;
+}
+
+static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
+    double derivative = read_row(pass, rows, row), loss, work = 0, second;
+    double weight = rows->weight ? ldexp(rows->weight[row], -pass->exponent) : 1;
+    const struct loss_parameters *parameters = &pass->layout->loss;
+    struct cluster_table *table = &pass->table;
+    pass->objective->losses(parameters, 1, 1, rows->label + row, &derivative, &loss, &work);
+    pass->objective->second(parameters, 1, 1, rows->label + row, &derivative, &work, &second);
+    if (pass->objective->expected)
+        pass->objective->expected(parameters, 1, &derivative, &second);
+    uint64_t cluster = find_cluster(table, rows->cluster[row], pass->count);
+    double *sums = table->sums + cluster * pass->count;
+    table->rows[cluster]++;
+    for (uint32_t i = 0; i < pass->values; i++) {
+        double *to = pass->triangle + triangle_row(pass->column[i]);
+        double by = weight * second * pass->value[i];
+        sums[pass->column[i]] += weight * derivative * pass->value[i];
+        for (uint32_t j = 0; j <= i; j++)
+            to[pass->column[j]] += by * pass->value[j];
+    }
+}
+
+static int read_rows(struct cluster_pass *pass, struct set *set) {
+    uint32_t chunks = set_training_chunks(set_info(set));
+    for (uint32_t chunk = 0; chunk < chunks; chunk++) {
+        struct rows rows;
+        int code = set_chunk(set, chunk, &rows);
+        if (code)
+            return code;
+        for (uint32_t row = 0; row < rows.count; row++)
+            add_row(pass, &rows, row);
+    }
+    return 0;
+}
+
+/* M by the roots of H's diagonal. */
+static void multiply_sums(const struct cluster_pass *pass, const double *root, double *m) {
+    size_t n = pass->count;
+    for (uint64_t c = 0; c < pass->table.count; c++) {
+        double *s = pass->table.sums + c * n;
+        for (size_t r = 0; r < n; r++)
+            s[r] /= root[r];
+        for (size_t r = 0; r < n; r++)
+            for (size_t k = 0; k <= r; k++)
+                m[triangle_row(r) + k] += s[r] * s[k];
+    }
+}
+
+/* H to a diagonal of 1, then its factor; rows of aliased parameters stay out. */
+static bool factor(const struct cluster_pass *pass, const double *variance, double *root) {
+    size_t n = pass->count;
+    double *least = memory_new(n, sizeof *least), *h = pass->triangle;
+    for (size_t r = 0; r < n; r++) {
+        double square = h[triangle_row(r) + r];
+        root[r] = square > 0 ? sqrt(square) : 1;
+        least[r] = isnan(variance[r]) ? 2 : 0;
+    }
+    for (size_t r = 0; r < n; r++)
+        for (size_t k = 0; k <= r; k++)
+            h[triangle_row(r) + k] = r == k ? 1 : h[triangle_row(r) + k] / root[r] / root[k];
+    bool found = cholesky_ranked(n, h, least);
+    free(least);
+    return found;
+}
+
+static void make_variance(struct cluster_pass *pass, const double *variance, double *made) {
+    size_t n = pass->count;
+    double *root = memory_new(n, sizeof *root), *m = memory_new(triangle_row(n), sizeof *m);
+    bool found = factor(pass, variance, root);
+    multiply_sums(pass, root, m);
+    if (found)
+        inverse_sandwich(n, pass->triangle, m, made);
+    for (size_t r = 0; r < n; r++)
+        made[r] = found && !isnan(variance[r]) ? made[r] / root[r] / root[r] : NAN;
+    free(root);
+    free(m);
+}
+
+int clusters_find(struct set *set, const struct model_layout *layout, const double *parameters,
+                  const double *variance, struct cluster_errors *errors) {
+    size_t count = (size_t)model_parameters(layout);
+    struct cluster_pass pass = {.layout = layout,
+                                .objective = objective_find(layout->objective),
+                                .parameters = parameters,
+                                .count = count,
+                                .exponent = set_info(set)->weight_exponent};
+    pass.triangle = memory_new(triangle_row(count), sizeof *pass.triangle);
+    pass.column = memory_new(count, sizeof *pass.column);
+    pass.value = memory_new(count, sizeof *pass.value);
+    int code = read_rows(&pass, set);
+    if (!code) {
+        *errors = (struct cluster_errors){.clusters = pass.table.count};
+        errors->variance = memory_new(count, sizeof *errors->variance);
+        make_variance(&pass, variance, errors->variance);
+        for (uint64_t i = 0; i < pass.table.count; i++)
+            errors->single_rows += pass.table.rows[i] == 1;
+    }
+    free(pass.triangle);
+    free(pass.column);
+    free(pass.value);
+    release(&pass.table);
+    return code;
+}

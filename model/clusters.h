@@ -1,0 +1,32 @@
+/* Errors of estimates where the rows of a cluster are not independent. */
+#ifndef DML_MODEL_CLUSTERS_H
+#define DML_MODEL_CLUSTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/set.h"
+#include "model/model.h"
+
+/* Clusters times parameters, at most: the sums of scores take 8 bytes each. */
+#define CLUSTER_SUMS_MAX (UINT64_C(1) << 26)
+
+struct cluster_errors {
+    double *variance; /* by the run's parameters, as struct summary_covariance has it; NaN of those
+                         that are aliased; owned */
+    uint64_t clusters, single_rows;
+};
+
+/* Whether clusters_find() can do its work: ERROR_CONFIG if there is one cluster only, or too many
+ * with so many parameters. `file` is that of the job. ERROR_DATA. */
+int clusters_check(struct set *set, const char *file, uint64_t parameters);
+
+/* Sums up scores by cluster, and second derivatives, over the training rows of a set with clusters,
+ * chunk by chunk in one thread, so that the bits depend on the set and the parameters alone. For
+ * models of one margin without a penalty, after clusters_check(). `parameters` and `layout` as
+ * summary_fit() has them; `variance` is that of the run's elements, NaN where a parameter is
+ * aliased. ERROR_DATA. */
+int clusters_find(struct set *set, const struct model_layout *layout, const double *parameters,
+                  const double *variance, struct cluster_errors *errors);
+
+#endif
