@@ -6,6 +6,7 @@
 #include "base/resources.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/host_list.h"
 #include "coordinator/run/dataset.h"
@@ -115,6 +116,16 @@ static void print_gpu(const struct device_choice *choice, FILE *out) {
         fprintf(out, "GPU cuda:%d of its host\n", choice->number);
 }
 
+/* Why workers of a role compute on the CPU although a device was asked for; NULL: they need not. */
+static const char *only_cpu(const struct job *job, bool replica) {
+    if (replica)
+        return job->summary == JOB_SUMMARY_MODEL || job->summary == JOB_SUMMARY_ROBUST
+                   ? "errors of estimates are found there"
+                   : NULL;
+    bool limited = job_has_bounds(job) || (job_has_penalties(job) && job->l1.value > 0);
+    return limited ? "limits of columns are kept there" : NULL;
+}
+
 static void print_role(const char *role, const struct device_choice *choice, const char *why,
                        bool here, FILE *out) {
     struct device_found found;
@@ -142,8 +153,13 @@ void devices_print(const struct job *job, FILE *out) {
     else
         fputs("# workers are on other hosts: `dml-replica --devices` there lists their GPUs\n",
               out);
-    print_role("shards", &choice, NULL, here && !job->shard_addresses[0], out);
-    print_role("replicas", &choice, cannot(job), here && !job->replica_addresses[0], out);
+    for (int replica = 0; replica < 2; replica++) {
+        const char *only = only_cpu(job, replica), *why = replica ? cannot(job) : NULL;
+        const struct device_choice cpu = {CHOICE_CPU, -1};
+        char **addresses = replica ? job->replica_addresses : job->shard_addresses;
+        print_role(replica ? "replicas" : "shards", only ? &cpu : &choice, only ? only : why,
+                   here && !addresses[0], out);
+    }
 }
 
 /* ---- the gradient of a plug-in ---- */

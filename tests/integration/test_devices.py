@@ -301,6 +301,10 @@ def check_says_what_is_computed_where(folder):
         assert '# shards compute on the CPU' in lines and '# replicas compute on the CPU' in lines
     lines = dml('check', job, '--set', 'device=emulated').stdout.splitlines()
     assert '# replicas compute on an emulated device: slow, for tests' in lines, lines
+    for key, line in (('summary=model', '# replicas compute on the CPU: errors of estimates are'),
+                      ('bounds="1 = [0, 1]"', '# shards compute on the CPU: limits of columns are')):
+        lines = dml('check', job, '--set', 'device=emulated', '--set', key).stdout
+        assert line in lines and 'compute on an emulated device' in lines, (key, lines)
     lines = dml('check', job, '--set', 'device=cuda', '--set', 'hosts={"a", "b"}').stdout
     assert '# workers are on other hosts' in lines, lines
 
