@@ -80,6 +80,11 @@ static int check_column(const struct cross_reader *reader, const struct table_cr
                          "set csv.bins, for example csv.bins = 16, or list the column in "
                          "csv.categories",
                          reader->text, name);
+    if (here->monotone != MONOTONE_NONE)
+        return error_set(ERROR_CONFIG,
+                         "\"%s\": %s is monotone, which its effect would not be beside crosses; "
+                         "take it from one of `cross` and `monotone`",
+                         reader->text, name);
     if (here->kind == COLUMN_WORDS)
         return error_set(ERROR_CONFIG, "\"%s\": %s holds sentences, which are not crossed",
                          reader->text, name);
@@ -132,7 +137,8 @@ static int read_cross(struct cross_reader *reader) {
 
 static bool is_crossed(const struct cross_reader *reader, uint32_t column) {
     enum column_kind kind = reader->table->column[column].kind;
-    return kind == COLUMN_CATEGORY || (kind == COLUMN_NUMBER && reader->bins);
+    return kind == COLUMN_CATEGORY || (kind == COLUMN_NUMBER && reader->bins &&
+                                       reader->table->column[column].monotone == MONOTONE_NONE);
 }
 
 static int add_pairs(struct cross_reader *reader) {
@@ -312,7 +318,7 @@ static uint32_t made_before_crosses(const struct columns *columns, uint32_t p,
     for (uint64_t i = first; columns->derivation[p] && i < end; i++) {
         uint32_t feature = pack_feature(rows, first, i);
         if (columns_derive(columns, p, feature))
-            made[count++] = columns_derived(columns, p, feature, pack_value(rows, i));
+            count += columns_derived(columns, p, feature, pack_value(rows, i), made + count);
     }
     for (uint32_t i = 0; i < absent->count; i++)
         made[count++] = absent->values[i];
@@ -321,7 +327,7 @@ static uint32_t made_before_crosses(const struct columns *columns, uint32_t p,
 
 /* The most values that are made for a row of so many. */
 static uint64_t made_most(const struct columns *columns, uint32_t p, uint64_t values) {
-    return (columns->derivation[p] ? values : 0) + columns->absent[p].count +
+    return (columns->derivation[p] ? values + columns->steps_most : 0) + columns->absent[p].count +
            (columns->crosses ? columns->crosses->count : 0);
 }
 
@@ -361,7 +367,9 @@ uint64_t columns_made(const struct columns *columns, uint32_t p, const struct pa
         return count;
     }
     for (uint64_t i = first; columns->derivation[p] && i < end; i++)
-        made += columns_derive(columns, p, pack_feature(rows, first, i));
+        if (columns_derive(columns, p, pack_feature(rows, first, i)))
+            made += columns_derived(columns, p, pack_feature(rows, first, i), pack_value(rows, i),
+                                    NULL);
     return made;
 }
 

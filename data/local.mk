@@ -21,6 +21,7 @@ libdata_a_SOURCES = \
 	data/labels.c \
 	data/merge.h \
 	data/letters.c data/letters.h \
+	data/monotone.c \
 	data/moments.c \
 	data/prefix.c \
 	data/number.c data/number.h \

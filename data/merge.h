@@ -61,6 +61,7 @@ struct columns {
     struct table *table;                   /* CSV: with what the rows teach; owned. Else NULL */
     uint32_t *number_column, *rare_column; /* of each column of the table, or DICTIONARY_NONE: that
                                               of its number, and of its rare values */
+    uint32_t steps_most;      /* how many bins a row can have beyond one for each number */
     uint32_t **bin_column;    /* of each column of the table: those of its bins, or NULL */
     uint32_t *missing_column; /* of each column of the table that some pack lacks: the column that
                                  says so, or DICTIONARY_NONE */
@@ -133,13 +134,19 @@ static inline bool columns_derive(const struct columns *columns, uint32_t pack, 
     return columns->derivation[pack] && columns->derivation[pack][feature].column;
 }
 
-/* What its value brings. */
-static inline struct derived columns_derived(const struct columns *columns, uint32_t pack,
-                                             uint32_t feature, double value) {
+/* Writes what its value brings to `made`, unless that is NULL, and answers how many these are: a
+ * mean, a bin, or of a monotone number all bins up to its own but the first. */
+static inline uint32_t columns_derived(const struct columns *columns, uint32_t pack,
+                                       uint32_t feature, double value, struct derived *made) {
     const struct derivation *derivation = &columns->derivation[pack][feature];
-    if (derivation->bin_column)
-        return (struct derived){derivation->bin_column[table_bin(derivation->column, value)], 1};
-    return (struct derived){*derivation->number_column, derivation->column->mean};
+    struct derived mean = {*derivation->number_column, derivation->column->mean};
+    uint32_t bin = derivation->bin_column ? table_bin(derivation->column, value) : 0, first = bin;
+    if (derivation->bin_column && derivation->column->monotone != MONOTONE_NONE)
+        first = 1;
+    for (uint32_t i = first; made && i <= bin; i++)
+        made[i - first] =
+            derivation->bin_column ? (struct derived){derivation->bin_column[i], 1} : mean;
+    return bin + 1 - first;
 }
 
 /* Whether rows of a pack have more than their text has. */

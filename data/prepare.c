@@ -40,10 +40,17 @@ static void add_bins(struct columns *columns, struct column_builder *builder) {
         if (!column->edges)
             continue;
         columns->bin_column[i] = memory_new(column->edges + (size_t)1, sizeof(uint32_t));
-        for (uint32_t bin = 0; bin <= column->edges; bin++) {
+        bool steps = column->monotone != MONOTONE_NONE;
+        uint64_t above = 0;
+        columns->bin_column[i][0] = DICTIONARY_NONE;
+        columns->steps_most += steps ? column->edges : 0;
+        for (uint32_t bin = 1; bin <= column->edges; bin++)
+            above += column->in_bin[bin];
+        for (uint32_t bin = steps; bin <= column->edges; bin++) {
             columns->bin_column[i][bin] = columns->count;
             column_builder_add(columns, builder, table_bin_feature(table->ids, i, bin),
-                               column->in_bin[bin]);
+                               steps ? above : column->in_bin[bin]);
+            above -= bin ? column->in_bin[bin] : 0;
         }
     }
 }
@@ -223,6 +230,8 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
     if (!code && options->category_least > 1)
         merge_rare(columns, builder, of, options->category_least);
     free(of);
+    if (!code)
+        code = table_find_monotone(columns->table, options->monotone, options->bins > 0);
     if (code)
         return code;
     column_stats_find(columns->table, split, options->bins, options->threads);
@@ -356,7 +365,8 @@ void columns_make_names(struct columns *columns) {
             make_name(columns, columns->missing_column[c], c, ROLE_MISSING, 0);
         for (uint32_t bin = 0; columns->bin_column[c] && bin <= columns->table->column[c].edges;
              bin++)
-            make_name(columns, columns->bin_column[c][bin], c, ROLE_BIN, bin);
+            if (columns->bin_column[c][bin] != DICTIONARY_NONE)
+                make_name(columns, columns->bin_column[c][bin], c, ROLE_BIN, bin);
     }
     for (uint32_t k = 0; columns->crosses && k < columns->crosses->count; k++) {
         const struct cross *cross = &columns->crosses->cross[k];

@@ -471,6 +471,10 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         uint64_t order[] = {options->shuffle_seed, options->block_rows, options->chunks_least};
         hash_stream_add(stream, order, sizeof order);
     }
+    if (options->monotone && *options->monotone)
+        hash_stream_add(stream, "monotone", sizeof "monotone");
+    for (const char *const *rule = options->monotone; rule && *rule; rule++)
+        hash_stream_add(stream, *rule, strlen(*rule) + 1);
     if (has_crosses(options))
         hash_stream_add(stream, &options->cross_least, sizeof options->cross_least);
     for (const char *const *cross = options->cross; cross && *cross; cross++)

@@ -116,6 +116,7 @@ struct set_options {
     uint32_t category_least; /* a category's texts that fewer training rows have are one feature */
     enum text_values text_values; /* of the words of columns of texts */
     uint32_t bins;                /* of each number of a table, beside it; 0: none */
+    const char *const *monotone;  /* of table_find_monotone() */
     const char *const *cross;     /* of table_find_crosses() */
     uint32_t cross_least;         /* crosses that fewer training rows have are left out */
     /* The training row at place p is number permutation_at(p, rows, permutation_key(shuffle_seed,

@@ -292,6 +292,8 @@ static char *bin_name(const struct table_column *column, const char *name, uint3
     assert(bin <= column->edges);
     if (bin)
         number_format(column->edge[bin - 1], low);
+    if (column->monotone != MONOTONE_NONE && bin)
+        return memory_format("%s>=%s", name, low);
     if (bin < column->edges)
         number_format(column->edge[bin], high);
     return memory_format("%s=%s%s, %s)", name, bin ? "[" : "(", low, high);

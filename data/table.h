@@ -30,6 +30,9 @@ static inline bool date_part_is_number(enum date_part part) {
     return part == DATE_YEAR || part == DATE_DAYS;
 }
 
+/* Which way the steps from bin to bin of a number go. */
+enum monotone { MONOTONE_NONE, MONOTONE_RISING, MONOTONE_FALLING };
+
 struct table_column {
     char *name; /* in the form of text_to_json(), or NULL without a header line; owned */
     enum column_kind kind;
@@ -45,6 +48,9 @@ struct table_column {
      * and each edge the least of the next bin. */
     double *edge; /* owned */
     uint32_t edges;
+    /* Of a number in bins: if not MONOTONE_NONE, a row of bin k has the features of bins 1 … k, so
+     * that their weights are the steps from bin to bin, and bin 0 is no feature. */
+    enum monotone monotone;
     uint64_t *in_bin; /* how many values training has in each, only when a set is made; owned */
 
     /* Of a category: the ids of texts that training took for ROLE_RARE, rising. */
@@ -188,6 +194,15 @@ const char *table_describe(const struct table *table, uint32_t column, char text
  * if a column is not there, ERROR_CONFIG if one cannot be crossed. */
 #define CROSS_PAIRS "pairs"
 int table_find_crosses(struct table *table, const char *const *texts, bool bins);
+
+/* "COLUMN = rising" or "COLUMN = falling"; `length` is that of the column's name. */
+bool monotone_parse(const char *text, size_t *length, enum monotone *monotone);
+
+/* Says so of the columns of a table; the list is NULL-terminated, or NULL. ERROR_CONFIG for a
+ * column that is not there, is no number that is trained on, or is given twice, and without bins.
+ */
+int table_find_monotone(struct table *table, const char *const *texts, bool bins);
+bool table_has_monotone(const struct table *table);
 
 /* The value of so many crosses' features: 2^−k, where 4^k is the largest power that is not above
  * their number. So all crosses of a row together have about the length of one column, and a penalty

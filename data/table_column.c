@@ -44,7 +44,8 @@ static const char *behind_name(const struct table *table, uint32_t column, const
     char label[COLUMN_LABEL_TEXT];
     const char *head = table_label(table, column, label);
     size_t length = strlen(head);
-    bool same = strncmp(name, head, length) == 0 && (name[length] == '=' || name[length] == '#');
+    bool same = strncmp(name, head, length) == 0 &&
+                (name[length] == '=' || name[length] == '#' || name[length] == '>');
     return same ? name + length + 1 : NULL;
 }
 
@@ -58,7 +59,7 @@ uint32_t table_column_of(const struct table *table, uint64_t id, const char *nam
         const char *text = behind_name(table, i, name);
         if (text && is_of_column(table, i, id, text))
             return i;
-        if (text && found == COLUMN_NOWHERE)
+        if (text && found == COLUMN_NOWHERE && text[-1] != '>')
             found = i;
     }
     return table->crosses && strstr(name, " * ") ? COLUMN_NOWHERE : found;

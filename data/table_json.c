@@ -63,6 +63,10 @@ static json_t *column_json(const struct table_column *column, uint32_t number) {
                                                  "part", date_part_names[column->part]));
     if (!isnan(column->mean))
         json_object_set_new(object, "mean", json_real(column->mean));
+    if (column->monotone != MONOTONE_NONE)
+        json_object_set_new(
+            object, "monotone",
+            json_string(column->monotone == MONOTONE_RISING ? "rising" : "falling"));
     put_lists(object, column);
     return object;
 }
@@ -137,6 +141,15 @@ static bool read_edges(const json_t *list, struct table_column *column) {
     return true;
 }
 
+static bool read_monotone(const json_t *word, struct table_column *column) {
+    const char *text = json_string_value(word);
+    if (text && !strcmp(text, "rising"))
+        column->monotone = MONOTONE_RISING;
+    else if (text && !strcmp(text, "falling"))
+        column->monotone = MONOTONE_FALLING;
+    return !word || column->monotone != MONOTONE_NONE;
+}
+
 static bool read_rare(const json_t *list, struct table_column *column) {
     column->rares = (uint32_t)json_array_size(list);
     column->rare = memory_new(column->rares, sizeof *column->rare);
@@ -207,6 +220,7 @@ static bool read_column(const json_t *object, bool named, uint32_t columns,
            read_place(json_object_get(object, "place"), columns, column) &&
            read_edges(json_object_get(object, "edges"), column) &&
            read_rare(json_object_get(object, "rare"), column) &&
+           read_monotone(json_object_get(object, "monotone"), column) &&
            read_part(object, columns, column) &&
            read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
 }

@@ -20,7 +20,8 @@
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
  * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
  * with offsets, with dates. */
-#define MODEL_FORMAT_VERSION 11
+#define MODEL_FORMAT_VERSION 12
+#define MODEL_FORMAT_CLUSTERS 11
 #define MODEL_FORMAT_DATES 10
 #define MODEL_FORMAT_OFFSETS 9
 #define MODEL_FORMAT_TEXTS 8

@@ -162,14 +162,16 @@ static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms
     return missing;
 }
 
-/* Adds the bin of a number, if its column has bins. */
+/* Adds the bin of a number, if its column has bins; of a monotone one those below it, too. */
 static void add_bin(const struct term_mapper *mapper, uint64_t id, double value,
                     struct terms *terms) {
     const struct model *model = mapper->model;
     if (!id || id > table_columns(model) || !mapper->bins[id - 1])
         return;
     uint32_t bin = table_bin(&model->layout.table->column[id - 1], value);
-    add_known_term(mapper->bins[id - 1][bin], 1, terms);
+    bool steps = model->layout.table->column[id - 1].monotone != MONOTONE_NONE;
+    for (uint32_t i = steps ? 1 : bin; i <= bin; i++)
+        add_known_term(mapper->bins[id - 1][i], 1, terms);
 }
 
 static int compare_ids(const void *a, const void *b) {

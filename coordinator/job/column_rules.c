@@ -118,6 +118,16 @@ static int find_column(const struct table *table, const char *name, struct reach
     return 0;
 }
 
+/* Bounds of a monotone column are those of its steps. */
+static int check_free(const struct table *table, const struct reach *reach, const char *name) {
+    if (!table || table->column[reach->column].monotone == MONOTONE_NONE)
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "\"%s\" is listed in `monotone`, which bounds its weights; take "
+                     "it from one of both",
+                     name);
+}
+
 static int find_ids(const char *name, struct reach *reach) {
     char *end = NULL;
     bool digits = *name >= '0' && *name <= '9';
@@ -184,6 +194,8 @@ static int read_rule(const struct reading *reading, const char *text) {
         return ERROR_INTERNAL;
     char *name = memory_format("%.*s", (int)length, text);
     int code = find_reach(reading->data->table, name, &reach);
+    if (!code && reading->bounds)
+        code = check_free(reading->data->table, &reach, name);
     for (uint32_t j = 0; !code && j < reading->data->features; j++) {
         if (!reaches(&reach, reading->data, reading->owners, j))
             continue;
@@ -212,8 +224,12 @@ bool job_has_penalties(const struct job *job) {
     return job->penalty && job->penalty[0];
 }
 
+bool job_has_monotone(const struct job *job) {
+    return job->monotone && job->monotone[0];
+}
+
 bool job_has_bounds(const struct job *job) {
-    return job->bounds && job->bounds[0];
+    return (job->bounds && job->bounds[0]) || job_has_monotone(job);
 }
 
 bool job_has_orthants(const struct job *job) {
@@ -225,6 +241,21 @@ static double *all_of(const struct set_info *data, double value) {
     for (uint32_t j = 0; j < data->features; j++)
         all[j] = value;
     return all;
+}
+
+/* Bounds the weights of monotone columns: of their steps, and of the number itself. A missing cell
+ * is no number. */
+static void bound_steps(const struct set_info *data, const uint32_t *owners,
+                        struct column_rules *rules) {
+    const struct table *table = data->table;
+    for (uint32_t j = 0; table && j < data->features; j++) {
+        uint32_t c = owners[j];
+        if (c >= table->columns || table->column[c].monotone == MONOTONE_NONE ||
+            data->feature_id[j] == table_feature(table->ids, c, ROLE_MISSING, NULL, 0))
+            continue;
+        rules->low[j] = table->column[c].monotone == MONOTONE_RISING ? 0 : -INFINITY;
+        rules->high[j] = table->column[c].monotone == MONOTONE_RISING ? INFINITY : 0;
+    }
 }
 
 int column_rules_find(const struct job *job, const struct set_info *data,
@@ -244,6 +275,8 @@ int column_rules_find(const struct job *job, const struct set_info *data,
         rules->low = all_of(data, -INFINITY);
         rules->high = all_of(data, INFINITY);
         code = read_rules(job, "bounds", job->bounds, &reading);
+        if (!code)
+            bound_steps(data, owners, rules);
     }
     free(owners);
     return code;
@@ -259,13 +292,15 @@ void column_rules_release(struct column_rules *rules) {
 /* ---- before the data is packed ---- */
 
 /* `taken` is of the table's columns. */
-static int check_rule(const char *text, const struct table *table, bool *taken) {
+static int check_rule(const char *text, const struct table *table, bool bounds, bool *taken) {
     size_t length = 0;
     struct reach reach = {0};
     if (!split_rule(text, &length))
         return ERROR_INTERNAL;
     char *name = memory_format("%.*s", (int)length, text);
     int code = find_column(table, name, &reach);
+    if (!code && bounds)
+        code = check_free(table, &reach, name);
     if (!code && taken[reach.column])
         code = given_twice(name);
     if (!code)
@@ -279,14 +314,21 @@ static int check_rules(const struct job *job, const char *key, char *const *rule
     bool *taken = memory_new(table->columns, sizeof *taken);
     int code = 0;
     for (char *const *rule = rules; !code && rule && *rule; rule++)
-        code = check_rule(*rule, table, taken);
+        code = check_rule(*rule, table, rules == job->bounds, taken);
     free(taken);
     return code ? job_refuse_key(job, key, code) : 0;
 }
 
 int column_rules_check_columns(const struct job *job, const struct table *table) {
     int code = check_rules(job, "penalty", job->penalty, table);
-    return code ? code : check_rules(job, "bounds", job->bounds, table);
+    if (code)
+        return code;
+    struct table *steps = table_copy(table); /* packs know nothing of monotone columns */
+    code = table_find_monotone(steps, (const char *const *)job->monotone, job->bins > 0);
+    code = code ? job_refuse_key(job, "monotone", code)
+                : check_rules(job, "bounds", job->bounds, steps);
+    table_free(steps);
+    return code;
 }
 
 /* ---- beside other keys ---- */
@@ -300,10 +342,13 @@ int column_rules_check(const struct job *job) {
     const char *needs = "is for linear models, whose columns have weights of their own; remove it";
     if (job_has_penalties(job) && !linear)
         return refuse(job, "penalty", needs);
+    const char *key = job_has_monotone(job) ? "monotone" : "bounds";
     if (job_has_bounds(job) && !linear)
-        return refuse(job, "bounds", needs);
+        return refuse(job, key, needs);
+    if (job_has_monotone(job) && !job->bins)
+        return refuse(job, key, "is for numbers in bins; set csv.bins, for example csv.bins = 16");
     if (job_has_bounds(job) && job_has_minibatches(job))
-        return refuse(job, "bounds",
+        return refuse(job, key,
                       "does not go together with training on minibatches, whose steps keep to no "
                       "bounds; remove one of them");
     if (job_has_penalties(job) && !job->l2.automatic && job->l2.value == 0 && job->l1.value == 0)

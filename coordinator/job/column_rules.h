@@ -34,6 +34,9 @@ struct column_rules {
 bool job_has_penalties(const struct job *job);
 bool job_has_bounds(const struct job *job);
 
+/* Whether the job has monotone columns; it has bounds by that. */
+bool job_has_monotone(const struct job *job);
+
 /* Whether steps keep to an orthant, or to bounds. */
 bool job_has_orthants(const struct job *job);
 

@@ -107,8 +107,9 @@ struct job {
     struct job_plugin plugin;
     struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
     struct numbers l2, l1;
-    char **penalty; /* rules of columns (job/column_rules.h); may be empty */
-    char **bounds;  /* likewise */
+    char **penalty;  /* rules of columns (job/column_rules.h); may be empty */
+    char **bounds;   /* likewise */
+    char **monotone; /* as in struct set_options; may be empty */
     bool intercept;
     bool standardise; /* columns are shifted and scaled, and regularised so */
     uint32_t history;

@@ -442,7 +442,7 @@ void job_warn_of_csv(const struct job *job, const char *format) {
         const struct key *key = &keys[i];
         bool csv = key->offset != offsetof(struct job, positive) &&
                    (!strncmp(key->name, "csv.", 4) || !strcmp(key->name, "missing_columns") ||
-                    !strncmp(key->name, "cross", 5));
+                    !strncmp(key->name, "cross", 5) || !strcmp(key->name, "monotone"));
         if (csv && job->given[i] && !key_is_default(key, job))
             log_warning("%s: key `%s`: has no effect: the data is %s, no CSV", job->file, key->name,
                         format);

@@ -65,6 +65,12 @@ static bool is_cross(const char *text) {
     return !strcmp(text, CROSS_PAIRS) || strchr(text, '*');
 }
 
+static bool is_monotone(const char *text) {
+    size_t length;
+    enum monotone monotone;
+    return monotone_parse(text, &length, &monotone);
+}
+
 static bool is_device(const char *text) {
     struct device_choice choice;
     return *text && device_choice_read(text, &choice);
@@ -302,6 +308,10 @@ const struct key keys[] = {
      .help = "factors by which l2 and l1 of the weights of a column are multiplied; 0: free"},
     {"bounds", KEY_LIST, AT(bounds), .fits = bounds_rule_fits, .allowed = BOUNDS_RULE_ALLOWED,
      .help = "the least and the largest values that weights of a column may have"},
+    {"monotone", KEY_LIST, AT(monotone), .fits = is_monotone,
+     .allowed = "\"COLUMN = rising\" or \"COLUMN = falling\", or a list of them; COLUMN is a name, "
+                "or a number from 1",
+     .help = "numbers in bins with which predictions only rise, or only fall"},
     {"intercept", KEY_FLAG, AT(intercept), .initial = "true",
      .help = "whether the model has an intercept; it is never regularised"},
     {"standardise", KEY_FLAG, AT(standardise), .initial = "false",

@@ -186,6 +186,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .category_least = job->category_least,
                                   .text_values = job->text_values,
                                   .bins = job->bins,
+                                  .monotone = (const char *const *)job->monotone,
                                   .cross = (const char *const *)job->cross,
                                   .cross_least = job->cross_least,
                                   .threads = threads_here()};

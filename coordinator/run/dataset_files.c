@@ -242,7 +242,12 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
 int dataset_check_crosses(const struct job *job, const struct table *table,
                           struct crosses_outlook *outlook) {
     struct table *crossed = table_copy(table); /* packs know nothing of crosses */
-    int code = table_find_crosses(crossed, (const char *const *)job->cross, job->bins > 0);
+    int code = table_find_monotone(crossed, (const char *const *)job->monotone, job->bins > 0);
+    if (code) {
+        table_free(crossed);
+        return job_refuse_key(job, "monotone", code);
+    }
+    code = table_find_crosses(crossed, (const char *const *)job->cross, job->bins > 0);
     if (!code && outlook)
         *outlook = (struct crosses_outlook){crossed->crosses, crossed->cross_value, 0};
     for (uint32_t i = 0; !code && outlook && i < table->columns; i++)

@@ -36,6 +36,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_rounds.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
+	tests/integration/test_monotone.py \
 	tests/integration/test_examples.py \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
