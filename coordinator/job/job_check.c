@@ -324,14 +324,10 @@ static const char *no_errors(const struct job *job) {
                "here: squared, logistic, softmax, one_vs_rest, multilabel, poisson, gamma, tweedie";
     if (job->l1.count > 1 || job->l1.value > 0)
         return "with l1 the estimates have no standard errors, as weights that it sets to zero "
-               "have "
-               "no normal distribution; take l1 = 0, or l2";
+               "have no normal distribution; take l1 = 0, or l2";
     if (job_has_bounds(job))
         return "with bounds the estimates have no standard errors, as weights that are at one have "
-               "no "
-               "normal distribution; take the bounds away";
-    if (job_has_bounds(job))
-        return "estimates within bounds have no standard errors; take the bounds away";
+               "no normal distribution; take bounds and monotone away";
     if (job_has_minibatches(job))
         return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
     if (job->early_stopping)
