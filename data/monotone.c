@@ -22,16 +22,6 @@ bool monotone_parse(const char *text, size_t *length, enum monotone *monotone) {
     return *length && *monotone != MONOTONE_NONE;
 }
 
-/* By name, or by number from 1. */
-static uint32_t find_column(const struct table *table, const char *name) {
-    char *end;
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].name && !strcmp(table->column[i].name, name))
-            return i;
-    unsigned long number = strtoul(name, &end, 10);
-    return !*end && number && number <= table->columns ? (uint32_t)number - 1 : COLUMN_NOWHERE;
-}
-
 static int no_column(const struct table *table, const char *name) {
     struct nearest nearest = {.text = name};
     for (uint32_t i = 0; i < table->columns; i++)
@@ -43,11 +33,26 @@ static int no_column(const struct table *table, const char *name) {
                      name, nearest_question(&nearest, ""));
 }
 
+int table_column_of_rule(const struct table *table, const char *name, uint32_t *column) {
+    char *end;
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].name && !strcmp(table->column[i].name, name)) {
+            *column = i;
+            return 0;
+        }
+    unsigned long number = strtoul(name, &end, 10);
+    if (*end || !number || number > table->columns)
+        return no_column(table, name);
+    *column = (uint32_t)number - 1;
+    return 0;
+}
+
 static int set_monotone(struct table *table, const char *name, enum monotone monotone) {
     char text[COLUMN_TEXT];
-    uint32_t column = find_column(table, name);
-    if (column == COLUMN_NOWHERE)
-        return no_column(table, name);
+    uint32_t column;
+    int code = table_column_of_rule(table, name, &column);
+    if (code)
+        return code;
     struct table_column *here = &table->column[column];
     table_describe(table, column, text);
     if (here->kind != COLUMN_NUMBER)

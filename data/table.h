@@ -198,6 +198,10 @@ int table_find_crosses(struct table *table, const char *const *texts, bool bins)
 /* "COLUMN = rising" or "COLUMN = falling"; `length` is that of the column's name. */
 bool monotone_parse(const char *text, size_t *length, enum monotone *monotone);
 
+/* The column that a rule for one column names: by its name, or by its number from 1. ERROR_CONFIG
+ * if there is none. */
+int table_column_of_rule(const struct table *table, const char *name, uint32_t *column);
+
 /* Says so of the columns of a table; the list is NULL-terminated, or NULL. ERROR_CONFIG for a
  * column that is not there, is no number that is trained on, or is given twice, and without bins.
  */

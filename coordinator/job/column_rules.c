@@ -89,32 +89,14 @@ static bool reaches(const struct reach *reach, const struct set_info *data, cons
     return data->feature_id[j] >= reach->first && data->feature_id[j] <= reach->last;
 }
 
-static int no_column(const struct table *table, const char *name) {
-    struct nearest nearest = {.text = name};
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].name)
-            nearest_offer(&nearest, table->column[i].name);
-    return error_set(ERROR_CONFIG,
-                     "there is no column \"%s\" in the data%s; allowed: a name of its header "
-                     "line, or a number from 1",
-                     name, nearest_question(&nearest, ""));
-}
-
 static int find_column(const struct table *table, const char *name, struct reach *reach) {
-    char text[COLUMN_TEXT], *end;
-    uint32_t at = 0;
-    while (at < table->columns &&
-           !(table->column[at].name && strcmp(table->column[at].name, name) == 0))
-        at++;
-    unsigned long number = strtoul(name, &end, 10);
-    if (at == table->columns && !*end && number && number <= table->columns)
-        at = (uint32_t)number - 1;
-    if (at == table->columns)
-        return no_column(table, name);
-    if (!table_uses(&table->column[at]))
+    char text[COLUMN_TEXT];
+    int code = table_column_of_rule(table, name, &reach->column);
+    if (code)
+        return code;
+    if (!table_uses(&table->column[reach->column]))
         return error_set(ERROR_CONFIG, "%s is no column that is trained on",
-                         table_describe(table, at, text));
-    reach->column = at;
+                         table_describe(table, reach->column, text));
     return 0;
 }
 
