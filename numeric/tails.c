@@ -35,30 +35,38 @@ static double gamma_ratio(double a) {
     return factor * sqrt(a) * exp(log_ratio);
 }
 
-/* The continued fraction of the incomplete beta function (DLMF 8.17.22) by the modified method of
- * Lentz (Thompson and Barnett, "Coulomb and Bessel functions of complex arguments and order",
- * 1986). `x` ≤ (a + 1)/(a + b + 2), `rest` = 1 − x. */
+/* A continued fraction by the modified method of Lentz (Thompson and Barnett, "Coulomb and Bessel
+ * functions of complex arguments and order", 1986). */
+struct fraction {
+    double c, d;
+    double value; /* so far */
+};
+
+static double not_zero(double x) {
+    return fabs(x) < TINY ? TINY : x;
+}
+
+/* Takes the next term a/(b + …) in; true if it changed no digit. */
+static bool fraction_step(struct fraction *f, double a, double b) {
+    f->d = 1 / not_zero(b + a * f->d);
+    f->c = not_zero(b + a / f->c);
+    f->value *= f->d * f->c;
+    return fabs(f->d * f->c - 1) < TERM_CHANGE;
+}
+
+/* The continued fraction of the incomplete beta function (DLMF 8.17.22). `x` ≤ (a + 1)/(a + b + 2).
+ */
 static double beta_fraction(double a, double b, double x) {
-    double c = 1, d = 1 - (a + b) * x / (a + 1);
-    d = 1 / (fabs(d) < TINY ? TINY : d);
-    double value = d;
+    double d = 1 / not_zero(1 - (a + b) * x / (a + 1));
+    struct fraction f = {.c = 1, .d = d, .value = d};
     for (int m = 1; m < TERMS_MAX; m++) {
         double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
         double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-        d = 1 + even * d;
-        c = 1 + even / c;
-        d = 1 / (fabs(d) < TINY ? TINY : d);
-        c = fabs(c) < TINY ? TINY : c;
-        value *= d * c;
-        d = 1 + odd * d;
-        c = 1 + odd / c;
-        d = 1 / (fabs(d) < TINY ? TINY : d);
-        c = fabs(c) < TINY ? TINY : c;
-        value *= d * c;
-        if (fabs(d * c - 1) < TERM_CHANGE)
+        fraction_step(&f, even, 1);
+        if (fraction_step(&f, odd, 1))
             break;
     }
-    return value;
+    return f.value;
 }
 
 /* For many degrees of freedom, where the fraction loses digits. With m = ν − ½ and u² = m·log(1 +
@@ -116,19 +124,14 @@ static double gamma_factor(double a, double x) {
 
 /* The upper incomplete gamma function by its continued fraction (DLMF 8.9.2), over the factor. */
 static double gamma_fraction(double a, double x) {
-    double b = x + 1 - a, c = 1 / TINY, d = 1 / b, value = d;
+    double b = x + 1 - a;
+    struct fraction f = {.c = 1 / TINY, .d = 1 / b, .value = 1 / b};
     for (int i = 1; i < TERMS_MAX; i++) {
-        double term = -i * (i - a);
         b += 2;
-        d = term * d + b;
-        c = b + term / c;
-        d = 1 / (fabs(d) < TINY ? TINY : d);
-        c = fabs(c) < TINY ? TINY : c;
-        value *= d * c;
-        if (fabs(d * c - 1) < TERM_CHANGE)
+        if (fraction_step(&f, -i * (i - a), b))
             break;
     }
-    return value;
+    return f.value;
 }
 
 /* The lower one by its series (DLMF 8.7.1), over the factor. */
