@@ -73,9 +73,7 @@ static const char *objective_for(const struct profile *profile) {
     const struct column_profile *labels = &profile->labels;
     if (labels->different == 2)
         return "logistic";
-    bool few = labels->different < PROFILE_LABELS_MAX;
-    return profile->texts || (few && labels->whole && labels->different <= 10) ? "softmax"
-                                                                               : "squared";
+    return profile->texts || (labels->whole && labels->different <= 10) ? "softmax" : "squared";
 }
 
 /* ---- writing ---- */
