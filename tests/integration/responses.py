@@ -3,7 +3,7 @@
 import math
 import random
 
-from harness import dml
+from harness import dml, write_job
 
 
 def sigmoid(x):
@@ -20,6 +20,15 @@ def write_rows(folder, name, rows, seed, start=-2.0, digits=3):
             file.write(f'{int(source.random() < sigmoid(margin))} ' +
                        ' '.join(f'{j}:{v}' for j, v in enumerate(x, 1)) + '\n')
     return folder / name
+
+
+def made_job(folder, name='job', **settings):
+    """A job on rows to learn from, with others held out; a file of new ones beside them."""
+    for data, rows, seed in ('data', 3000, 1), ('held', 1500, 2), ('new', 1000, 3):
+        if not (folder / data).exists():
+            write_rows(folder, data, rows, seed)
+    return write_job(folder, name, **{'data': ['data'], 'holdout': ['held'], 'l2': 1e-4,
+                                      **settings})
 
 
 def labels_of(data):

@@ -7,16 +7,8 @@ import random
 import sys
 
 from harness import CONFIG, dml, main, test, train, write_job
-from responses import (calibration_error, isotonic, labels_of, platt, predicted, shuffled, sigmoid,
-                       write_rows)
-
-
-def made_job(folder, name='job', **settings):
-    for data, rows, seed in ('data', 3000, 1), ('held', 1500, 2), ('new', 1000, 3):
-        if not (folder / data).exists():
-            write_rows(folder, data, rows, seed)
-    return write_job(folder, name, **{'data': ['data'], 'holdout': ['held'], 'l2': 1e-4,
-                                      **settings})
+from responses import (calibration_error, isotonic, labels_of, made_job, platt, predicted, shuffled,
+                       sigmoid, write_rows)
 
 
 @test

@@ -8,16 +8,8 @@ import sys
 
 from harness import (BAD_DATA, CONFIG, COORDINATOR, USAGE, dml, main, run, test, train,
                      write_job)
-from responses import (calibration_error, counts, labels_of, predicted, quality, shuffled,
+from responses import (calibration_error, counts, labels_of, made_job, predicted, quality, shuffled,
                        write_rows)
-
-
-def made_job(folder, name='job', **settings):
-    for data, rows, seed in ('data', 3000, 1), ('held', 1500, 2), ('new', 1000, 3):
-        if not (folder / data).exists():
-            write_rows(folder, data, rows, seed)
-    return write_job(folder, name, **{'data': ['data'], 'holdout': ['held'], 'l2': 1e-4,
-                                      **settings})
 
 
 def cost(chances, positive, threshold, of_positive, of_negative):
