@@ -24,7 +24,7 @@ struct hash_stream *hash_stream_new(void) {
     struct hash_stream *stream = memory_new(1, sizeof *stream);
     stream->state = XXH3_createState();
     if (!stream->state || XXH3_128bits_reset(stream->state) != XXH_OK)
-        abort();
+        memory_exhausted(1, sizeof stream); /* it fails for nothing else */
     return stream;
 }
 
@@ -52,7 +52,7 @@ struct sha256 *sha256_new(void) {
     struct sha256 *sha = memory_new(1, sizeof *sha);
     sha->context = EVP_MD_CTX_new();
     if (!sha->context || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL))
-        abort();
+        memory_exhausted(1, sizeof sha); /* it fails for nothing else */
     return sha;
 }
 

@@ -26,6 +26,7 @@
 #define NETWORK_LAYERS_MAX 15                            /* hidden ones */
 #define PRECONDITION_PARAMETERS_MAX (2 * BLOCK_ELEMENTS) /* of a dense matrix: all on one shard */
 #define PRECONDITION_BLOCK_MAX BLOCK_ELEMENTS /* that a job may ask for; a summary takes more */
+#define FINER_MAX 62 /* bits that sums for errors of estimates may add to a base exponent */
 
 /* Losses. */
 #define LOSS_PARAMETERS_MAX 2 /* of one loss */
@@ -94,6 +95,7 @@ static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector
 static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");
 static_assert(DEVICE_ANSWER_MS < SILENCE_MS, "a worker can say that its device hangs");
 static_assert(8 * WORKING_SET_MAX + 512 <= 32768, "an EVALUATE can list a working set");
+static_assert(PRECONDITION_PARAMETERS_MAX + 1 + 16384 <= 32768, "a set-up has a byte a parameter");
 static_assert(WORKING_SET_MAX <= PRECONDITION_PARAMETERS_MAX && WORKING_SET_MAX <= SCALARS_MAX,
               "a step over a working set is made on one shard, and sent as scalars");
 static_assert(HISTORY_AUTO_MAX <= HISTORY_MAX, "automatic history stays within the limit");

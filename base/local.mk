@@ -5,6 +5,7 @@ libbase_a_SOURCES = \
 	base/clock.c base/clock.h \
 	base/codec.h \
 	base/error.c base/error.h \
+	base/exhausted.c \
 	base/failpoint.c base/failpoint.def base/failpoint.h \
 	base/file.c base/file.h \
 	base/hash.c base/hash.h \
@@ -12,6 +13,7 @@ libbase_a_SOURCES = \
 	base/limits.h \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \
+	base/notify.c base/notify.h \
 	base/mutant.h \
 	base/process.c base/process.h \
 	base/random.c base/random.h \

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #define CACHE_LINE 64
@@ -15,19 +14,6 @@
 /* Arrays of so many bytes are on huge pages where the system has them: to be given them page by
  * page takes longer than to fill them. */
 #define LONG_ARRAY_BYTES (UINT64_C(4) << 20)
-
-static int status = EX_UNAVAILABLE;
-
-void memory_is_of_worker(void) {
-    status = MEMORY_STATUS;
-}
-
-/* At once: what exit() calls may want memory, too, and other threads still use what it releases. */
-_Noreturn void memory_exhausted(size_t count, size_t size) {
-    fprintf(stderr, "dml: out of memory: %zu elements of %zu bytes could not be had\n", count,
-            size);
-    _exit(status);
-}
 
 /* A hint: a refusal changes nothing but speed. */
 static void ask_for_huge_pages(void *start, size_t bytes) {

@@ -4,7 +4,8 @@
  * a time. In every other build mutant() is false and its branch is not compiled. Those from
  * ADAGRAD_TWICE to HOLDOUT_SKIPPED show in jobs with Downpour alone, and are tried on those: they
  * stay together; so do those from MARGINS_NOT_RESTORED on, which show in jobs with common
- * directions, of them from SIZES_NOT_FETCHED on in jobs in tiles (tests/sim/sim.c). */
+ * directions, and those from SIZES_NOT_FETCHED on in jobs in tiles, the last one in tiles without
+ * directions (tests/sim/sim.c). */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 
@@ -84,7 +85,8 @@
     X(BOUND_OF_FORMER_POINT, "a product in tiles has the bound of the point before")               \
     X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")                       \
     X(STRIPS_IN_ONE_FLUSH, "a flush has the sums of two strips")                                   \
-    X(STRIP_KEPT, "a replica computes a strip at the point of the strip before")
+    X(STRIP_KEPT, "a replica computes a strip at the point of the strip before")                   \
+    X(TRIAL_LOSS_FORGOTTEN, "the loss of a trial in tiles is not durable")
 
 enum mutant {
     MUTANT_NONE,

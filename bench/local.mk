@@ -54,6 +54,12 @@ bench_efficiency_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLIC
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/efficiency
 
+# What a row costs by the library.
+EXTRA_PROGRAMS += bench/bench_library
+bench_bench_library_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/library
+bench_bench_library_LDADD = libdml.la
+CLEANFILES += bench/bench_library
+
 # Rows of exactly so many columns.
 EXTRA_PROGRAMS += bench/wide_data
 bench_wide_data_LDADD = -lm
@@ -63,10 +69,10 @@ EXTRA_PROGRAMS += bench/transport
 bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
-EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/texts.py
-EXTRA_DIST += bench/problems.py bench/passes.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
+EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/parquet.py bench/texts.py
+EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
-EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py bench/summary.py
+EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py bench/summary.py bench/summary_r.py bench/onnx_check.py
 EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py bench/wide.py
 
 # Ratios measured side by side: the machine may be shared and noisy.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """One epoch of Downpour beside one pass of Vowpal Wabbit, both by their defaults: log loss and AUC
-on rows that neither has seen.
+on rows that neither has seen, the seconds of processors that the whole training took, from text on,
+and the ratios of Downpour's to the other's.
 
     bench/one_pass.py [--orders N] [--set KEY=VALUE]... [--work FOLDER] [ROW...]
 
@@ -21,26 +22,26 @@ import itertools
 import math
 import pathlib
 import random
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
-from harness import BUILD, SHARED, heed_interrupts, train, write_job  # noqa: E402
+import made_rows  # noqa: E402
+from harness import BUILD, SHARED, dml, heed_interrupts, train, write_job  # noqa: E402
 from peers import environment  # noqa: E402
 from wide_text import documents  # noqa: E402
 
-# Reads LIBSVM, learns it in the order of a seed (0: as it is), and prints what it says of the test.
+# Learns a file of its own format as its command does, and prints the seconds of processors that this
+# took, and what it says of the rows of the test.
 VOWPAL_WABBIT = '''
-import math, random, sys, vowpalwabbit
-train, test, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
-vw = vowpalwabbit.Workspace('--loss_function logistic --link logistic -b 24 --quiet')
-rows = [line.split(' ', 1) for line in open(train)]
-if seed:
-    random.Random(seed).shuffle(rows)
-for label, features in rows:
-    vw.learn(f'{label} | {features}')
+import sys, time, vowpalwabbit
+train, test = sys.argv[1:]
+began = time.process_time()
+vw = vowpalwabbit.Workspace(f'-d {train} --loss_function logistic --link logistic -b 24 --quiet')
+print(time.process_time() - began)
 for line in open(test):
     label, features = line.split(' ', 1)
     print(label, vw.predict('| ' + features))
@@ -58,66 +59,19 @@ def farm_ads():
         return every_fifth(file.readlines())
 
 
-def zipf(count, power):
-    return list(itertools.accumulate(1 / (k + 1) ** power for k in range(count)))
-
-
 def clicks():
-    rng, rows = random.Random(1), 125_000
-    sizes = [round(10 * 5000 ** (j / 29)) for j in range(30)]
-    codes, margins, first = [[] for _ in range(rows)], [0.0] * rows, 1
-    for size in sizes:
-        effects = [rng.gauss(0, 0.35) for _ in range(size)]
-        for i, code in enumerate(rng.choices(range(size), cum_weights=zipf(size, 1), k=rows)):
-            codes[i].append(first + code)
-            margins[i] += effects[code]
-        first += size
-    low, high = -20.0, 5.0
-    while high - low > 1e-3:  # the intercept that makes 3 %
-        middle = (low + high) / 2
-        share = statistics.fmean(1 / (1 + math.exp(-m - middle)) for m in margins)
-        low, high = (low, middle) if share > 0.03 else (middle, high)
-    lines = [f'{1 if rng.random() < 1 / (1 + math.exp(-m - low)) else -1} '
-             + ' '.join(f'{code}:1' for code in row) + '\n' for row, m in zip(codes, margins)]
+    lines = made_rows.clicks()
     return lines[:100_000], lines[100_000:]
 
 
-def tf_idf(rows):
-    """Lines of (label, {column: count}), as rows of unit length."""
-    found = {}
-    for _, counts in rows:
-        for column in counts:
-            found[column] = found.get(column, 0) + 1
-    lines = []
-    for label, counts in rows:
-        values = {j: c * math.log(len(rows) / found[j]) for j, c in sorted(counts.items())}
-        length = math.hypot(*values.values()) or 1
-        lines.append(f'{label} '
-                     + ' '.join(f'{j}:{v / length:.6g}' for j, v in values.items() if v) + '\n')
-    return lines
-
-
 def text():
-    """Two classes whose words differ a little in how frequent they are."""
-    rng, words = random.Random(2), 30_000
-    tilts = [rng.gauss(0, 0.11) for _ in range(words)]
-    of_class = {sign: list(itertools.accumulate(math.exp(sign * tilt) / (k + 1) ** 1.05
-                                                for k, tilt in enumerate(tilts)))
-                for sign in (-1, 1)}
-    rows = []
-    for _ in range(25_000):
-        label, counts = rng.choice((-1, 1)), {}
-        length = 20 + int(rng.expovariate(1 / 80))
-        for word in rng.choices(range(1, words + 1), cum_weights=of_class[label], k=length):
-            counts[word] = counts.get(word, 0) + 1
-        rows.append((label, counts))
-    lines = tf_idf(rows)
+    lines = made_rows.text()
     return lines[:20_000], lines[20_000:]
 
 
 def words():
     rows = documents(SHARED / 'news20.libsvm.gz')
-    return every_fifth(tf_idf([(1 if label <= 10 else -1, dict(terms)) for label, terms in rows]))
+    return every_fifth(made_rows.tf_idf([(1 if label <= 10 else -1, dict(terms)) for label, terms in rows]))
 
 
 ROWS = {'farm_ads': farm_ads, 'clicks': clicks, 'text': text, 'words': words}
@@ -138,23 +92,53 @@ def figures_of(pairs):
     return loss, wins / (below * (len(pairs) - below))
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def downpour(folder, seed, settings):
-    job = write_job(folder, data=['train'], test=['test'], optimizer='downpour',
-                    downpour={'epochs': 1, 'seed': seed})
-    test = train(job, '--fresh', *(word for s in settings for word in ('--set', s)))['test']
-    return test['log_loss'], test['auc']
+    """Log loss, AUC and seconds. What the test takes is not counted: it is evaluated apart."""
+    job = write_job(folder, data=['train'], optimizer='downpour',
+                    downpour={'epochs': 1, 'seed': 1 + seed})
+    before = processor_seconds()
+    model = train(job, '--fresh', *(word for s in settings for word in ('--set', s)))['model']
+    seconds = processor_seconds() - before
+    test = dml('evaluate', model, folder / 'test', '--json').json
+    return test['log_loss'], test['auc'], seconds
+
+
+def in_order(lines, seed):
+    """As Vowpal Wabbit reads them, in the order of a seed; 0: as they are."""
+    rows = [line.replace(' ', ' | ', 1) for line in lines]
+    if seed:
+        random.Random(seed).shuffle(rows)
+    return ''.join(rows)
 
 
 def vowpal_wabbit(folder, seed, python):
-    said = subprocess.run([python, '-c', VOWPAL_WABBIT, folder / 'train', folder / 'test',
-                           str(seed)], capture_output=True, text=True, check=True).stdout
-    return figures_of([tuple(map(float, line.split())) for line in said.splitlines()])
+    (folder / 'ordered').write_text(in_order((folder / 'train').open(), seed))
+    said = subprocess.run([python, '-c', VOWPAL_WABBIT, folder / 'ordered', folder / 'test'],
+                          capture_output=True, text=True, check=True).stdout
+    seconds, *rows = said.splitlines()
+    return *figures_of([tuple(map(float, line.split())) for line in rows]), float(seconds)
+
+
+def means(figures):
+    return [statistics.fmean(column) for column in zip(*figures)]
 
 
 def show(name, contender, figures):
-    losses = ' '.join(f'{loss:.4f}' for loss, _ in figures)
-    print(f'| {name} | {contender} | {statistics.fmean(loss for loss, _ in figures):.4f} | {losses} '
-          f'| {statistics.fmean(auc for _, auc in figures):.4f} |', flush=True)
+    loss, auc, seconds = means(figures)
+    losses = ' '.join(f'{figure[0]:.4f}' for figure in figures)
+    print(f'| {name} | {contender} | {loss:.4f} | {losses} | {auc:.4f} | {seconds:.2f} |', flush=True)
+
+
+def show_ratios(name, own, other):
+    loss, auc, seconds = (a / b for a, b in zip(means(own), means(other)))
+    losses = ' '.join(f'{a[0] / b[0]:.3f}' for a, b in zip(own, other))
+    print(f'| {name} | Downpour / Vowpal Wabbit | {loss:.3f} | {losses} | {auc:.4f} '
+          f'| {seconds:.2f} |', flush=True)
 
 
 def run():
@@ -166,15 +150,19 @@ def run():
     parser.add_argument('rows', nargs='*', metavar='ROW')
     options = parser.parse_args()
     python = environment(options.work, ('vowpalwabbit',))
-    print('| data | | mean log loss | by order | mean AUC |\n|---|---|---|---|---|')
+    print('| data | | mean log loss | by order | mean AUC | seconds of processors |\n'
+          '|---|---|---|---|---|---|')
     for name in options.rows or ROWS:
         with tempfile.TemporaryDirectory() as place:
             folder = pathlib.Path(place)
             for part, lines in zip(('train', 'test'), ROWS[name]()):
                 (folder / part).write_text(''.join(lines))
             orders = range(options.orders)
-            show(name, 'Downpour', [downpour(folder, 1 + seed, options.set) for seed in orders])
-            show(name, 'Vowpal Wabbit', [vowpal_wabbit(folder, seed, python) for seed in orders])
+            own = [downpour(folder, seed, options.set) for seed in orders]
+            show(name, 'Downpour', own)
+            other = [vowpal_wabbit(folder, seed, python) for seed in orders]
+            show(name, 'Vowpal Wabbit', other)
+            show_ratios(name, own, other)
 
 
 if __name__ == '__main__':

@@ -10,13 +10,15 @@ import gzip
 import math
 import pathlib
 import random
+import re
 import struct
 import sys
 from typing import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
+import made_rows  # noqa: E402
 from harness import lines_of  # noqa: E402
-from wide_text import write_wide_text  # noqa: E402
+from wide_text import documents, write_wide_text  # noqa: E402
 
 
 class Missing(Exception):
@@ -125,6 +127,43 @@ def dense_table(_, target):
                        + ''.join(f' {j}:{v:.4g}' for j, v in enumerate(row, 1)) + '\n')
 
 
+def of_lines(make):
+    """What writes the lines that `make` answers, of a table or of nothing."""
+    def write(source, target):
+        target.write_text(''.join(make(source)))
+    return write
+
+
+def news20_two(source):
+    """Its first ten classes and the others, as tf-idf."""
+    return made_rows.tf_idf([(1 if label <= 10 else -1, dict(terms))
+                             for label, terms in documents(source)])
+
+
+def messages(source):
+    rows, number = [], {}
+    for line in source.read_text().splitlines():
+        label, text = line.split('\t', 1)
+        counts = {}
+        for word in re.findall(r'\w\w+', text.lower()):
+            j = number.setdefault(word, len(number) + 1)
+            counts[j] = counts.get(j, 0) + 1
+        rows.append((1 if label == 'spam' else -1, counts))
+    return made_rows.tf_idf(rows)
+
+
+def adult(source):
+    rows = [line.split(', ') for line in lines_of(source) if line]
+    return made_rows.one_hot([(row[-1], row[:-1]) for row in rows], '>50K',
+                             numbers=(0, 2, 4, 10, 11, 12))
+
+
+def avazu(source):
+    """All its columns are codes."""
+    rows = [line.split(',') for line in lines_of(source)[1:]]
+    return made_rows.one_hot([(row[1], row[2:]) for row in rows], '1')
+
+
 # ---- problems ----
 
 # The optima of wdbc, housing, covtype, kddcup and fashion are what newton.py finds (at the end half
@@ -169,4 +208,9 @@ PEERS = [
     Problem('wide 1e-5', 'news20.libsvm.gz', wide_text, 'logistic', 1e-5, None),
     Problem('dense 1e-6', '', dense_table, 'logistic', 1e-6, None),
     dataclasses.replace(named('fashion 1e-4'), gap=1e-3),
+    Problem('adult 3e-5', 'adult.data.gz', of_lines(adult), 'logistic', 3e-5, None),
+    Problem('avazu 2e-5', 'avazu.train.csv.gz', of_lines(avazu), 'logistic', 2e-5, None),
+    Problem('clicks 1e-5', '', of_lines(lambda _: made_rows.clicks()), 'logistic', 1e-5, None),
+    Problem('sms 2e-4', 'sms_spam.tsv', of_lines(messages), 'logistic', 2e-4, None),
+    Problem('news20-two 1e-5', 'news20.libsvm.gz', of_lines(news20_two), 'logistic', 1e-5, None),
 ]

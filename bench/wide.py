@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Whether tiles keep their promise: a model of many columns on processes of little memory.
 
-    bench/wide.py [--columns N] [--values N] [--strip N] [--replica MB] [--steps N] [--folder PATH]
+    bench/wide.py [--columns N] [--values N] [--strip N] [--replica MB] [--steps N] [--l1 X]
+                  [--folder PATH]
 
 Generates rows (bench/wide_data) and trains on them a few steps three times: by processes without
 limits, by processes whose control groups hold them to their limits, and there again with SIGKILL
@@ -205,7 +206,7 @@ def write_table(rows):
     for role, said, _, most, _ in rows:
         assert most <= said, f'{role}: check says too little'
         # The estimate of a replica has the point besides, which a shard of the same host shares.
-        assert role == 'replica' or said <= 1.5 * most + BASE, f'{role}: check says too much'
+        assert role == 'replica' or said <= 1.6 * most + BASE, f'{role}: check says too much'
 
 
 def main():
@@ -215,14 +216,16 @@ def main():
     options.add_argument('--strip', type=float, default=2**21)
     options.add_argument('--replica', type=float, default=256, help='MB')
     options.add_argument('--steps', type=int, default=5)
+    options.add_argument('--l1', type=float, default=0, help='and no directions')
     options.add_argument('--folder', type=pathlib.Path)
     given = options.parse_args()
     columns, values = int(given.columns), int(given.values or 2.1 * given.columns)
     with tempfile.TemporaryDirectory() as name:
         folder = given.folder or pathlib.Path(name)
         folder.mkdir(exist_ok=True)
+        steps = {'l1': given.l1} if given.l1 else {'directions': 3}
         job = write_job(folder, data=[data_of(folder, columns, values)], objective='logistic',
-                        l2=1e-6, strip_columns=int(given.strip), directions=3, history=3,
+                        l2=1e-6, strip_columns=int(given.strip), history=3, **steps,
                         max_steps=given.steps, gradient_tolerance=0, loss_tolerance=0,
                         replicas=1, shards=1, threads=2, reconnect_seconds=600)
         with groups_of_roles() as groups:

@@ -44,7 +44,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/history.c coordinator/status/history.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/page.c coordinator/status/page.h \
-	coordinator/status/metrics.c coordinator/status/metrics.h \
+	coordinator/status/metrics.c coordinator/status/metrics.h coordinator/status/metrics_write.h \
+	coordinator/status/past_metrics.c coordinator/status/past_metrics.h \
 	coordinator/status/eta.c coordinator/status/eta.h \
 	coordinator/status/result.c coordinator/status/result.h \
 	coordinator/status/http_message.c coordinator/status/http_message.h \
@@ -81,6 +82,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/command/help.c \
 	coordinator/command/init.c \
+	coordinator/command/about_model.c coordinator/command/about_model.h \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \
 	coordinator/command/command.h \
@@ -92,6 +94,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/serve.c \
 	coordinator/command/report_print.c \
 	coordinator/command/retrain.c \
+	coordinator/command/go_live.c coordinator/command/go_live.h \
+	coordinator/command/publish.c \
 	coordinator/command/rollback.c \
 	coordinator/command/run.c \
 	coordinator/command/status.c

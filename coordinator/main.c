@@ -15,19 +15,26 @@ static const struct command commands[] = {
     {"init", command_init, "TABLE", 1, 1, OPTION_OUTPUT, false,
      "writes a job file for a table, with remarks on what is in it"},
     {"run", command_run, "JOBFILE", 1, 1,
-     OPTION_DRY_RUN | OPTION_FRESH | OPTION_START | OPTION_STRICT | OPTION_WAIT, false,
+     OPTION_DRY_RUN | OPTION_FRESH | OPTION_START | OPTION_STRICT | OPTION_WAIT | OPTION_PUBLISH |
+         OPTION_NO_PUBLISH | OPTION_LABEL,
+     false,
      "trains a model"},
     {"retrain", command_retrain, "JOBFILE", 1, 1,
-     OPTION_CRON | OPTION_FRESH | OPTION_STRICT | OPTION_WAIT, false,
+     OPTION_CRON | OPTION_FRESH | OPTION_STRICT | OPTION_WAIT | OPTION_LABEL, false,
      "for cron: trains on new data and publishes what the gate lets through"},
+    {"publish", command_publish, "RUN [JOBFILE or STATE]", 1, 2,
+     OPTION_NO_PUBLISH | OPTION_FORCE | OPTION_LABEL, false,
+     "makes the model of a run live"},
     {"rollback", command_rollback, "[JOBFILE or STATE]", 0, 1, OPTION_TO, false,
      "puts the version live that was live before"},
     {"check", command_check, "JOBFILE", 1, 1, OPTION_GRADIENT, true,
      "checks a job file and its data's paths, prints the settings"},
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_WATCH, false,
      "the live or last state of a job"},
-    {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_SORT, false,
+    {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_SORT | OPTION_FOLDS, false,
      "the runs so far"},
+    {"metrics", command_metrics, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_OUTPUT, false,
+     "the live models and refusals for Prometheus"},
     {"prune", command_prune, "[JOBFILE or STATE...]", 0, INT_MAX, OPTION_DRY_RUN, false,
      "removes what nothing needs any more from state folders"},
     {"pack", command_pack, "JOBFILE", 1, 1, 0, false,
@@ -74,7 +81,7 @@ static void print_help(const struct options *options) {
 static bool goes_on(const struct options *options) {
     const struct command *command = options->command;
     return command && (command->run == command_run || command->run == command_retrain ||
-                       command->run == command_rollback);
+                       command->run == command_publish || command->run == command_rollback);
 }
 
 int main(int argc, char **argv) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/format.h"
 #include "data/input.h"
 
 /* About so many cells a block, so that they stay in the cache as doubles. Nothing else decides how
@@ -56,6 +57,8 @@ static int find_format(struct blocks *blocks, enum source_format wanted,
 static int check_options(const struct array_reader *reader) {
     const struct source_options *options = reader->options;
     const char *path = reader->blocks->path, *kind = array_format_name(reader->data.format);
+    if (options->carried)
+        return format_carries_none(path);
     if (options->separator)
         return error_set(ERROR_DATA,
                          "%s is %s, and its labels are single numbers: for lists of labels give "

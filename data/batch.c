@@ -51,6 +51,11 @@ void batch_release(struct batch *batch) {
     free(batch->cluster);
     free(batch->line);
     free(batch->position);
+    free(batch->copy);
+    free(batch->records);
+    bytes_release(&batch->tokens);
+    bytes_release(&batch->key);
+    free(batch->carried);
     free(batch->bad);
     free(batch->texts);
     free(batch->spread);
@@ -70,6 +75,27 @@ static void reserve_values(struct batch *batch, uint64_t values) {
         batch->origin = memory_resize(batch->origin, capacity, sizeof *batch->origin);
 }
 
+static void reserve_carried(struct batch *batch) {
+    if (batch->carried_count)
+        batch->carried = memory_resize(batch->carried, batch->row_capacity,
+                                       batch->carried_count * sizeof *batch->carried);
+}
+
+void batch_carry_written(struct batch *batch, uint32_t count, const char *text, size_t capacity) {
+    assert(!batch->row_count);
+    if (batch->copy_capacity < capacity)
+        batch->copy = memory_resize(batch->copy, batch->copy_capacity = capacity, 1);
+    batch->copied = text;
+    batch->carried_count = count;
+    reserve_carried(batch);
+}
+
+void batch_carry(struct batch *batch, uint32_t count) {
+    size_t bytes = batch->text_length + TEXT_END_BYTES;
+    batch_carry_written(batch, count, batch->text, bytes);
+    memcpy(batch->copy, batch->text, bytes);
+}
+
 void batch_reserve(struct batch *batch, uint64_t values) {
     if (batch->row_count == batch->row_capacity) {
         uint32_t capacity = batch->row_capacity = 2 * batch->row_capacity + 256;
@@ -80,6 +106,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
         batch->offset = memory_resize(batch->offset, capacity, sizeof *batch->offset);
         batch->cluster = memory_resize(batch->cluster, capacity, sizeof *batch->cluster);
         batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
+        reserve_carried(batch);
     }
     reserve_values(batch, values);
     batch->start[batch->row_count] = batch->value_count;
@@ -275,6 +302,8 @@ const struct source_rows *batch_view(struct batch *batch) {
         .weight = batch->has_weights ? batch->weight : NULL,
         .offset = batch->has_offsets ? batch->offset : NULL,
         .cluster = batch->has_clusters ? batch->cluster : NULL,
+        .carried = batch->carried_count ? batch->carried : NULL,
+        .carried_count = batch->carried_count,
         .workspace = &batch->workspace,
     };
     return &batch->rows;

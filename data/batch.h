@@ -38,7 +38,15 @@ struct batch {
     uint64_t *line;       /* of each row */
     uint64_t row_line;    /* of the row being read */
     uint32_t *position;
-    bool alike, bytes; /* as in struct source_rows */
+    const char *copied; /* the text or the records, */
+    char *copy;         /* and a copy of them, for the cells that go along with rows */
+    size_t copy_capacity;
+    char *records; /* of JSON Lines: its lines as CSV; each is zero-terminated */
+    size_t records_length, records_capacity;
+    struct bytes tokens, key; /* workspace of json_lines.c */
+    const char **carried;     /* row_capacity × carried_count such cells, row-major */
+    uint32_t carried_count;   /* of a row, set by batch_carry() */
+    bool alike, bytes;        /* as in struct source_rows */
     bool has_label_text, has_weights, has_offsets, has_clusters, has_positions, has_origins;
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
@@ -58,6 +66,13 @@ void batch_release(struct batch *batch);
 
 /* Forgets rows and bad lines; the text stays. */
 void batch_clear(struct batch *batch);
+
+/* Before the first row: `count` cells will go along with each, cut from a copy of the text. */
+void batch_carry(struct batch *batch, uint32_t count);
+
+/* The same, from a text of up to `capacity` bytes that the caller writes twice: to `text` and to
+ * batch->copy. */
+void batch_carry_written(struct batch *batch, uint32_t count, const char *text, size_t capacity);
 
 /* Makes room for a row of up to `values` values: parsers put ids and values at value_count, and
  * count them in. */

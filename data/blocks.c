@@ -98,7 +98,8 @@ size_t records_whole(const struct record_rule *rule, const char *text, size_t le
 /* ---- blocks ---- */
 
 void blocks_init(struct blocks *blocks, struct input *input, const char *path) {
-    *blocks = (struct blocks){.input = input, .path = path, .next_line = 1};
+    *blocks = (struct blocks){
+        .input = input, .path = path, .block_bytes = BLOCK_TEXT_BYTES, .next_line = 1};
 }
 
 void blocks_release(struct blocks *blocks) {
@@ -154,13 +155,15 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     if (blocks->rest_length)
         memcpy(batch->text, blocks->rest, blocks->rest_length);
     batch->text_length = blocks->rest_length;
-    size_t aim = BLOCK_TEXT_BYTES, whole = 0;
+    size_t aim = blocks->block_bytes, whole = 0;
     while (!whole) {
         int code = fill_text(blocks, true, batch, aim);
         if (code)
             return code;
-        whole = records_whole(&blocks->rule, batch->text, batch->text_length, blocks->ended);
-        if (blocks->ended)
+        size_t here = batch->text_length < aim ? batch->text_length : aim;
+        bool last = blocks->ended && here == batch->text_length;
+        whole = records_whole(&blocks->rule, batch->text, here, last);
+        if (last)
             break;
         if (!whole && aim > LINE_BYTES_MAX)
             return error_set(ERROR_DATA, "%s:%llu: the line is longer than %u bytes", blocks->path,
@@ -185,9 +188,12 @@ int blocks_next(struct blocks *blocks, struct batch *batch) {
     return 0;
 }
 
-int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struct batch *batch) {
+int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, size_t bytes,
+                    struct batch *batch) {
     blocks->rule = *rule;
-    if (!memchr(batch->text, '"', batch->text_length))
+    blocks->block_bytes = bytes < BLOCK_TEXT_BYTES ? bytes : BLOCK_TEXT_BYTES;
+    bool quotes = rule->delimiters[0] && memchr(batch->text, '"', batch->text_length);
+    if (!quotes && batch->text_length <= blocks->block_bytes)
         return 0;
     size_t length = batch->text_length;
     reserve_rest(blocks, length + blocks->rest_length);

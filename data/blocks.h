@@ -48,6 +48,7 @@ struct blocks {
     struct input *input;
     const char *path;
     struct record_rule rule;
+    size_t block_bytes; /* about so many each */
     uint64_t next_line;
     uint64_t text_bytes;
     char *rest; /* what was read and not handed out: the beginning of a line; owned */
@@ -62,8 +63,10 @@ void blocks_release(struct blocks *blocks);
 /* Reads the next block into batch->text; text_length 0 is the end. */
 int blocks_next(struct blocks *blocks, struct batch *batch);
 
-/* From now on blocks are of whole records; so is the first block, `batch`, when this returns. */
-int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, struct batch *batch);
+/* From now on blocks are of whole records, and of about `bytes`; so is the first block, `batch`,
+ * when this returns. */
+int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, size_t bytes,
+                    struct batch *batch);
 
 /* Shows the bytes that come next without taking them: at least `least`, or fewer at the end, or
  * where a writer waits behind a line. They are valid until the next call. */

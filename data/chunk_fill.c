@@ -259,8 +259,8 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
 }
 
 void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
-                        const struct set_chunk *chunk, uint64_t *values) {
-    const struct plan_part *part = &source->plan->trained;
+                        const struct set_chunk *chunk, const struct plan_part *part,
+                        uint64_t *values) {
     struct row_filler filler = {source->columns, source->labels, source->row_weights,
                                 VALUE_ONES,      &buffer->made,  &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);

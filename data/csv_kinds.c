@@ -86,7 +86,7 @@ static int check_commas(const struct format *format, const char *path,
     const struct source_options *options = format->options;
     char name[COLUMN_TEXT];
     if (!counts->commas || counts->commas < counts->texts || options->decimal ||
-        (column == format->label && options->separator))
+        format->kind == FORMAT_JSONL || (column == format->label && options->separator))
         return 0;
     return error_set(
         ERROR_DATA,

@@ -219,30 +219,6 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
 
 /* ---- columns ---- */
 
-int csv_no_column(const struct csv_cells *first, bool header, const char *what,
-                  const char *column) {
-    struct nearest nearest = {.text = column};
-    for (uint32_t i = 0; header && i < first->count; i++)
-        nearest_offer(&nearest, first->cell[i]);
-    return error_set(ERROR_DATA, "%s:%llu: there is no column \"%s\" to %s: %s, of %u columns%s",
-                     first->path, (unsigned long long)first->number, column, what,
-                     header ? "give a name from this header line or a number from 1"
-                            : "the file has no header line; give a number from 1",
-                     first->count, nearest_question(&nearest, ""));
-}
-
-/* A file without labels lacks its last column; all others stand where they did in training. */
-int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected) {
-    bool unlabelled = format->label == first->count;
-    if (!expected || first->count == (unlabelled ? expected - 1 : expected))
-        return 0;
-    return error_set(ERROR_DATA,
-                     "%s:%llu: %u column%s%s, where the data that was trained on has %u, the "
-                     "label's included",
-                     first->path, (unsigned long long)first->number, first->count,
-                     first->count == 1 ? "" : "s", unlabelled ? " and no label" : "", expected);
-}
-
 /* The table whose numbers the columns of this file take, or NULL. */
 static const struct table *order_of(const struct format *format) {
     const struct table *order = format->options->order;
@@ -251,7 +227,7 @@ static const struct table *order_of(const struct format *format) {
 
 /* The last column that is no text. */
 static uint32_t last_label(const struct format *format, const struct csv_cells *first) {
-    uint32_t label = first->count - 1;
+    uint32_t label = (format->keys ? format->keys_met : first->count) - 1;
     bool text = true;
     while (text && label) {
         text = false;
@@ -302,13 +278,6 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         known[column] = true;
     }
     return 0;
-}
-
-int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,
-                    const char *column) {
-    char what[64];
-    snprintf(what, sizeof what, "take the %s from", property_rules[property].name);
-    return csv_no_column(first, header, what, column);
 }
 
 /* Finds the column of a property, which no other key may name. */
@@ -463,8 +432,7 @@ static int place_numbers(struct format *format, const struct csv_cells *first) {
     }
     if (format->numbers + format->categories)
         return 0;
-    return error_set(ERROR_DATA, "%s:%llu: no column is left beside the label", first->path,
-                     (unsigned long long)first->number);
+    return csv_no_column_left(first);
 }
 
 static int lay_out_columns(struct format *format, const struct csv_cells *first,
@@ -562,27 +530,49 @@ static void warn_of_twins(const struct format *format, const struct csv_cells *f
         first->path, (unsigned long long)first->number, one + 1, other + 1, first->cell[one]);
 }
 
+static void keep_names(struct format *format, const struct csv_cells *first) {
+    format->names = memory_new(first->count + 1, sizeof *format->names);
+    for (uint32_t i = 0; i < first->count; i++)
+        format->names[i] = memory_copy_string(first->cell[i]);
+}
+
+int format_of_names(struct format *format, const struct source_options *options,
+                    const char *const *names, uint32_t count) {
+    struct csv_cells first = {.count = count, .cell = (char **)names};
+    *format = (struct format){.options = options,
+                              .kind = FORMAT_CSV,
+                              .decimal_comma = comma_is_decimal(options),
+                              .header = names != NULL};
+    int code = lay_out_columns(format, &first, NULL);
+    if (names)
+        keep_names(format, &first);
+    return code;
+}
+
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *line, const struct text_line *second,
                     const struct text_line *behind) {
-    struct csv_cells first = {.path = path, .number = line_number};
-    format->delimiter = find_delimiter(format->options, path, line->text, line->length);
+    struct csv_cells first = {
+        .path = path, .number = line_number, .keys = format->kind == FORMAT_JSONL};
+    const bool json = format->kind == FORMAT_JSONL; /* the text was written by json_lines.c */
+    format->delimiter =
+        json ? ',' : find_delimiter(format->options, path, line->text, line->length);
     format->rule = (struct record_rule){{format->delimiter}};
-    format->decimal_comma = comma_is_decimal(format->options);
+    format->decimal_comma = !json && comma_is_decimal(format->options);
     int code = split_cells(&first, line, format->delimiter);
     if (!code) {
-        format->header = is_header(&first, second, format);
+        format->header = json || is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
         code = lay_out_columns(format, &first, format->header ? behind : &all);
         warn_of_names(format, &first, behind);
     }
     if (!code)
+        code = csv_find_carried(format, &first);
+    if (!code)
         warn_of_twins(format, &first);
     if (!code && format->header)
-        format->names = memory_new(first.count + 1, sizeof *format->names);
-    for (uint32_t i = 0; format->names && i < first.count; i++)
-        format->names[i] = memory_copy_string(first.cell[i]);
+        keep_names(format, &first);
     cells_release(&first);
     return code;
 }

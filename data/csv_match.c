@@ -1,16 +1,70 @@
 /* Finds the columns of a known table in another file. */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/format.h"
 
 #define NOWHERE UINT32_MAX
 #define NO_FEATURE (UINT32_MAX - 1) /* the label, or a property of the row */
+
+/* ---- what is wrong with the columns of a file ---- */
+
+/* "FILE:LINE: ", or "" of names that are in no file. */
+#define WHERE_TEXT 4096
+static const char *where(const struct csv_cells *first, char text[WHERE_TEXT]) {
+    *text = '\0';
+    if (first->path)
+        snprintf(text, WHERE_TEXT, "%s:%llu: ", first->path, (unsigned long long)first->number);
+    return text;
+}
+
+int csv_no_column(const struct csv_cells *first, bool header, const char *what,
+                  const char *column) {
+    struct nearest nearest = {.text = column};
+    for (uint32_t i = 0; header && i < first->count; i++)
+        nearest_offer(&nearest, first->cell[i]);
+    char text[WHERE_TEXT];
+    return error_set(ERROR_DATA, "%sthere is no column \"%s\" to %s: %s, of %u columns%s",
+                     where(first, text), column, what,
+                     first->keys ? "give a key of the first lines or a number from 1"
+                     : header    ? "give a name from this header line or a number from 1"
+                                 : "the file has no header line; give a number from 1",
+                     first->count, nearest_question(&nearest, ""));
+}
+
+/* A file without labels lacks its last column; all others stand where they did in training. */
+int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected) {
+    bool unlabelled = format->label == first->count;
+    if (!expected || first->count == (unlabelled ? expected - 1 : expected))
+        return 0;
+    char text[WHERE_TEXT];
+    return error_set(ERROR_DATA,
+                     "%s%u column%s%s, where the data that was trained on has %u, the label's "
+                     "included",
+                     where(first, text), first->count, first->count == 1 ? "" : "s",
+                     unlabelled ? " and no label" : "", expected);
+}
+
+int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,
+                    const char *column) {
+    char what[64];
+    snprintf(what, sizeof what, "take the %s from", property_rules[property].name);
+    return csv_no_column(first, header, what, column);
+}
+
+int csv_no_column_left(const struct csv_cells *first) {
+    char text[WHERE_TEXT];
+    return error_set(ERROR_DATA, "%sno column is left beside the label", where(first, text));
+}
+
+/* ---- names ---- */
 
 /* The columns of a file while they are matched. */
 struct column_match {
@@ -98,6 +152,10 @@ static void tell_of_others(const struct column_match *match, const struct csv_ce
 }
 
 static int lacks(const struct csv_cells *first, const char *name) {
+    if (!first->path)
+        return error_set(ERROR_DATA,
+                         "the column \"%.100s\" is missing, which the data that was trained on has",
+                         name);
     return error_set(
         ERROR_DATA,
         "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "

@@ -66,8 +66,14 @@ static bool has_pairs(const char *line, const char *end) {
     return pairs > others;
 }
 
-/* CSV if something separates cells, unless it is a line of LIBSVM. */
-static enum source_format guess(const struct record_rule *rule, const char *line, size_t length) {
+/* CSV if something separates cells, unless it is a line of LIBSVM, and JSON if it begins so. A time
+ * of a table with dates may be all that looks like a word of LIBSVM. */
+static enum source_format guess(const struct record_rule *rule, bool table, const char *line,
+                                size_t length) {
+    if (json_lines_begin(line, length))
+        return FORMAT_JSONL;
+    if (table)
+        return FORMAT_CSV;
     if (has_pairs(line, line + length))
         return FORMAT_LIBSVM;
     for (const char *delimiter = rule->delimiters; *delimiter; delimiter++)
@@ -100,15 +106,20 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     *format = (struct format){.options = options, .kind = options->format};
     const struct record_rule rule = csv_rule(options), lines = {0};
     uint64_t number = 0, ignored = 0;
-    if (format->kind == FORMAT_AUTO && options->dates && *options->dates) {
-        format->kind = FORMAT_CSV; /* a time may be all that looks like a word of LIBSVM */
-    } else if (format->kind == FORMAT_AUTO) {
+    /* What table the columns are of is known, and may come in either format. */
+    const bool table = options->table && source_is_table(format->kind);
+    if (format->kind == FORMAT_AUTO || table) {
         char *at = text;
         size_t left = length;
         struct text_line telling = next_line(&rule, &at, &left, true, &ignored);
-        format->kind = guess(&rule, telling.text, telling.length);
+        format->kind = guess(&rule, table || (options->dates && *options->dates), telling.text,
+                             telling.length);
     }
+    if (format->kind == FORMAT_JSONL)
+        return is_empty(text, length) ? 0 : json_lines_find(format, path, text, length);
     bool csv = format->kind == FORMAT_CSV;
+    if (!csv && options->carried)
+        return format_carries_none(path);
     struct text_line first = next_line(csv ? &rule : &lines, &text, &length, false, &number);
     if (!first.length || !csv) /* a file without rows is refused at its end */
         return 0;
@@ -127,6 +138,8 @@ void format_release(struct format *format) {
     free(format->column);
     free(format->number_id);
     free(format->missing);
+    free(format->carried);
+    json_columns_free(format->keys);
     *format = (struct format){0};
 }
 
@@ -135,8 +148,13 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     char *at = batch->text;
     size_t left = batch->text_length;
     uint64_t number = batch->first_line;
+    const bool json = format->kind == FORMAT_JSONL;
     batch_clear(batch);
-    batch->alike = format->kind == FORMAT_CSV && !format->categories;
+    if (json && format->keys)
+        json_lines_start(format, batch);
+    else if (format->carried_count)
+        batch_carry(batch, format->carried_count);
+    batch->alike = source_is_table(format->kind) && !format->categories;
     batch->has_comments = memchr(at, '#', left);
     batch->has_zeros = memchr(at, '\0', left);
     bool quotes = format->kind == FORMAT_CSV && memchr(at, '"', left);
@@ -147,7 +165,10 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
         char *end = at + trimmed(at, length);
         uint64_t last = number + (quotes ? count_line_ends(at, at + length) : 0);
         batch->row_line = number;
-        if (skip_first)
+        if (json) {
+            if (!is_empty(at, length))
+                json_lines_parse(format, batch, at, end, number);
+        } else if (skip_first)
             skip_first = is_empty(at, length);
         else if (format->kind == FORMAT_CSV)
             csv_parse_line(format, batch, at, end, number, last);

@@ -52,6 +52,10 @@ struct format {
     uint64_t values;           /* that a row has at most */
     struct csv_word *missing;  /* `words`; owned */
     uint32_t words;
+    struct json_columns *keys; /* JSON Lines: the columns by their keys; owned */
+    uint32_t keys_met;         /* so many were in the text; options name the others, behind them */
+    uint32_t *carried;         /* the columns of options->carried, from 0, */
+    uint32_t carried_count;    /* and how many; owned */
 };
 
 /* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
@@ -73,6 +77,35 @@ struct record_rule csv_rule(const struct source_options *options);
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *first, const struct text_line *second,
                     const struct text_line *behind);
+
+/* ---- JSON Lines: an object on each line ---- */
+
+/* Whether a first line is of JSON: of objects one a line, or of a file that must be made that. */
+bool json_lines_begin(const char *line, size_t length);
+
+/* The rest of format_find() for JSON Lines: keys of the block are the columns, in the order of
+ * their first appearance, and so are those that options name besides. Needs format->options. */
+int json_lines_find(struct format *format, const char *path, const char *text, size_t length);
+
+/* About how much text a block may have: rows are as wide as the columns are many, however short
+ * their lines. */
+size_t json_lines_block(const struct format *format);
+
+/* Before the first line of a batch. */
+void json_lines_start(const struct format *format, struct batch *batch);
+
+/* Reads [line, end) as csv_parse_line() does. */
+bool json_lines_parse(const struct format *format, struct batch *batch, char *line, char *end,
+                      uint64_t number);
+
+void json_columns_free(struct json_columns *columns); /* harmless on NULL */
+
+/* Lays out rows of cells with columns of these names for `options->table`, which must be set, as
+ * format_find() does for a file with them as its header. names == NULL: the columns are those of
+ * the file that was trained on, by their places, and the label's may be missing where it was the
+ * last. Options must outlive the format; release it in any case. ERROR_DATA. */
+int format_of_names(struct format *format, const struct source_options *options,
+                    const char *const *names, uint32_t count);
 
 /* Finds out the kinds of columns that options do not tell: a column is a category if most of its
  * cells in `text`, missing ones left aside, are no numbers. `known` tells which columns are not
@@ -100,11 +133,71 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *line
  * options->bad_lines_max bad ones. */
 void format_parse(const struct format *format, struct batch *batch, bool skip_first);
 
+/* ---- rows of a table, from cells of whatever file ---- */
+
+/* The row being read. */
+struct table_row {
+    const struct format *format;
+    struct batch *batch;
+    uint64_t number; /* the line that it begins on */
+    double label;
+    const char *label_text;
+    uint32_t missing; /* cells of numbers */
+};
+
+/* What a text means in a column of categories. */
+struct category {
+    uint64_t id;
+    struct source_origin origin;
+    size_t length; /* of the text: above CATEGORY_BYTES_MAX it is none, and the rest is not set */
+};
+
+struct table_row row_begin(const struct format *format, struct batch *batch, uint64_t number);
+
+/* Where the numbers of the row go, each to the place of its column. */
+static inline double *row_numbers(const struct table_row *row) {
+    return row->batch->value + row->batch->value_count;
+}
+
+/* Takes the next cell, of column `column` of the file: a text that may be written into, and stays
+ * until the rows are handed out. False: the row was rejected. Columns may come in any order. */
+bool row_take(struct table_row *row, uint32_t column, char *cell);
+
+/* The same of a number; NaN: the cell is missing. */
+bool row_take_number(struct table_row *row, uint32_t column, double number);
+
+/* The same of a finite number in a column of labels, weights, offsets or exposures. False: the cell
+ * is none of these, or not valid, which its text will tell. */
+bool row_try_number(struct table_row *row, uint32_t column, double number);
+
+/* What a cell means; it is trimmed in place. False if it is too long. */
+bool category_of(const struct format *format, uint32_t column, char *cell,
+                 struct category *category);
+bool row_take_category(struct table_row *row, uint32_t column, const struct category *category);
+
+/* True if the row was added. */
+bool row_end(struct table_row *row);
+
+/* "column 3 (age)", by number from 1. */
+const char *row_describe_column(const struct format *format, uint32_t column,
+                                char text[COLUMN_TEXT]);
+
 /* Puts the parts of a date of the row being read, of column `column` of the file; NULL: the cell is
  * missing. */
 struct date;
 void csv_put_date(const struct format *format, struct batch *batch, uint32_t column,
                   const struct date *date);
+
+struct csv_cells;
+
+/* Finds the columns whose cells go along with rows. ERROR_DATA if there is no such column. */
+int csv_find_carried(struct format *format, const struct csv_cells *first);
+
+/* ERROR_DATA: rows of this file have no cells. */
+int format_carries_none(const char *path);
+
+/* Notes these cells of a line of the batch's text, for the row that is read next. */
+void csv_carry(const struct format *format, struct batch *batch, const char *line, const char *end);
 
 /* The next cell of a CSV line: quotes are taken off in place and it is ended with a 0. *at moves
  * behind the delimiter; to NULL after the last cell. NULL: a quote is not closed. */
@@ -114,8 +207,9 @@ char *csv_cell(char **at, char *end, char delimiter);
 
 /* The cells of a line; they point into a copy of it. */
 struct csv_cells {
-    const char *path;
-    uint64_t number; /* of the line */
+    const char *path; /* NULL: they are of no file */
+    uint64_t number;  /* of the line */
+    bool keys;        /* they are the keys of JSON Lines */
     char *copy;
     char **cell;
     uint32_t count;
@@ -130,7 +224,10 @@ bool csv_is_number(const char *text);
 /* ERROR_DATA: there is no `column` to do `what` with. */
 int csv_no_column(const struct csv_cells *first, bool header, const char *what, const char *column);
 
-/* The same for the column of a property. */
+/* ERROR_DATA: nothing is read. */
+int csv_no_column_left(const struct csv_cells *first);
+
+/* As csv_no_column() for the column of a property. */
 int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,
                     const char *column);
 

@@ -16,6 +16,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/address.h"
+#include "data/remote.h"
 
 /* ---- files of formats that are not read ---- */
 
@@ -28,7 +30,6 @@ static const struct foreign {
     size_t length;
     const char *name, *command;
 } formats[] = {
-    {"PAR1", 4, "Parquet", BY_PANDAS("read_parquet")},
     {"ARROW1", 6, "Arrow (Feather)", BY_PANDAS("read_feather")},
     {"FEA1", 4, "Feather", BY_PANDAS("read_feather")},
     {"\xff\xff\xff\xff", 4, "an Arrow stream",
@@ -79,7 +80,8 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
             continue;
         char *command = command_for(format->command, path);
         error_set(ERROR_DATA,
-                  "%s is %s, which is not read: give CSV, LIBSVM, IDX or .npy, plain or as .gz or "
+                  "%s is %s, which is not read: give CSV, Parquet, LIBSVM, IDX or .npy, plain or "
+                  "as .gz or "
                   ".zst; this converts it: %s",
                   path, format->name, command);
         free(command);
@@ -93,14 +95,11 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
  */
 static const struct {
     const char *scheme, *before, *behind;
-} readers[] = {{"s3", "aws s3 cp ", " -"},
-               {"gs", "gsutil cat ", ""},
-               {"hdfs", "hdfs dfs -cat ", ""},
-               {"", "curl -fsS ", ""}};
+} readers[] = {{"gs", "gsutil cat ", ""}, {"hdfs", "hdfs dfs -cat ", ""}, {"", "curl -fsS ", ""}};
 
 int foreign_check_path(const char *path) {
     size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+"), i = 0;
-    if (scheme < 2 || strncmp(path + scheme, "://", 3) != 0)
+    if (scheme < 2 || strncmp(path + scheme, "://", 3) != 0 || address_is(path))
         return 0;
     while (strncmp(path, readers[i].scheme, strlen(readers[i].scheme)))
         i++;
@@ -119,6 +118,7 @@ enum compression { PLAIN, GZIP, ZSTANDARD };
 struct input {
     const char *path;
     int descriptor;
+    struct remote *remote; /* in place of the descriptor; or NULL */
     bool stream; /* no regular file from its beginning: it cannot be compared with itself */
     struct source_stamp stamp;
     enum compression compression;
@@ -132,18 +132,26 @@ struct input {
     ZSTD_DStream *zstd;
 };
 
-/* Reads more of the file. */
-static int read_stored(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+static int read_descriptor(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
     ssize_t got;
     do {
         got = read(input->descriptor, buffer, capacity);
     } while (got < 0 && errno == EINTR);
     if (got < 0)
         return error_set_errno(ERROR_IO, "cannot read %s", input->path);
-    hash_stream_add(input->hash, buffer, (size_t)got);
-    input->stored_bytes += (uint64_t)got;
-    input->ended = got == 0;
     *length = (size_t)got;
+    return 0;
+}
+
+/* Reads more of the file. */
+static int read_stored(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    int code = input->remote ? remote_read(input->remote, buffer, capacity, length)
+                             : read_descriptor(input, buffer, capacity, length);
+    if (code)
+        return code;
+    hash_stream_add(input->hash, buffer, *length);
+    input->stored_bytes += *length;
+    input->ended = *length == 0;
     return 0;
 }
 
@@ -184,6 +192,11 @@ static int check_kind(const struct input *input, const struct stat *status, bool
 /* Of standard input only the rest is read, so its stamp says nothing, even if it is a file. */
 static int open_source(struct input *input, const char *path, bool streams) {
     bool standard = streams && source_is_input(path);
+    input->descriptor = -1;
+    if (address_is(path)) {
+        input->path = path;
+        return remote_open(path, &input->remote);
+    }
     input->path = standard ? source_name(path) : path;
     input->descriptor =
         standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
@@ -201,7 +214,17 @@ static int open_source(struct input *input, const char *path, bool streams) {
 }
 
 struct source_stamp input_stamp(const struct input *input) {
-    return input->stamp;
+    return input->remote ? remote_stamp(input->remote) : input->stamp;
+}
+
+int input_look(const char *path, struct source_stamp *stamp) {
+    struct stat status;
+    if (address_is(path))
+        return remote_look(path, stamp);
+    if (stat(path, &status))
+        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
+    *stamp = input_stamp_of(&status);
+    return 0;
 }
 
 /* Asks the open descriptor and not the path: the path may lead to a new file by now, which does not
@@ -209,7 +232,7 @@ struct source_stamp input_stamp(const struct input *input) {
  * grow between the last read and here. */
 int input_check_unchanged(const struct input *input) {
     struct stat status;
-    if (input->stream)
+    if (input->stream || input->remote) /* which tells itself */
         return 0;
     if (fstat(input->descriptor, &status))
         return error_set_errno(ERROR_IO, "cannot look at %s", input->path);
@@ -265,6 +288,7 @@ void input_close(struct input *input) {
     ZSTD_freeDStream(input->zstd);
     hash_stream_free(input->hash);
     free(input->stored);
+    remote_close(input->remote);
     if (input->descriptor >= 0)
         close(input->descriptor);
     free(input);
@@ -346,6 +370,10 @@ bool input_is_waiting(const struct input *input) {
     struct pollfd more = {.fd = input->descriptor, .events = POLLIN};
     return input->stream && input->compression == PLAIN && !input->ended &&
            input->at == input->end && poll(&more, 1, 0) == 0;
+}
+
+int input_descriptor(const struct input *input) {
+    return input->stream || input->compression != PLAIN ? -1 : input->descriptor;
 }
 
 uint64_t input_stored_bytes(const struct input *input) {

@@ -12,9 +12,9 @@
 
 struct input; /* opaque; used by one thread at a time */
 
-/* Opens a regular file; with `streams` also a pipe or the like, and "-" as standard input.
- * ERROR_DATA if it is missing, a folder or empty; ERROR_PERMISSION. The path must outlive the
- * input.
+/* Opens a regular file, or the object behind an address as it is shown (data/address.h); with
+ * `streams` also a pipe or the like, and "-" as standard input. ERROR_DATA if it is missing, a
+ * folder or empty; ERROR_PERMISSION. The path must outlive the input.
  */
 int input_open(const char *path, bool streams, struct input **input);
 void input_close(struct input *input);
@@ -31,9 +31,16 @@ bool input_is_waiting(const struct input *input);
  * may be a mixture of old and new. */
 int input_check_unchanged(const struct input *input);
 
+/* The file itself, for reads at places of it; -1 if it is none that can be read so, or compressed.
+ */
+int input_descriptor(const struct input *input);
+
 /* The stamp of the file when it was opened. */
 struct source_stamp input_stamp(const struct input *input);
 struct source_stamp input_stamp_of(const struct stat *status);
+
+/* The stamp that a file or an object has now; ERROR_DATA if it is not there. */
+int input_look(const char *path, struct source_stamp *stamp);
 
 /* At the end of the text: bytes as stored, and their hash. */
 uint64_t input_stored_bytes(const struct input *input);

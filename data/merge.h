@@ -454,9 +454,10 @@ struct chunk_source {
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part);
 
-/* How many values the rows of a chunk of training have in each strip of the plan. */
+/* How many values the rows of a chunk, which are of `part`, have in each strip of the plan. */
 void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
-                        const struct set_chunk *chunk, uint64_t *values);
+                        const struct set_chunk *chunk, const struct plan_part *part,
+                        uint64_t *values);
 
 /* ---- tiles ---- */
 

@@ -169,7 +169,7 @@ static int map_sections(struct pack *pack) {
     if (code)
         return code;
     const uint32_t features = pack->facts->features;
-    const bool csv = pack->facts->format == FORMAT_CSV;
+    const bool table = source_is_table((enum source_format)pack->facts->format);
     const struct container_wanted wanted[] = {
         {PACK_BLOCKS, pack->facts->blocks, sizeof *pack->block, &block},
         {PACK_IDS, features, sizeof *pack->id, &id},
@@ -177,7 +177,7 @@ static int map_sections(struct pack *pack) {
         {PACK_COLUMNS, features, sizeof *pack->column, &column},
         {PACK_SEEDED_IDS, features, sizeof *pack->seeded_id, &seeded_id},
     };
-    code = container_arrays(container, wanted, csv ? 5 : 3);
+    code = container_arrays(container, wanted, table ? 5 : 3);
     if (!code && pack->facts->named)
         code = container_strings(container, PACK_NAMES, features, &pack->name);
     if (!code)
@@ -185,9 +185,9 @@ static int map_sections(struct pack *pack) {
                                  &pack->label_text);
     if (!code)
         code = container_strings(container, PACK_REASONS, pack->facts->reasons, &pack->reason);
-    if (!code && csv)
+    if (!code && table)
         code = container_table(container, PACK_TABLE, &pack->table);
-    if (!code && csv && !pack->table)
+    if (!code && table && !pack->table)
         code = container_damaged(container, "the description of its columns is missing");
     if (code)
         return code;

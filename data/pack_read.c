@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/address.h"
 #include "data/blocks.h"
 #include "data/input.h"
 #include "data/pack_file.h"
@@ -112,16 +113,12 @@ char *pack_path_make(const char *packs, const char *fingerprint) {
 
 /* Adds the path of a file to `path_hash`. */
 static int look_at_file(const char *path, struct source_stamp *stamp, uint64_t *path_hash) {
-    struct stat status;
-    char *absolute = realpath(path, NULL);
-    if (!absolute || stat(absolute, &status)) {
-        free(absolute);
-        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s", path);
-    }
-    *stamp = input_stamp_of(&status);
-    *path_hash = hash64_seeded(absolute, strlen(absolute), *path_hash);
+    char *absolute = address_is(path) ? memory_copy_string(path) : realpath(path, NULL);
+    int code = input_look(absolute ? absolute : path, stamp);
+    if (!code && absolute)
+        *path_hash = hash64_seeded(absolute, strlen(absolute), *path_hash);
     free(absolute);
-    return 0;
+    return code;
 }
 
 /* The facts about a source that need no reading of its contents. */

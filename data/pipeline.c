@@ -22,6 +22,7 @@
 #include "data/blocks.h"
 #include "data/format.h"
 #include "data/input.h"
+#include "data/parquet_reader.h"
 
 #define BEGINNING_BYTES 256 /* that tell what a file is */
 
@@ -34,7 +35,8 @@ struct source_reader {
     struct format format;
     struct input *input;
     struct blocks blocks;
-    struct array_reader *array;                 /* NULL: the file is text */
+    struct array_reader *array;                 /* NULL: the file is no array */
+    struct parquet_reader *parquet;             /* NULL: it is not Parquet */
     struct property_file *file[ROW_PROPERTIES]; /* or NULL; read by whoever hands out */
 
     pthread_mutex_t reading; /* guards input, blocks, first, next_block, stopped_reading */
@@ -76,38 +78,58 @@ static int hand_out(struct source_reader *reader, struct batch *batch) {
     return reader->parts.take(reader->context, &batch->rows);
 }
 
-static int read_block(struct source_reader *reader, struct batch *batch) {
-    return reader->array ? array_reader_next(reader->array, batch)
-                         : blocks_next(&reader->blocks, batch);
+/* What a thread has in hand. */
+struct work {
+    struct batch batch;
+    struct parquet_block *block; /* what the batch is made of; NULL of other files */
+};
+
+/* Reads a block of text or of an array. */
+static int read_block(struct source_reader *reader, struct batch *batch, bool *there) {
+    int code = reader->array ? array_reader_next(reader->array, batch)
+                             : blocks_next(&reader->blocks, batch);
+    *there = batch->text_length > 0;
+    return code;
 }
 
 /* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
  * in its turn, too. */
-static bool next_block(struct source_reader *reader, struct batch *batch, uint64_t *number,
+static bool next_block(struct source_reader *reader, struct work *work, uint64_t *number,
                        int *code) {
     pthread_mutex_lock(&reader->reading);
     bool there = !reader->stopped_reading;
     if (there) {
         *number = reader->next_block++;
-        *code = *number ? read_block(reader, batch) : 0;
-        if (!*number) { /* it was read before */
-            struct batch empty = *batch;
-            *batch = reader->first;
+        *code = 0;
+        if (reader->parquet) {
+            *code = parquet_reader_next(reader->parquet, work->block, &there);
+        } else if (*number) {
+            *code = read_block(reader, &work->batch, &there);
+        } else { /* it was read before */
+            struct batch empty = work->batch;
+            work->batch = reader->first;
             reader->first = empty;
+            there = work->batch.text_length > 0;
         }
-        there = *code || batch->text_length;
-        reader->stopped_reading = *code || !batch->text_length;
+        reader->stopped_reading = *code || !there;
+        there |= *code != 0;
     }
     pthread_mutex_unlock(&reader->reading);
     return there;
 }
 
 /* Parses a block and prepares its rows. */
-static int begin_batch(struct source_reader *reader, struct batch *batch, uint64_t number) {
-    if (reader->array)
+static int begin_batch(struct source_reader *reader, struct work *work, uint64_t number) {
+    struct batch *batch = &work->batch;
+    int code = 0;
+    if (reader->parquet)
+        code = parquet_reader_parse(reader->parquet, &reader->format, work->block, batch);
+    else if (reader->array)
         array_reader_parse(reader->array, batch);
     else
         format_parse(&reader->format, batch, number == 0 && reader->format.header);
+    if (code)
+        return code;
     const struct source_rows *rows = batch_view(batch);
     if (!reader->parts.prepare || rows->count == 0)
         return 0;
@@ -154,17 +176,18 @@ static bool end_batch(struct source_reader *reader, struct batch *batch) {
  * there are threads. */
 static void *read_blocks(void *argument) {
     struct source_reader *reader = argument;
-    struct batch batch;
+    struct work work = {.block = reader->parquet ? parquet_block_new() : NULL};
     uint64_t number = 0;
     int code = 0;
-    batch_init(&batch);
-    while (next_block(reader, &batch, &number, &code)) {
+    batch_init(&work.batch);
+    while (next_block(reader, &work, &number, &code)) {
         if (!code)
-            code = begin_batch(reader, &batch, number);
-        if (!take_turn(reader, &batch, number, code) || !end_batch(reader, &batch))
+            code = begin_batch(reader, &work, number);
+        if (!take_turn(reader, &work.batch, number, code) || !end_batch(reader, &work.batch))
             break;
     }
-    batch_release(&batch);
+    batch_release(&work.batch);
+    parquet_block_free(reader->parquet, work.block);
     return NULL;
 }
 
@@ -174,7 +197,9 @@ static int finish_report(struct source_reader *reader) {
         return error_set(reader->code, "%s", reader->text);
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows", reader->path);
-    int code = input_check_unchanged(reader->input);
+    int code = reader->parquet ? parquet_reader_end(reader->parquet) : 0;
+    if (!code)
+        code = input_check_unchanged(reader->input);
     if (!code && reader->array)
         code = array_reader_end(reader->array, report);
     for (int i = 0; i < ROW_PROPERTIES && !code; i++)
@@ -202,17 +227,24 @@ static int check_beginning(struct blocks *blocks) {
 
 /* Finds out the format, and reads the first block. */
 static int read_first(struct source_reader *reader) {
+    static const struct record_rule lines = {0};
     struct format *format = &reader->format;
     struct batch *first = &reader->first;
     int code = check_beginning(&reader->blocks);
+    bool there;
     if (!code)
-        code = array_reader_open(&reader->blocks, reader->options, &reader->array);
+        code = parquet_reader_open(&reader->blocks, reader->options, &reader->parquet, format);
+    if (code || reader->parquet)
+        return code;
+    code = array_reader_open(&reader->blocks, reader->options, &reader->array);
     if (!code)
-        code = read_block(reader, first);
+        code = read_block(reader, first, &there);
     if (!code && !reader->array)
         code = format_find(format, reader->path, first->text, first->text_length, reader->options);
     if (!code && format->kind == FORMAT_CSV)
-        code = blocks_set_rule(&reader->blocks, &format->rule, first);
+        code = blocks_set_rule(&reader->blocks, &format->rule, BLOCK_TEXT_BYTES, first);
+    if (!code && format->keys)
+        code = blocks_set_rule(&reader->blocks, &lines, json_lines_block(format), first);
     if (code || !reader->array)
         return code;
     const struct array *array = array_reader_data(reader->array);
@@ -232,7 +264,8 @@ static int read_opened(struct source_reader *reader, unsigned threads) {
         reader->report->column_names = reader->format.names; /* to keep */
         if (reader->format.table)
             reader->report->table = table_copy(reader->format.table);
-        threads_run(reader->blocks.ended ? 1 : threads, read_blocks, reader);
+        bool few = reader->blocks.ended && !reader->parquet;
+        threads_run(few ? 1 : threads, read_blocks, reader);
         code = finish_report(reader);
     }
     blocks_release(&reader->blocks);
@@ -271,6 +304,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     for (int i = 0; i < ROW_PROPERTIES; i++)
         property_file_close(reader.file[i]);
     array_reader_close(reader.array);
+    parquet_reader_close(reader.parquet);
     input_close(reader.input);
     if (report->column_names)
         reader.format.names = NULL;
@@ -298,16 +332,20 @@ int source_columns(const char *path, const struct source_options *options, bool 
     blocks_init(&blocks, input, path);
     const uint8_t *bytes;
     size_t length;
+    struct parquet_reader *parquet = NULL;
     code = check_beginning(&blocks);
     if (!code)
+        code = parquet_reader_open(&blocks, &names, &parquet, &format);
+    if (!code)
         code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
-    bool array = !code && array_format(bytes, length) != FORMAT_AUTO;
-    if (!code && !array)
+    bool text = !code && !parquet && array_format(bytes, length) == FORMAT_AUTO;
+    if (text)
         code = blocks_next(&blocks, &batch);
-    if (!code && !array)
+    if (!code && text)
         code = format_find(&format, path, batch.text, batch.text_length, &names);
     if (!code && format.table)
         *table = table_copy(format.table);
+    parquet_reader_close(parquet);
     blocks_release(&blocks);
     batch_release(&batch);
     input_close(input);

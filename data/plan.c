@@ -254,7 +254,7 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
     uint32_t wide = options->strip_columns;
     if (!set_is_cut(options, plan->dense, columns->count))
         return 0;
-    assert(!plan->shuffled && !plan->held_chunks);
+    assert(!plan->shuffled);
     plan->strip_columns = wide;
     plan->strips = strips_of(columns->count, wide);
     uint64_t tiles = (uint64_t)plan->strips * plan->chunks;

@@ -87,7 +87,7 @@ static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
     uint32_t wide = facts->strip_columns;
     *tiles = wide ? strips_of(facts->features, wide) * (uint64_t)facts->chunks : 0;
     return !wide || (facts->features > wide && *tiles <= TILES_MAX && !facts->dense &&
-                     !facts->holdout_chunks && !facts->block_rows && facts->labels != LABEL_LISTS);
+                     !facts->block_rows && facts->labels != LABEL_LISTS);
 }
 
 static int map_arrays(struct set *set) {
@@ -402,9 +402,10 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     if (number >= set_tiles(&set->info))
         return error_set(ERROR_INTERNAL, "%s: there is no tile %u", set->container.path, number);
     uint32_t wide = facts->strip_columns, first = number / facts->chunks * wide;
-    const struct set_chunk *chunk = &set->chunk[number % facts->chunks];
+    const uint32_t of_chunk = number % facts->chunks;
+    const struct set_chunk *chunk = &set->chunk[of_chunk];
     const struct set_tile *tile = &set->tile[number];
-    const uint8_t *head = verify_chunk(set, number % facts->chunks);
+    const uint8_t *head = verify_chunk(set, of_chunk);
     if (!head)
         return ERROR_DATA;
     const uint8_t *data =
@@ -427,7 +428,7 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
         .weight = chunk->weighted ? (const void *)(head + besides.weight) : NULL,
         .offset = chunk->shifted ? (const void *)(head + besides.offset) : NULL,
         .size = (const void *)(head + besides.size),
-        .first = chunk->first_row,
+        .first = chunk->first_row + (of_chunk < set_training_chunks(&set->info) ? 0 : facts->rows),
     };
     return 0;
 }
@@ -539,8 +540,7 @@ static struct set_options simplify(const struct set_options *options, struct pac
         simple.holdout_count = 0;
     if (simple.holdout == 0 && !simple.holdout_count)
         simple.keep_holdout = false;
-    if (simple.shuffled || simple.keep_holdout || simple.labels == LABEL_LISTS ||
-        !may_be_wide(packs, count, &simple))
+    if (simple.shuffled || simple.labels == LABEL_LISTS || !may_be_wide(packs, count, &simple))
         simple.strip_columns = 0;
     return simple;
 }

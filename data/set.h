@@ -97,6 +97,12 @@ static inline uint32_t set_tiles(const struct set_info *info) {
     return set_strips(info) * info->chunks;
 }
 
+/* How many rows vectors of rows have: in tiles those of the holdout as well, whose losses are found
+ * by their margins. */
+static inline uint64_t set_vector_rows(const struct set_info *info) {
+    return info->rows + (info->strip_columns ? info->holdout_rows : 0);
+}
+
 struct set; /* opaque; a mapped file. Reading chunks is safe from many threads. */
 
 /* How a set is made, and from what besides the training packs. */
@@ -127,7 +133,7 @@ struct set_options {
     uint64_t shuffle_seed;
     uint32_t block_rows, chunks_least;
     /* Whether the set is in tiles, in strips of strip_columns: set_is_cut(). Not if it is shuffled,
-     * or keeps held-out rows, or its labels are lists. */
+     * or its labels are lists. */
     uint32_t strip_columns, whole_columns;
     uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
                               which changes no byte; 0: as suits the machine */

@@ -1,5 +1,6 @@
-/* Source files as they are: LIBSVM or CSV text, or arrays of numbers, IDX or .npy, with their
- * labels in another such file; plain, .gz or .zst (told by content). */
+/* Source files as they are: LIBSVM, CSV, JSON Lines or Parquet, or arrays of numbers, IDX or .npy,
+ * with their labels in another such file; plain, .gz or .zst (told by content). Of Parquet all is
+ * as of the CSV with the same table: so FORMAT_CSV is what reports have. */
 #ifndef DML_DATA_SOURCE_H
 #define DML_DATA_SOURCE_H
 
@@ -22,8 +23,24 @@ enum row_property {
     ROW_PROPERTIES
 };
 
-enum source_format { FORMAT_AUTO, FORMAT_LIBSVM, FORMAT_CSV, FORMAT_IDX, FORMAT_NPY, FORMATS };
+/* Packs have these numbers. */
+enum source_format {
+    FORMAT_AUTO,
+    FORMAT_LIBSVM,
+    FORMAT_CSV,
+    FORMAT_IDX,
+    FORMAT_NPY,
+    FORMAT_JSONL,
+    FORMAT_PARQUET,
+    FORMATS
+};
 extern const char *const source_format_names[]; /* in this order, and a NULL */
+
+/* Whether files of the format are tables, whose rows have cells. */
+static inline bool source_is_table(enum source_format format) {
+    return format == FORMAT_CSV || format == FORMAT_JSONL;
+}
+
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 
 /* What a file without a column of `table` is. AUTO is for whoever reads jobs; here it is ERROR. */
@@ -70,13 +87,15 @@ struct source_options {
     const struct table *order;  /* CSV, without `table`: columns take the numbers that they have
                                    here,  by name, where both sides have names; new ones follow */
     enum missing_columns missing_columns; /* CSV, with `table` */
-    bool adds_columns;      /* CSV: one of several files, whose columns add up: `table` becomes
-                               larger by those that it does not have, and `skip`, `numbers` and
-                               `categories` may name columns of other files */
-    uint64_t bad_lines_max; /* malformed lines that are skipped and reported before an error */
-    bool label_optional;    /* for prediction: rows may come without their label */
-    bool streams;           /* also from pipes, and from standard input as "-" */
-    bool hands_out_bad;     /* rows may be none, and only bad lines */
+    bool adds_columns;          /* CSV: one of several files, whose columns add up: `table` becomes
+                                   larger by those that it does not have, and `skip`, `numbers` and
+                                   `categories` may name columns of other files */
+    uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
+    bool label_optional;        /* for prediction: rows may come without their label */
+    const char *const *carried; /* CSV: columns, by name or by number from 1, whose cells go along
+                                   with each row, whatever else they are for; NULL: none */
+    bool streams;               /* also from pipes, and from standard input as "-" */
+    bool hands_out_bad;         /* rows may be none, and only bad lines */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; of an
                          array: one more than a row has; 0: as many as there are */
 };
@@ -120,6 +139,8 @@ struct source_rows {
     const double *weight;       /* from 0 to WEIGHT_MAX; NULL: all are 1 */
     const double *offset;       /* with the logarithm of the exposure; NULL: all are 0 */
     const uint64_t *cluster;    /* the hash of its text; NULL: there are none */
+    const char *const *carried; /* count × carried_count cells, row-major, as texts; NULL: none */
+    uint32_t carried_count;
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a
                                    pack there are none */
     uint64_t bad_count;
@@ -128,6 +149,11 @@ struct source_rows {
 
 static inline uint64_t source_row_line(const struct source_rows *rows, uint32_t row) {
     return rows->line ? rows->line[row] : rows->first_line + row;
+}
+
+/* The cells that go along with a row; NULL: there are none. */
+static inline const char *const *source_row_carried(const struct source_rows *rows, uint32_t row) {
+    return rows->carried ? rows->carried + (size_t)row * rows->carried_count : NULL;
 }
 
 /* The ids of a row's values. */
@@ -251,6 +277,10 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
 
 /* The same of files alone, with those that are met again. */
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
+
+/* Those of a command line, `count` of them, likewise a list: patterns of objects are expanded, but
+ * paths of files stand as they are, as the shell has expanded its patterns. Nothing is left out. */
+int source_paths_given(const char *const *given, size_t count, char ***paths);
 
 /* Files beside those of some data: a list has one for each of them, in their order, or none. NULL
  * is none, too. */

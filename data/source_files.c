@@ -8,9 +8,12 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/address.h"
 #include "data/input.h"
+#include "data/remote.h"
 #include "data/source.h"
 
 struct path_list {
@@ -59,6 +62,19 @@ static int add_matches(struct path_list *list, const char *pattern, const glob_t
     return error_set(ERROR_DATA, "no file matches %s", pattern);
 }
 
+/* Of objects only what is listed is looked for; others are asked for when they are read. */
+static int expand_address(struct path_list *list, const char *pattern) {
+    char **paths = NULL, *shown = address_shown(pattern);
+    int code = remote_is_pattern(shown) ? remote_list(shown, &paths) : 0;
+    for (char **path = paths; path && *path; path++)
+        add_path(list, *path);
+    if (!code && !paths)
+        add_path(list, shown);
+    names_free(paths);
+    free(shown);
+    return code;
+}
+
 static int expand(struct path_list *list, const char *pattern) {
     if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
@@ -83,7 +99,9 @@ static struct identity *identify(char *const *path, size_t count) {
     struct identity *identity = memory_new(count, sizeof *identity);
     for (size_t i = 0; i < count; i++) {
         struct stat status;
-        if (stat(path[i], &status) == 0)
+        if (address_is(path[i]))
+            identity[i] = (struct identity){.inode = hash64(path[i], strlen(path[i]))};
+        else if (stat(path[i], &status) == 0)
             identity[i] = (struct identity){status.st_dev, status.st_ino};
     }
     return identity;
@@ -147,6 +165,10 @@ static int expand_all(const char *folder, const char *const *patterns, bool repe
         code = foreign_check_path(*patterns);
         if (code)
             break;
+        if (address_is(*patterns)) {
+            code = expand_address(&list, *patterns);
+            continue;
+        }
         bool input = source_is_input(*patterns) && !repeated;
         char *pattern = input ? memory_copy_string(*patterns) : path_join(folder, *patterns);
         if (!repeated && source_is_stream(pattern))
@@ -171,6 +193,18 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
 
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths) {
     return expand_all(folder, patterns, true, paths);
+}
+
+int source_paths_given(const char *const *given, size_t count, char ***paths) {
+    struct path_list list = {.path = memory_new(1, sizeof *list.path)};
+    int code = 0;
+    for (size_t i = 0; i < count && !code; i++)
+        if (address_is(given[i]))
+            code = expand_address(&list, given[i]);
+        else
+            add_path(&list, given[i]);
+    *paths = list.path;
+    return code;
 }
 
 void source_beside_release(struct source_beside *beside) {
@@ -211,8 +245,9 @@ void source_beside_name(const struct source_beside *beside, uint32_t number,
 /* ---- what was found out about files: for reading others alike, and for people ---- */
 
 const char *const source_format_names[] = {
-    [FORMAT_AUTO] = "auto", [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv",
-    [FORMAT_IDX] = "idx",   [FORMAT_NPY] = "npy",       [FORMATS] = NULL,
+    [FORMAT_AUTO] = "auto",       [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv",
+    [FORMAT_IDX] = "idx",         [FORMAT_NPY] = "npy",       [FORMAT_JSONL] = "jsonl",
+    [FORMAT_PARQUET] = "parquet", [FORMATS] = NULL,
 };
 
 static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
@@ -225,9 +260,9 @@ void source_shape_release(struct source_shape *shape) {
 }
 
 void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first) {
-    enum csv_header header = report->format != FORMAT_CSV ? CSV_HEADER_AUTO
-                             : report->column_names       ? CSV_HEADER_YES
-                                                          : CSV_HEADER_NO;
+    enum csv_header header = !source_is_table(report->format) ? CSV_HEADER_AUTO
+                             : report->column_names           ? CSV_HEADER_YES
+                                                              : CSV_HEADER_NO;
     if (first || shape->format != report->format)
         shape->format = first ? report->format : FORMAT_AUTO;
     if (first || shape->header != header)

@@ -267,6 +267,14 @@ uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash
 /* The column that a feature of this id and name was made of; COLUMN_NOWHERE if there is none. */
 uint32_t table_column_of(const struct table *table, uint64_t id, const char *name);
 
+/* The cross that a feature of this name was made of; `crosses` if there is none. Columns whose
+ * names have such signs in them may be taken for others: this is for people. */
+uint32_t table_cross_of(const struct table *table, const char *name);
+
+/* The text of ROLE_VALUE of the column that the feature of this id and name stands for; NULL if it
+ * stands for none, or if its name does not tell. Free the result. */
+char *table_value_of(const struct table *table, uint32_t column, uint64_t id, const char *name);
+
 /* The feature of ROLE_WORD whose text stands behind TABLE_PREFIX_BYTES bytes at `joined`, which are
  * overwritten. */
 #define TABLE_PREFIX_BYTES 5

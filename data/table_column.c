@@ -12,16 +12,19 @@ static bool has_id(const struct table *table, uint32_t column, uint64_t id, enum
     return table_feature(table->ids, column, role, text, strlen(text)) == id;
 }
 
-/* A value that looks like a role's word is in quotes in the name. */
-static bool is_quoted_value(const struct table *table, uint32_t column, uint64_t id,
-                            const char *text) {
+/* The text that stands behind the column's name, if it is the value: one that looks like a role's
+ * word is in quotes there. Free the result. */
+static char *find_value(const struct table *table, uint32_t column, uint64_t id, const char *text) {
     size_t length = strlen(text);
+    if (has_id(table, column, id, ROLE_VALUE, text))
+        return memory_copy_string(text);
     if (length < 2 || *text != '"')
-        return false;
+        return NULL;
     char *inner = memory_format("%.*s", (int)length - 2, text + 1);
-    bool same = has_id(table, column, id, ROLE_VALUE, inner);
+    if (has_id(table, column, id, ROLE_VALUE, inner))
+        return inner;
     free(inner);
-    return same;
+    return NULL;
 }
 
 /* Whether the feature is one of the column, whose name stood before `text`. */
@@ -29,9 +32,10 @@ static bool is_of_column(const struct table *table, uint32_t column, uint64_t id
                          const char *text) {
     if (table->column[column].kind == COLUMN_WORDS)
         return has_id(table, column, id, ROLE_WORD, text);
-    if (has_id(table, column, id, ROLE_VALUE, text) ||
-        has_id(table, column, id, ROLE_MISSING, "") || has_id(table, column, id, ROLE_RARE, "") ||
-        is_quoted_value(table, column, id, text))
+    char *value = find_value(table, column, id, text);
+    free(value);
+    if (value || has_id(table, column, id, ROLE_MISSING, "") ||
+        has_id(table, column, id, ROLE_RARE, ""))
         return true;
     for (uint32_t bin = 0; bin <= table->column[column].edges; bin++)
         if (table->column[column].edges && table_bin_feature(table->ids, column, bin) == id)
@@ -49,6 +53,11 @@ static const char *behind_name(const struct table *table, uint32_t column, const
     return same ? name + length + 1 : NULL;
 }
 
+char *table_value_of(const struct table *table, uint32_t column, uint64_t id, const char *name) {
+    const char *text = behind_name(table, column, name);
+    return text ? find_value(table, column, id, text) : NULL;
+}
+
 /* Names of columns may have = in them, so the first that fits is taken only where no id proves one:
  * of hashed texts, and of texts that were escaped. A cross is of no single column. */
 uint32_t table_column_of(const struct table *table, uint64_t id, const char *name) {
@@ -63,4 +72,24 @@ uint32_t table_column_of(const struct table *table, uint64_t id, const char *nam
             found = i;
     }
     return table->crosses && strstr(name, " * ") ? COLUMN_NOWHERE : found;
+}
+
+/* Whether the parts of a name, each behind " * ", are of the cross's columns in their order. */
+static bool is_of_cross(const struct table *table, const struct table_cross *cross,
+                        const char *name) {
+    const char *part = behind_name(table, cross->column[0], name);
+    for (uint32_t i = 1; part && i < cross->columns; i++) {
+        const char *next = NULL;
+        while (!next && (part = strstr(part, " * ")))
+            next = behind_name(table, cross->column[i], part += 3);
+        part = next;
+    }
+    return part != NULL;
+}
+
+uint32_t table_cross_of(const struct table *table, const char *name) {
+    uint32_t i = 0;
+    while (i < table->crosses && !is_of_cross(table, &table->cross[i], name))
+        i++;
+    return i;
 }

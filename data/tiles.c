@@ -30,7 +30,8 @@ static void *count_tiles(void *context) {
     uint32_t chunk;
     while ((chunk = atomic_fetch_add(&count->next, 1)) < plan->chunks) {
         memset(values, 0, plan->strips * sizeof *values);
-        chunk_count_strips(&buffer, count->source, &plan->chunk[chunk], values);
+        chunk_count_strips(&buffer, count->source, &plan->chunk[chunk],
+                           chunk_plan_is_held(plan, chunk) ? &plan->held : &plan->trained, values);
         for (uint32_t strip = 0; strip < plan->strips; strip++)
             plan->tile[(size_t)strip * plan->chunks + chunk].values = values[strip];
     }
@@ -90,8 +91,10 @@ static int size_of_row(const struct whole_chunk *whole, uint32_t row) {
     return fixed_size(sum, whole->start[row + 1] - whole->start[row]);
 }
 
+/* Writes the head of a chunk whose rows are of this side: "training" or "the holdout". */
 static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *whole,
-                      struct set_chunk *chunk, const struct container_writer *container) {
+                      const char *side, struct set_chunk *chunk,
+                      const struct container_writer *container) {
     struct set_head_layout layout = set_head_layout(chunk);
     uint8_t *head = zeroed(&buffer->tile, layout.bytes);
     int16_t *size = (int16_t *)(void *)(head + layout.size);
@@ -105,9 +108,8 @@ static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *who
         size[row] = (int16_t)size_of_row(whole, row);
         if (size[row] > FIXED_SIZE_MAX)
             return error_set(ERROR_DATA,
-                             "the values of row %llu of training are too large to be added; scale "
-                             "them",
-                             (unsigned long long)(chunk->first_row + row + 1));
+                             "the values of row %llu of %s are too large to be added; scale them",
+                             (unsigned long long)(chunk->first_row + row + 1), side);
     }
     chunk->checksum = hash64(head, chunk->bytes);
     return container_write(container, chunk->offset, head, chunk->bytes);
@@ -134,7 +136,8 @@ int tiles_write(struct chunk_buffer *buffer, struct chunk_plan *plan, uint32_t n
                 const struct container_writer *container) {
     struct set_chunk *chunk = &plan->chunk[number];
     struct whole_chunk whole = whole_chunk(buffer, chunk);
-    int code = write_head(buffer, &whole, chunk, container);
+    const char *side = chunk_plan_is_held(plan, number) ? "the holdout" : "training";
+    int code = write_head(buffer, &whole, side, chunk, container);
     bytes_clear(&buffer->places);
     uint32_t *next = bytes_extend(&buffer->places, chunk->rows * sizeof *next);
     memcpy(next, whole.start, chunk->rows * sizeof *next);

@@ -1,6 +1,7 @@
 EXAMPLES = examples/README.md examples/wdbc.conf examples/wdbc.csv examples/network.conf \
 	examples/nightly.conf examples/nightly.crontab \
 	examples/dml-retrain.service examples/dml-retrain.timer \
+	examples/Containerfile examples/openlineage.py examples/mlflow_run.py \
 	examples/train.sbatch
 EXTRA_DIST += $(EXAMPLES)
 examplesdir = $(docdir)/examples
@@ -10,3 +11,11 @@ PLUGIN_EXAMPLE = examples/plugin/Makefile examples/plugin/fm.c examples/plugin/f
 EXTRA_DIST += $(PLUGIN_EXAMPLE)
 pluginexampledir = $(docdir)/examples/plugin
 pluginexample_DATA = $(PLUGIN_EXAMPLE)
+
+# What a program with libdml looks like; the tests compare it with `predict`.
+check_PROGRAMS += examples/library/score
+examples_library_score_SOURCES = examples/library/score.c
+examples_library_score_CPPFLAGS = -I$(srcdir)/library
+examples_library_score_LDADD = libdml.la
+libraryexampledir = $(docdir)/examples/library
+libraryexample_DATA = examples/library/score.c

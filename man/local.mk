@@ -2,6 +2,7 @@ dist_man_MANS += \
 	man/dml-coordinator.1 \
 	man/dml-shard.1 \
 	man/dml-replica.1 \
+	man/dml-model.3 \
 	man/dml-objective.3 \
 	man/dml.conf.5 \
 	man/dml-cluster.7 \

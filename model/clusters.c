@@ -1,5 +1,6 @@
 #include "model/clusters.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -21,13 +22,18 @@ struct cluster_table {
 struct cluster_pass {
     const struct model_layout *layout;
     const struct objective *objective;
+    const struct label_lists *lists; /* NULL: rows have a label each */
     const double *parameters;
     size_t count;     /* of parameters */
-    double *triangle; /* H */
-    uint32_t *column; /* of the values of a row; owned, as is `value` */
+    double *triangle; /* H + Λ */
+    size_t *first; /* of the values of a row: the parameter of output 0; owned, as are the next */
     double *value;
     uint32_t values;
-    int exponent; /* of weights */
+    double *has;        /* of a row with a list of classes: 1 for each of these, else 0 */
+    double *derivative; /* by each output; margins before */
+    double *work;       /* as losses want it */
+    double *second;     /* outputs × outputs */
+    int exponent;       /* of weights */
     struct cluster_table table;
 };
 
@@ -112,48 +118,82 @@ int clusters_check(struct set *set, const char *file, uint64_t parameters) {
 
 /* ---- sums ---- */
 
-static double read_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
+static void add_value(struct cluster_pass *pass, size_t first, double value) {
+    pass->first[pass->values] = first;
+    pass->value[pass->values++] = value;
+    for (uint32_t k = 0; k < pass->layout->outputs; k++)
+        pass->derivative[k] += pass->parameters[first + k] * value;
+}
+
+/* The values of a row and its margins. */
+static void read_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
     size_t begin = rows->dense ? (size_t)row * rows->features : rows->start[row];
     size_t end = rows->dense ? begin + rows->features : rows->start[row + 1];
-    double margin = rows->offset ? rows->offset[row] : 0;
+    size_t outputs = pass->layout->outputs;
     pass->values = 0;
+    for (size_t k = 0; k < outputs; k++)
+        pass->derivative[k] = rows->offset ? rows->offset[row] : 0;
     for (size_t at = begin; at < end; at++) {
         double value = value_at(rows->type, rows->value, at);
-        uint32_t column = rows->dense ? (uint32_t)(at - begin) : rows->feature[at];
-        if (value == 0)
-            continue;
-        pass->column[pass->values] = column;
-        pass->value[pass->values++] = value;
-        margin += pass->parameters[column] * value;
+        size_t column = rows->dense ? at - begin : rows->feature[at];
+        if (value != 0)
+            add_value(pass, column * outputs, value);
     }
-    if (pass->layout->intercept) {
-        uint32_t column = (uint32_t)pass->layout->features;
-        pass->column[pass->values] = column;
-        pass->value[pass->values++] = 1;
-        margin += pass->parameters[column];
+    if (pass->layout->intercept)
+        add_value(pass, pass->layout->features * outputs, 1);
+}
+
+/* The label of a row as losses take it. */
+static const double *label_of(struct cluster_pass *pass, const double *label) {
+    const struct label_lists *lists = pass->lists;
+    if (!lists)
+        return label;
+    uint32_t list = (uint32_t)*label;
+    for (uint32_t k = 0; k < pass->layout->outputs; k++)
+        pass->has[k] = 0;
+    for (uint32_t i = lists->start[list]; i < lists->start[list + 1]; i++)
+        pass->has[lists->class[i]] = 1;
+    return pass->has;
+}
+
+/* From margins to derivatives, and the second ones. */
+static void differentiate(struct cluster_pass *pass, const double *label) {
+    const struct objective *objective = pass->objective;
+    const struct loss_parameters *parameters = &pass->layout->loss;
+    size_t outputs = pass->layout->outputs;
+    double loss;
+    objective->losses(parameters, 1, outputs, label, pass->derivative, &loss, pass->work);
+    objective->second(parameters, 1, outputs, label, pass->derivative, pass->work, pass->second);
+    if (objective->expected)
+        objective->expected(parameters, 1, pass->derivative, pass->second);
+    for (size_t k = 0; k < outputs && outputs > 1; k++)
+        objective->second_row(outputs, *label, pass->derivative, k, pass->second + k * outputs);
+}
+
+/* Adds to the row of H that value `i` has by output `k`. */
+static void add_second(struct cluster_pass *pass, uint32_t i, size_t k, double weight) {
+    size_t outputs = pass->layout->outputs;
+    double *to = pass->triangle + triangle_row(pass->first[i] + k);
+    for (size_t other = 0; other < outputs; other++) {
+        double by = weight * pass->second[k * outputs + other] * pass->value[i];
+        for (uint32_t j = 0; j < i + (other <= k); j++)
+            to[pass->first[j] + other] += by * pass->value[j];
     }
-    return margin;
 }
 
 static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
-    double derivative = read_row(pass, rows, row), loss, work = 0, second;
     double weight = rows->weight ? ldexp(rows->weight[row], -pass->exponent) : 1;
-    const struct loss_parameters *parameters = &pass->layout->loss;
     struct cluster_table *table = &pass->table;
-    pass->objective->losses(parameters, 1, 1, rows->label + row, &derivative, &loss, &work);
-    pass->objective->second(parameters, 1, 1, rows->label + row, &derivative, &work, &second);
-    if (pass->objective->expected)
-        pass->objective->expected(parameters, 1, &derivative, &second);
+    read_row(pass, rows, row);
+    differentiate(pass, label_of(pass, rows->label + row));
     uint64_t cluster = find_cluster(table, rows->cluster[row], pass->count);
     double *sums = table->sums + cluster * pass->count;
     table->rows[cluster]++;
-    for (uint32_t i = 0; i < pass->values; i++) {
-        double *to = pass->triangle + triangle_row(pass->column[i]);
-        double by = weight * second * pass->value[i];
-        sums[pass->column[i]] += weight * derivative * pass->value[i];
-        for (uint32_t j = 0; j <= i; j++)
-            to[pass->column[j]] += by * pass->value[j];
-    }
+    for (uint32_t i = 0; i < pass->values; i++)
+        for (size_t k = 0; k < pass->layout->outputs; k++) {
+            sums[pass->first[i] + k] += weight * pass->derivative[k] * pass->value[i];
+            add_second(pass, i, k, weight);
+        }
 }
 
 static int read_rows(struct cluster_pass *pass, struct set *set) {
@@ -212,28 +252,49 @@ static void make_variance(struct cluster_pass *pass, const double *variance, dou
     free(m);
 }
 
-int clusters_find(struct set *set, const struct model_layout *layout, const double *parameters,
-                  const double *variance, struct cluster_errors *errors) {
+static void begin(struct cluster_pass *pass) {
+    size_t outputs = pass->layout->outputs;
+    pass->triangle = memory_new(triangle_row(pass->count), sizeof *pass->triangle);
+    pass->first = memory_new(pass->count, sizeof *pass->first);
+    pass->value = memory_new(pass->count, sizeof *pass->value);
+    pass->has = memory_new(outputs, sizeof *pass->has);
+    pass->derivative = memory_new(outputs, sizeof *pass->derivative);
+    pass->work = memory_new(outputs, sizeof *pass->work);
+    pass->second = memory_new(outputs * outputs, sizeof *pass->second);
+}
+
+static void end(struct cluster_pass *pass) {
+    free(pass->triangle);
+    free(pass->first);
+    free(pass->value);
+    free(pass->has);
+    free(pass->derivative);
+    free(pass->work);
+    free(pass->second);
+    release(&pass->table);
+}
+
+int clusters_find(struct set *set, const struct model_layout *layout,
+                  const struct cluster_point *point, struct cluster_errors *errors) {
     size_t count = (size_t)model_parameters(layout);
     struct cluster_pass pass = {.layout = layout,
                                 .objective = objective_find(layout->objective),
-                                .parameters = parameters,
+                                .lists = set_info(set)->lists,
+                                .parameters = point->parameters,
                                 .count = count,
                                 .exponent = set_info(set)->weight_exponent};
-    pass.triangle = memory_new(triangle_row(count), sizeof *pass.triangle);
-    pass.column = memory_new(count, sizeof *pass.column);
-    pass.value = memory_new(count, sizeof *pass.value);
+    assert(!layout->shared);
+    begin(&pass);
     int code = read_rows(&pass, set);
     if (!code) {
         *errors = (struct cluster_errors){.clusters = pass.table.count};
         errors->variance = memory_new(count, sizeof *errors->variance);
-        make_variance(&pass, variance, errors->variance);
+        for (size_t i = 0; i < count && point->ridge; i++)
+            pass.triangle[triangle_row(i) + i] += point->ridge[i];
+        make_variance(&pass, point->variance, errors->variance);
         for (uint64_t i = 0; i < pass.table.count; i++)
             errors->single_rows += pass.table.rows[i] == 1;
     }
-    free(pass.triangle);
-    free(pass.column);
-    free(pass.value);
-    release(&pass.table);
+    end(&pass);
     return code;
 }

@@ -21,12 +21,18 @@ struct cluster_errors {
  * with so many parameters. `file` is that of the job. ERROR_DATA. */
 int clusters_check(struct set *set, const char *file, uint64_t parameters);
 
+/* Where the errors are: by the run's elements all three. */
+struct cluster_point {
+    const double *parameters; /* as summary_fit() has them */
+    const double *variance;   /* NaN where a parameter is aliased */
+    const double *ridge;      /* Λ of model/summary.h, in its units; NULL: no penalty */
+};
+
 /* Sums up scores by cluster, and second derivatives, over the training rows of a set with clusters,
  * chunk by chunk in one thread, so that the bits depend on the set and the parameters alone. For
- * models of one margin without a penalty, after clusters_check(). `parameters` and `layout` as
- * summary_fit() has them; `variance` is that of the run's elements, NaN where a parameter is
- * aliased. ERROR_DATA. */
-int clusters_find(struct set *set, const struct model_layout *layout, const double *parameters,
-                  const double *variance, struct cluster_errors *errors);
+ * models whose outputs have weights of their own, after clusters_check(). `layout` as summary_fit()
+ * has it. ERROR_DATA. */
+int clusters_find(struct set *set, const struct model_layout *layout,
+                  const struct cluster_point *point, struct cluster_errors *errors);
 
 #endif

@@ -13,10 +13,11 @@
 #include "data/number.h"
 #include "model/family.h"
 #include "model/offsets.h"
+#include "model/onnx.h"
 #include "model/response.h"
 #include "objective/objective.h"
 
-const char *const export_format_names[] = {"liblinear", "tsv", "json", NULL};
+const char *const export_format_names[] = {"liblinear", "tsv", "json", "onnx", NULL};
 
 /* The name of a feature, or NULL if it has none. */
 static const char *name_of(const struct model_layout *layout, uint64_t feature) {
@@ -314,6 +315,8 @@ static void warn_of_response(const struct model *model) {
 }
 
 int export_check(const struct model *model, enum export_format format) {
+    if (format == EXPORT_ONNX)
+        return onnx_check(model);
     if (model->vector)
         return error_set(ERROR_DATA,
                          "%s: a %s has no weights that say by themselves what a feature adds, "
@@ -326,8 +329,8 @@ int export_check(const struct model *model, enum export_format format) {
     return code;
 }
 
-void export_write(const struct model *model, enum export_format format, const double *deviation,
-                  FILE *file) {
+int export_write(const struct model *model, enum export_format format, const double *deviation,
+                 FILE *file) {
     switch (format) {
     case EXPORT_LIBLINEAR:
         write_liblinear(model, file);
@@ -338,13 +341,16 @@ void export_write(const struct model *model, enum export_format format, const do
     case EXPORT_JSON:
         write_json(model, deviation, file);
         break;
+    case EXPORT_ONNX:
+        return onnx_export(model, file);
     }
+    return 0;
 }
 
 /* ---- the heaviest weights ---- */
 
 struct heavy_weight {
-    double size, weight; /* size: |weight| */
+    double size, weight; /* size: |weight|, or that times the deviation of the feature */
     uint64_t feature;
 };
 
@@ -355,18 +361,20 @@ static int compare_heavy(const void *a, const void *b) {
     return (x->feature > y->feature) - (x->feature < y->feature);
 }
 
-/* Lists up to `count` weights of an output that are not 0, the heaviest first; free *heavy. Each
- * time that twice as many are listed, the lighter half goes. Returns how many there are. */
+/* Lists up to `count` weights of an output whose size is not 0, the heaviest first; free *heavy.
+ * Sizes are by the deviations unless these are NULL. Each time that twice as many are listed, the
+ * lighter half goes. Returns how many there are. */
 static size_t find_heavy(const struct model *model, uint32_t output, size_t count,
-                         struct heavy_weight **heavy) {
+                         const double *deviation, struct heavy_weight **heavy) {
     uint64_t features = model->layout.features;
     const double *weight = model->weight + output * features;
     size_t found = 0, most = features < count ? (size_t)features : count;
     *heavy = memory_new(2 * most + 1, sizeof **heavy);
     for (uint64_t j = 0; j < features; j++) {
-        if (weight[j] == 0)
+        double size = fabs(weight[j]) * (deviation ? deviation[j] : 1);
+        if (!(size > 0))
             continue;
-        (*heavy)[found++] = (struct heavy_weight){.size = fabs(weight[j]), .weight = weight[j], j};
+        (*heavy)[found++] = (struct heavy_weight){.size = size, .weight = weight[j], j};
         if (found < 2 * most)
             continue;
         qsort(*heavy, found, sizeof **heavy, compare_heavy);
@@ -427,7 +435,7 @@ void export_write_top(const struct model *model, size_t count, const double *dev
         fputs("        weight  of deviation  feature\n", file);
     for (uint32_t k = 0; k < model_rows(layout); k++) {
         struct heavy_weight *heavy;
-        size_t found = find_heavy(model, k, count, &heavy);
+        size_t found = find_heavy(model, k, count, NULL, &heavy);
         put_heading(layout, k, file);
         for (size_t i = 0; i < found; i++) {
             put_weight(&heavy[i], deviation, file);
@@ -450,19 +458,29 @@ static json_t *class_json(const struct model_layout *layout, uint32_t output) {
     return text_to_json(layout->class_names[model_rows(layout) > 1 ? output : layout->classes - 1]);
 }
 
-static json_t *weights_json(const struct model *model, uint32_t output, size_t count) {
+static json_t *weight_json(const struct model_layout *layout, const struct heavy_weight *heavy,
+                           const double *deviation) {
+    json_t *weight = json_pack("{s:o, s:f}", "feature", name_json(layout, heavy->feature), "weight",
+                               heavy->weight);
+    if (deviation && isfinite(deviation[heavy->feature]))
+        json_object_set_new(weight, "deviation", json_real(deviation[heavy->feature]));
+    return weight;
+}
+
+/* `by_deviation`: the sizes are by that. */
+static json_t *weights_json(const struct model *model, uint32_t output, size_t count,
+                            const double *deviation, bool by_deviation) {
     struct heavy_weight *heavy;
-    size_t found = find_heavy(model, output, count, &heavy);
+    size_t found = find_heavy(model, output, count, by_deviation ? deviation : NULL, &heavy);
     json_t *weights = json_array();
     for (size_t i = 0; i < found; i++)
-        json_array_append_new(weights, json_pack("{s:o, s:f}", "feature",
-                                                 name_json(&model->layout, heavy[i].feature),
-                                                 "weight", heavy[i].weight));
+        json_array_append_new(weights, weight_json(&model->layout, &heavy[i], deviation));
     free(heavy);
     return weights;
 }
 
-json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most) {
+json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most,
+                        const double *deviation) {
     const struct model_layout *layout = &model->layout;
     if (model->vector)
         return NULL;
@@ -470,9 +488,13 @@ json_t *export_top_json(const struct model *model, size_t count, uint32_t output
     for (uint32_t k = 0; k < model_rows(layout) && k < outputs_most; k++) {
         bool one = model->bias && !layout->shared; /* ordered classes have several intercepts */
         json_t *intercept = one ? json_real(model->bias[k]) : json_null();
-        json_array_append_new(outputs, json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k),
-                                                 "intercept", intercept, "weights",
-                                                 weights_json(model, k, count)));
+        json_t *output =
+            json_pack("{s:o, s:o, s:o}", "class", class_json(layout, k), "intercept", intercept,
+                      "weights", weights_json(model, k, count, deviation, false));
+        if (deviation)
+            json_object_set_new(output, "by_deviation",
+                                weights_json(model, k, count, deviation, true));
+        json_array_append_new(outputs, output);
     }
     return outputs;
 }

@@ -1,4 +1,5 @@
-/* Writes models for other programs: LIBLINEAR's model file, a table, JSON. See doc/FORMATS.md. */
+/* Writes models for other programs: LIBLINEAR's model file, a table, JSON, ONNX. See
+ * doc/FORMATS.md. */
 #ifndef DML_MODEL_EXPORT_H
 #define DML_MODEL_EXPORT_H
 
@@ -12,7 +13,7 @@
  * than this is refused. */
 #define EXPORT_LIBLINEAR_BYTES_MAX (UINT64_C(1) << 30)
 
-enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON };
+enum export_format { EXPORT_LIBLINEAR, EXPORT_TSV, EXPORT_JSON, EXPORT_ONNX };
 
 /* The formats' names in the order of the enum, NULL-terminated. */
 extern const char *const export_format_names[];
@@ -26,17 +27,20 @@ int export_check(const struct model *model, enum export_format format);
 /* Writes a model that export_check() accepted; numbers have 17 significant digits. `deviation` has
  * the standard deviation of each of the model's features, NaN where it is not known, or is NULL.
  * The caller finds errors of writing with ferror(). */
-void export_write(const struct model *model, enum export_format format, const double *deviation,
-                  FILE *file);
+int export_write(const struct model *model, enum export_format format, const double *deviation,
+                 FILE *file);
 
 /* Writes for people the `count` ≥ 1 weights of each output that are largest without their sign,
  * with the names of their features, and the intercept; with deviations, beside each what a
  * deviation of its feature adds. */
 void export_write_top(const struct model *model, size_t count, const double *deviation, FILE *file);
 
-/* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature,
- * weight}]}]. `class` is the one that positive weights speak for, null for numbers; `intercept` is
- * null without one. A new reference; NULL for networks. */
-json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most);
+/* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature, weight,
+ * deviation}], by_deviation: [the same]}]. `class` is the one that positive weights speak for, null
+ * for numbers; `intercept` is null without one; `by_deviation` has the weights that are largest
+ * times the deviation of their feature. Without deviations there is none of these. A new reference;
+ * NULL for networks. */
+json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most,
+                        const double *deviation);
 
 #endif

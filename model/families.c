@@ -1,5 +1,6 @@
 /* The families of models (objective/family.h): the tensors of each in a file, what model.json says
  * besides, and whether a run can start from a model. */
+#include "model/onnx_margins.h"
 #include "model/family.h"
 
 #include <stdio.h>
@@ -162,6 +163,7 @@ static const struct model_family linear = {
     .take = take_linear,
     .read = read_network,
     .fits = fits_network,
+    .graph_margins = onnx_linear_margins,
 };
 
 /* ---- networks ---- */
@@ -255,6 +257,7 @@ static const struct model_family network = {
     .describe = describe_network,
     .read = read_network,
     .fits = fits_network,
+    .graph_margins = onnx_network_margins,
 };
 
 /* ---- plug-ins ---- */

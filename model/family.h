@@ -1,5 +1,5 @@
 /* How models of a family (objective/family.h) are stored and read, and when a run starts from one.
- * The rows are in model/families.c. Inside model/ only. */
+ * The rows are in model/families.c. Inside model/ and library/ only. */
 #ifndef DML_MODEL_FAMILY_H
 #define DML_MODEL_FAMILY_H
 
@@ -12,6 +12,7 @@
 #include "objective/family.h"
 
 struct tensors;
+struct onnx_graph;
 
 struct model_family {
     const struct family *family;
@@ -46,6 +47,15 @@ struct model_family {
 
     /* ERROR_DATA names `path`. */
     int (*read)(const char *path, struct model *model);
+
+    /* ---- ONNX ---- */
+
+    /* Adds to a graph what leads from the sums of the first tensor, without biases, to the margins:
+     * model/onnx_margins.h. NULL: no graph can say it. */
+    const char *(*graph_margins)(struct onnx_graph *graph, const struct model *model,
+                                 const char *sums);
+
+    /* ---- starting from a model ---- */
 
     /* Its part of model_fits(); the objective is the same, so that both are plug-ins or none is. */
     int (*fits)(const struct model_layout *old, const struct model_layout *layout);

@@ -9,14 +9,22 @@ libmodel_a_SOURCES = \
 	model/description.c model/description.h \
 	model/export.c model/export.h \
 	model/families.c model/family.h \
+	model/importance.c model/importance.h \
 	model/figures.c model/figures.h \
 	model/margins.c model/margins.h \
 	model/model.h \
 	model/offsets.c model/offsets.h \
+	model/onnx.c model/onnx.h \
+	model/onnx_margins.c model/onnx_margins.h \
+	model/onnx_file.c model/onnx_file.h \
+	model/onnx_response.c model/onnx_response.h \
+	model/onnx_sums.c model/onnx_sums.h \
 	model/output.c model/output.h \
+	model/output_columns.c model/output_columns.h \
 	model/ranking.c model/ranking.h \
 	model/readback.c model/readback.h \
 	model/reader.c \
+	model/scatter.c model/scatter.h \
 	model/scoring.c model/score.h \
 	model/start.c \
 	model/fit.c model/fit.h \

@@ -1,5 +1,5 @@
 /* The margins of a model for blocks of rows. The margins of a row do not depend on the rows beside
- * it. Inside model/ only. */
+ * it. Inside model/ and library/ only. */
 #ifndef DML_MODEL_MARGINS_H
 #define DML_MODEL_MARGINS_H
 

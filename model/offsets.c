@@ -59,6 +59,11 @@ static const char *column_of(const struct model_layout *layout, enum row_propert
     return table && column < table->columns ? table_describe(table, column, text) : NULL;
 }
 
+bool offsets_needed_beside(const struct model_layout *layout, enum row_property property) {
+    char text[COLUMN_TEXT];
+    return layout->needs[property] && !column_of(layout, property, text);
+}
+
 static int check_option(const struct model_layout *layout, const char *path,
                         const struct source_options *options, enum row_property property) {
     const char *name = rules[property].name, *files = rules[property].files;

@@ -10,6 +10,9 @@
 
 bool offsets_needed(const struct model_layout *layout);
 
+/* Whether each row needs one that is in no column of the model's table. */
+bool offsets_needed_beside(const struct model_layout *layout, enum row_property property);
+
 /* The member `offsets` of model.json: the names of those that each row has. A new reference. */
 json_t *offsets_json(const struct model_layout *layout);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/output_columns.h"
 #include "model/response.h"
 #include "model/score.h"
 #include "objective/objective.h"
@@ -86,13 +87,7 @@ static void write_name(const char *name, FILE *file) {
         fputs(name, file);
         return;
     }
-    putc('"', file);
-    for (; *name; name++) {
-        if (*name == '"')
-            putc('"', file);
-        putc(*name, file);
-    }
-    putc('"', file);
+    output_write_quoted(name, file);
 }
 
 static void write_class_names(const struct lines *lines, uint32_t first) {
@@ -108,6 +103,10 @@ void lines_write_header(const struct lines *lines) {
     FILE *file = lines->output->file;
     if (!lines->output->header)
         return;
+    if (lines->output->columns) {
+        output_columns_write_header(lines->output->columns, file);
+        return;
+    }
     if (shown == SCORE_LABELS)
         fputs(lines->layout->separator ? "classes" : "class", file);
     else if (shown == SCORE_MARGINS && lines->layout->shared)
@@ -205,9 +204,9 @@ static void write_prediction(const struct lines *lines, const double *margins, s
         write_one(lines, lines->objective->prediction, lines->prediction[0]);
 }
 
-void lines_write(struct lines *lines, const double *margins) {
+void lines_write(struct lines *lines, const double *margins, const char *const *cells) {
     const struct model_layout *layout = lines->layout;
-    if (lines->output->shown == SCORE_MARGINS) {
+    if (!lines->output->columns && lines->output->shown == SCORE_MARGINS) {
         write_margins(lines, margins);
         return;
     }
@@ -215,14 +214,21 @@ void lines_write(struct lines *lines, const double *margins) {
     size_t class = response_class(lines->objective, layout, margins, lines->prediction);
     for (uint32_t k = 0; layout->separator && k < layout->outputs; k++)
         lines->predicted[k] = response_has_class(layout, k, margins[k], lines->prediction[k]);
-    if (lines->output->shown == SCORE_LABELS)
+    if (lines->output->columns)
+        output_columns_write(
+            lines->output->columns, lines->output,
+            &(struct output_answer){margins, lines->prediction, class, lines->predicted, cells});
+    else if (lines->output->shown == SCORE_LABELS)
         write_label(lines, class);
     else
         write_prediction(lines, margins, class);
 }
 
-void lines_write_bad(const struct lines *lines) {
-    fputs(lines->output->json ? "null\n" : "\n", lines->output->file);
+void lines_write_bad(const struct lines *lines, const char *const *cells) {
+    if (lines->output->columns)
+        output_columns_write_bad(lines->output->columns, lines->output, cells);
+    else
+        fputs(lines->output->json ? "null\n" : "\n", lines->output->file);
 }
 
 /* ---- the table of figures, and figures for programs ---- */

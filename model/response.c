@@ -105,6 +105,13 @@ static double calibrated(const struct objective *objective, const struct calibra
     return margin;
 }
 
+bool response_out_of_reach(const struct objective *objective, double margin) {
+    double prediction = margin;
+    if (objective->predict && objective->labels == LABEL_TARGET)
+        objective->predict(1, &prediction);
+    return !isfinite(margin) || !isfinite(prediction);
+}
+
 void response_predict(const struct objective *objective, const struct model_layout *layout,
                       const double *margins, double *prediction) {
     const double *shifted = response_shifted(layout, margins, prediction);

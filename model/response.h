@@ -60,6 +60,10 @@ void response_set_prior(struct response *response, const struct objective *objec
 void response_predict(const struct objective *objective, const struct model_layout *layout,
                       const double *margins, double *prediction);
 
+/* Whether the margin, or the number that is predicted from it, is not finite: the values of the row
+ * are too large. */
+bool response_out_of_reach(const struct objective *objective, double margin);
+
 /* That of one output alone, of two classes or of lists; the margin, if there are no probabilities.
  */
 double response_probability(const struct objective *objective, const struct model_layout *layout,

@@ -19,6 +19,7 @@
 #define SCORE_LISTED_CLASSES 1000
 
 struct objective;
+struct output_columns; /* model/output_columns.h */
 
 /* Figures over labelled examples, weighted by the examples' weights. A figure that does not apply,
  * or is not defined, is NaN. Release with score_figures_release(); a copy is a second view of the
@@ -103,7 +104,8 @@ enum score_shown {
     SCORE_MARGINS,       /* of each output */
 };
 
-/* A line an example: numbers with 17 significant digits, separated by blanks, in the order of the
+/* With `columns` a line of CSV an example, or with `json` an object, of these columns. Else a line
+ * an example: numbers with 17 significant digits, separated by blanks, in the order of the
  * classes; or with `json` an object, such as {"probability":…}, {"probabilities":[…],"class":"…"},
  * {"class":"…"} or {"margin":…}; where an example can have several classes, "classes":[…]. A row
  * that is skipped has an empty line, in JSON null. */
@@ -111,7 +113,8 @@ struct score_output {
     FILE *file;
     enum score_shown shown;
     bool json;
-    bool header; /* a line with the names of the columns comes first */
+    bool header;                          /* a line with the names of the columns comes first */
+    const struct output_columns *columns; /* or NULL: `shown` */
 };
 
 /* ERROR_USAGE if models of this layout have no such predictions. */

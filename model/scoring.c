@@ -12,6 +12,7 @@
 #include "model/figures.h"
 #include "model/output.h"
 #include "model/ranking.h"
+#include "model/response.h"
 #include "model/margins.h"
 #include "model/offsets.h"
 #include "model/terms.h"
@@ -97,14 +98,6 @@ static int missing_values_error(const struct scorer *scorer, const struct source
     return row_error(scorer, rows, row, why);
 }
 
-/* Whether the margin, or the number that is predicted from it, is not finite. */
-static bool is_out_of_reach(const struct scorer *scorer, double margin) {
-    double prediction = margin;
-    if (scorer->objective->predict && scorer->objective->labels == LABEL_TARGET)
-        scorer->objective->predict(1, &prediction);
-    return !isfinite(margin) || !isfinite(prediction);
-}
-
 /* A label that the loss does not allow would make the mean loss NaN. */
 static int check_label(const struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
     const struct objective *objective = scorer->objective;
@@ -123,7 +116,7 @@ static int check_reach(struct scorer *scorer, const struct source_rows *rows, ui
                        const double *margins, bool *bad) {
     uint32_t k = 0, outputs = scorer->model->layout.outputs;
     char why[128];
-    while (k < outputs && !is_out_of_reach(scorer, margins[k]))
+    while (k < outputs && !response_out_of_reach(scorer->objective, margins[k]))
         k++;
     *bad = k < outputs;
     if (!*bad)
@@ -139,7 +132,7 @@ static int check_row(struct scorer *scorer, const struct source_rows *rows,
                      const struct scored_row *row, const double *margins, bool *bad) {
     const struct model_layout *layout = &scorer->model->layout;
     enum source_format format = scorer->report.format;
-    bool complete = format == FORMAT_CSV || format == FORMAT_IDX || format == FORMAT_NPY;
+    bool complete = source_is_table(format) || format == FORMAT_IDX || format == FORMAT_NPY;
     if (complete && !layout->table && row->known < layout->features)
         return missing_values_error(scorer, rows, row->number, row->known);
     int code = check_reach(scorer, rows, row->number, margins, bad);
@@ -180,7 +173,7 @@ static void write_bad(const struct scorer *scorer, const struct source_rows *row
                       uint64_t *next) {
     for (; *next < rows->bad_count && rows->bad[*next].row <= row; ++*next)
         if (scorer->lines)
-            lines_write_bad(scorer->lines);
+            lines_write_bad(scorer->lines, NULL);
 }
 
 /* Counts and writes a row of the block. */
@@ -190,7 +183,7 @@ static int score_row(struct scorer *scorer, const struct source_rows *rows,
     bool bad = false;
     int code = check_row(scorer, rows, scored, margins, &bad);
     if (bad && !code && scorer->lines)
-        lines_write_bad(scorer->lines);
+        lines_write_bad(scorer->lines, source_row_carried(rows, row));
     if (code || bad)
         return code;
     if (scorer->figures)
@@ -198,7 +191,7 @@ static int score_row(struct scorer *scorer, const struct source_rows *rows,
                     rows->label_text ? rows->label_text[row] : NULL,
                     rows->weight ? rows->weight[row] : 1);
     if (scorer->lines)
-        lines_write(scorer->lines, margins);
+        lines_write(scorer->lines, margins, source_row_carried(rows, row));
     return 0;
 }
 

@@ -196,7 +196,8 @@ static double factor_of(const json_t *summary, const json_t *covariance, enum su
     case SUMMARY_KIND_HC1:
         return outcomes / freedom;
     case SUMMARY_KIND_CLUSTER:
-        return count / (count - 1) * ((outcomes - 1) / freedom);
+        return count / (count - 1) *
+               ((outcomes - outcomes / fit_number(summary, "rows")) / freedom);
     default:
         return 1;
     }

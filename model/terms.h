@@ -1,5 +1,5 @@
 /* Turns rows as files have them into terms of a model: its features, by their ranks, and what
- * multiplies their weights. Inside model/ only. */
+ * multiplies their weights. Inside model/ and library/ only. */
 #ifndef DML_MODEL_TERMS_H
 #define DML_MODEL_TERMS_H
 

@@ -19,11 +19,16 @@
 #include "base/process.h"
 #include "model/description.h"
 #include "model/family.h"
+#include "model/scatter.h"
 #include "model/summary.h"
 #include "model/tensors.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of
- * them stays in memory. The writer itself holds only the ranks, 4 bytes a feature. */
+ * them stays in memory. The writer itself holds only the ranks, 4 bytes a feature, and of a long
+ * file up to 64 MiB of weights, which come in another order than they are in there. */
+#define WEIGHTS_OF_A_LONG_FILE (UINT64_C(1) << 23)
+#define WEIGHTS_THAT_WAIT (UINT32_C(1) << 16) /* for a part of it */
+
 struct model_writer {
     const struct model_layout *layout;
     char *folder;    /* the final place */
@@ -32,10 +37,11 @@ struct model_writer {
     int descriptor; /* of model.safetensors */
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
-    uint64_t features;    /* of the file: F, and those that are kept besides */
-    uint32_t *rank;       /* the place of each of the run's columns among the file's features */
-    struct layout vector; /* the run's parameters, which slices are parts of */
-    uint64_t parameters;  /* n */
+    uint64_t features;       /* of the file: F, and those that are kept besides */
+    uint32_t *rank;          /* the place of each of the run's columns among the file's features */
+    struct scatter *scatter; /* of the weights of a long file; or NULL */
+    struct layout vector;    /* the run's parameters, which slices are parts of */
+    uint64_t parameters;     /* n */
     uint64_t received;
     bool finished;
     char sha256[SHA256_TEXT]; /* of the parameters; empty until it is asked for */
@@ -72,6 +78,7 @@ static void writer_free(struct model_writer *writer) {
     if (writer->descriptor >= 0)
         close(writer->descriptor);
     memory_unmap(writer->rank, rank_bytes(writer));
+    scatter_free(writer->scatter);
     json_decref(writer->names);
     free(writer->name);
     free(writer->folder);
@@ -207,6 +214,9 @@ static int start_files(struct model_writer *writer) {
     if (!code) {
         memcpy(writer->file, header, writer->tensors.weight);
         write_features(writer);
+        uint64_t weights = writer->tensors.rows * writer->features;
+        if (!has_vector(writer) && weights >= WEIGHTS_OF_A_LONG_FILE)
+            writer->scatter = scatter_new(weight_of(writer), weights, WEIGHTS_THAT_WAIT);
     }
     free(header);
     return code;
@@ -271,6 +281,23 @@ uint64_t model_writer_number(const struct model_writer *writer, uint64_t element
                    : (uint64_t)(at - weight_of(writer));
 }
 
+static void put(struct model_writer *writer, const struct layout_place *place, double value) {
+    double *at = place_of(writer, place);
+    if (writer->scatter && place->tensor == writer->vector.tensor)
+        scatter_put(writer->scatter, (uint64_t)(at - weight_of(writer)), value);
+    else
+        *at = value;
+}
+
+/* All have come, and the file is written back while the caller scores the model and hashes it. */
+static void complete(struct model_writer *writer) {
+    if (writer->scatter)
+        scatter_settle(writer->scatter);
+    scatter_free(writer->scatter);
+    writer->scatter = NULL;
+    file_write_back(writer->descriptor);
+}
+
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
                        const double *values) {
     if (first > writer->parameters || count > writer->parameters - first ||
@@ -286,12 +313,12 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
         if (!isfinite(values[i]))
             return error_set(ERROR_INTERNAL, "parameter %llu of the model %s is %g: not written",
                              (unsigned long long)(first + i), writer->folder, values[i]);
-        *place_of(writer, &place) = positive_zero(values[i]);
+        put(writer, &place, positive_zero(values[i]));
     }
     writer->received += count;
     assert(writer->received <= writer->parameters);
     if (writer->received == writer->parameters)
-        file_write_back(writer->descriptor); /* while the caller scores the model and hashes it */
+        complete(writer);
     return 0;
 }
 

@@ -50,6 +50,17 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 
+int fixed_finer(double square_sum, int exponent) {
+    int above; /* square_sum < 2^above */
+    if (!(square_sum > 0) || isinf(square_sum))
+        return 0;
+    frexp(square_sum, &above);
+    int twice = 123 - above;
+    int finest = (twice - (twice & 1)) / 2; /* rounded down */
+    finest = finest < FIXED_EXPONENT_MAX ? finest : FIXED_EXPONENT_MAX;
+    return clamp(finest - exponent, 0, FINER_MAX);
+}
+
 int fixed_size(double absolute_sum, uint64_t count) {
     if (!count)
         return 0;

@@ -35,6 +35,8 @@ enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct byt
 static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
     assert(o->search.step >= 0);
     programs_trial(o, program);
+    if (products_run(o))
+        return products_trial(o, program);
     o->evaluations++;
     return OPTIMIZER_EVALUATE;
 }
@@ -80,14 +82,17 @@ void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
     assert(o->history.pairs <= o->history.memory);
 }
 
+enum optimizer_want lbfgs_start_trial(struct lbfgs *o, struct bytes *program) {
+    assert(!o->started && o->search.step == 0);
+    programs_zero(program, REGISTER_D);
+    return evaluate(o, program);
+}
+
 static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && !o->accepted);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
-    if (common_runs(o))
-        return common_begin(o, program);
-    programs_zero(program, REGISTER_D);
-    return evaluate(o, program);
+    return lbfgs_by_rows(o) ? common_begin(o, program) : lbfgs_start_trial(o, program);
 }
 
 /* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
@@ -237,7 +242,8 @@ enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->reason == REASON_NONE);
     if (working_runs(o))
         return working_begin(o, program);
-    if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss))
+    if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss) ||
+        lbfgs_ends_outdated(o))
         return lbfgs_refresh(o, program);
     return lbfgs_step_from(o, program);
 }
@@ -308,7 +314,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     lbfgs_note_gap(o, m);
     o->gap_estimate = lbfgs_gap_estimate(o, m);
     o->norms = m->norms;
-    o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
+    lbfgs_note_loss(o);
     if (o->settings.patience)
         judge_on_holdout(o);
     return lbfgs_leave(o, program);
@@ -362,7 +368,18 @@ static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
     return lbfgs_search_along(o, 1, program);
 }
 
+enum optimizer_want lbfgs_not_finite(struct lbfgs *o, struct bytes *program) {
+    struct measured trial = {.loss = INFINITY, .slope = NAN, .falls = NAN};
+    return trial_measured(o, &trial, program);
+}
+
 /* ---- the row ---- */
+
+void lbfgs_take_held(struct lbfgs *o, struct held held) {
+    o->trial_holdout = held;
+    if (!isfinite(held.loss))
+        o->trial_holdout.loss = INFINITY;
+}
 
 /* The parts of an evaluation. The holdout is one of them if it decides the end. */
 enum { PART_TRAINING, PART_HOLDOUT };
@@ -381,7 +398,7 @@ static void leave_request(const struct lbfgs *o, enum optimizer_want want,
                           struct optimizer_request *request) {
     assert(want <= OPTIMIZER_FINISH);
     request->want = want;
-    if (want == OPTIMIZER_EVALUATE && common_runs(o))
+    if (want == OPTIMIZER_EVALUATE && lbfgs_by_rows(o))
         common_request(o, request);
     else if (want == OPTIMIZER_EVALUATE)
         request->parts = parts_of(o, EVALUATION_GRADIENT);
@@ -412,7 +429,7 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return lbfgs_refresh(o, program);
     o->reason = REASON_NONE;
-    return common_runs(o) ? common_resume(o, program) : lbfgs_leave(o, program);
+    return lbfgs_by_rows(o) ? common_resume(o, program) : lbfgs_leave(o, program);
 }
 
 static void lbfgs_begin(void *row, struct optimizer_request *request) {
@@ -447,16 +464,25 @@ static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *
     request->again = want == OPTIMIZER_CURVATURE;
 }
 
-/* Of an evaluation without sums the loss alone may show that the trial is not the step: it is a
- * lower bound of F, as penalties only add to it. Else the evaluation is made again. */
-static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
+/* Penalties only add to it. */
+bool lbfgs_refuses(const struct lbfgs *o, double mean_loss) {
     assert(!o->refreshing && isfinite(mean_loss));
-    if (o->started && linesearch_refuses(&o->search, mean_loss)) {
+    return o->started && linesearch_refuses(&o->search, mean_loss);
+}
+
+enum optimizer_want lbfgs_refused(struct lbfgs *o, double mean_loss, struct bytes *program) {
+    enum linesearch_answer answer = lbfgs_has_orthants(o)
+                                        ? orthant_search_refused(&o->search, mean_loss)
+                                        : linesearch_refused(&o->search, mean_loss);
+    return rejected(o, answer, program);
+}
+
+/* Of an evaluation without sums the loss alone may show that the trial is not the step. Else the
+ * evaluation is made again. */
+static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
+    if (lbfgs_refuses(o, mean_loss)) {
         lbfgs_report(&request->report, o, "rejected", NAN, NAN);
-        enum linesearch_answer answer = lbfgs_has_orthants(o)
-                                            ? orthant_search_refused(&o->search, mean_loss)
-                                            : linesearch_refused(&o->search, mean_loss);
-        leave_request(o, rejected(o, answer, request->program), request);
+        leave_request(o, lbfgs_refused(o, mean_loss, request->program), request);
     } else {
         lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
         leave_request(o, OPTIMIZER_EVALUATE, request);
@@ -472,7 +498,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
         curvature_evaluated(o, found, request);
         return;
     }
-    if (common_runs(o)) {
+    if (lbfgs_by_rows(o)) {
         leave_request(o, common_evaluated(o, found, request), request);
         return;
     }
@@ -483,16 +509,13 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
         return;
     }
     o->mean_loss = found->exceeded ? INFINITY : loss;
-    o->trial_holdout = found_held(found, PART_HOLDOUT, &o->data);
-    if (!isfinite(o->trial_holdout.loss))
-        o->trial_holdout.loss = INFINITY;
+    lbfgs_take_held(o, found_held(found, PART_HOLDOUT, &o->data));
     if (isfinite(o->mean_loss)) {
         leave_request(o, lbfgs_measure_trial(o, request->program), request);
         return;
     }
     lbfgs_report(&request->report, o, "not finite", found->exceeded ? NAN : loss, NAN);
-    struct measured trial = {.loss = o->mean_loss, .slope = NAN, .falls = NAN};
-    leave_request(o, trial_measured(o, &trial, request->program), request);
+    leave_request(o, lbfgs_not_finite(o, request->program), request);
 }
 
 /* Round A. */
@@ -534,9 +557,15 @@ static void lbfgs_measured(void *row, const double *scalars, struct optimizer_re
         lbfgs_report_working(request, o);
         leave_request(o, want, request);
     } else if (o->measuring == MEASURING_SPAN) {
-        leave_request(o, common_searched(o, scalars, program), request);
+        leave_request(o,
+                      products_run(o) ? products_measured(o, scalars, program)
+                                      : common_searched(o, scalars, program),
+                      request);
     } else if (o->measuring == MEASURING_POINT) {
-        leave_request(o, common_point_measured(o, scalars[0], program), request);
+        leave_request(o,
+                      products_run(o) ? products_point_measured(o, scalars[0], program)
+                                      : common_point_measured(o, scalars[0], program),
+                      request);
     } else if (common_runs(o)) {
         leave_request(o, common_direction_measured(o, scalars, program), request);
     } else {
@@ -549,7 +578,7 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    if (o->common.stage == COMMON_TRANSPOSE && !mutant(ENDED_WITHIN_STEP)) {
+    if (common_runs(o) && o->common.stage == COMMON_TRANSPOSE && !mutant(ENDED_WITHIN_STEP)) {
         o->closes = reason;
         return END_COMING; /* Z is that of t, which is not x yet */
     }

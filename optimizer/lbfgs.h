@@ -3,7 +3,8 @@
  *
  * An accepted step takes an evaluation and two programs that return scalars: one measures the trial
  * (round A), one forms the next direction (round B). With common directions (lbfgs_span.c) a step
- * takes a product and its transpose, and more rounds between them in place of the line search.
+ * takes a product and its transpose, and more rounds between them in place of the line search. In
+ * tiles without them each evaluation is a product and its transpose (lbfgs_products.c).
  *
  * Invariants between calls: register x holds the last accepted point, which has the least loss, g
  * its gradient and, while a preconditioner P is in force, pg the product P·g unless
@@ -53,11 +54,14 @@ const char *safeguard_text(enum safeguard safeguard);
 #define LOSSES_KEPT 10      /* the loss tolerance looks this many steps back */
 #define STEEPS_KEPT 5       /* the estimate of the gap, for curvature */
 #define COLUMNS_FACTOR 10.0 /* of the gap by columns: see struct gap_settings */
-#define GAPS_KEPT 3         /* and for itself */
+#define GAPS_KEPT 3         /* and for itself; */
+#define GAPS_KEPT_BARE 7    /* with l1 and nothing but pairs */
 
 /* Steps in the span of common directions (lbfgs_span.c), if the settings have any: an evaluation is
  * taken apart into the product of the rows with a direction and the sums of the gradient, and
- * between them F is minimised over the whole window. */
+ * between them F is minimised over the whole window. In tiles there is this without directions,
+ * too: then a product is that with a trial point, and `stage`, `point_max` and of `span` `loss` and
+ * `derivative` are of it. */
 struct common {
     struct window window;
     struct span span; /* of the step under way; `loss` and `derivative` also at the start */
@@ -66,7 +70,7 @@ struct common {
         COMMON_LABELS,    /* of the rows, at the beginning of each attempt */
         COMMON_WEIGHTS,   /* likewise */
         COMMON_SIZES,     /* likewise, in tiles */
-        COMMON_MARGINS,   /* the product with x: Z anew */
+        COMMON_MARGINS,   /* the product with x, or a trial point: Z anew */
         COMMON_PRODUCT,   /* that with the newest direction */
         COMMON_HOLDOUT,   /* the loss at t */
         COMMON_TRANSPOSE, /* the gradient at t, from its margins; until it is measured */
@@ -114,7 +118,7 @@ struct lbfgs {
         MEASURING_SPAN,      /* a trial in the span of common directions */
         MEASURING_LIST,      /* parameters for a working set */
         MEASURING_SOLVE,     /* the step over it */
-        MEASURING_POINT,     /* how large x is, before its margins in tiles */
+        MEASURING_POINT,     /* how large x, or a trial, is, before its margins in tiles */
         MEASURING_SUMMARY,   /* the inverse of second derivatives */
     } measuring;             /* what the scalars to come are of */
     bool started;            /* x has been evaluated */
@@ -142,8 +146,9 @@ struct lbfgs {
     uint32_t last_trials;           /* of the last accepted step */
     double trial_loss, trial_slope; /* of the last trial; NaN if it was not finite */
     double losses[LOSSES_KEPT + 1]; /* F after the last steps, at [step mod (LOSSES_KEPT + 1)] */
+    uint64_t settled;               /* steps in a row at whose ends F had settled for good */
     double steepness[STEEPS_KEPT];  /* of the last steps, at [step mod STEEPS_KEPT]; 1: not known */
-    double gaps[GAPS_KEPT];         /* estimates at the last points, at [step mod GAPS_KEPT] */
+    double gaps[GAPS_KEPT_BARE];    /* estimates at the last points, at [step mod GAPS_KEPT_BARE] */
     struct held holdout, trial_holdout; /* at x, and at the trial */
     struct tensor_norms norms;          /* at x */
     struct optimizer_point best;        /* on the holdout; with patience, and once started */
@@ -192,6 +197,11 @@ static inline bool lbfgs_has_orthants(const struct lbfgs *o) {
     return settings_orthants(&o->settings);
 }
 
+/* Whether evaluations are taken apart into products, so that shards have vectors of rows. */
+static inline bool lbfgs_by_rows(const struct lbfgs *o) {
+    return o->settings.directions > 0 || o->data.tiles > 0;
+}
+
 /* Counts a safeguard, and notes it for the step under way. */
 void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard);
 
@@ -202,6 +212,15 @@ enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct byt
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program);
 enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program);
 
+/* The evaluation of the starting point. */
+enum optimizer_want lbfgs_start_trial(struct lbfgs *o, struct bytes *program);
+
+/* What follows a trial whose loss or gradient is not finite; whether the mean loss alone shows that
+ * a trial is not the step, as it is a lower bound of F; and what follows then. */
+enum optimizer_want lbfgs_not_finite(struct lbfgs *o, struct bytes *program);
+bool lbfgs_refuses(const struct lbfgs *o, double mean_loss);
+enum optimizer_want lbfgs_refused(struct lbfgs *o, double mean_loss, struct bytes *program);
+
 /* Where the direction is of no use. */
 enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
 
@@ -210,6 +229,12 @@ enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
 
 /* Differences of F at x up to this are rounding. */
 double lbfgs_noise(const struct lbfgs *o);
+
+/* Keeps what the trial has on the holdout; a loss that is no number counts as infinite. */
+void lbfgs_take_held(struct lbfgs *o, struct held held);
+
+/* Keeps F at an accepted point, for what the loss tolerance compares it with. */
+void lbfgs_note_loss(struct lbfgs *o);
 
 /* Keeps what an accepted point says of the gap, for the estimates of the next ones. */
 void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
@@ -233,16 +258,26 @@ void lbfgs_report_summary(struct optimizer_request *request, const struct lbfgs 
 
 /* ---- lbfgs_span.c: steps in the span of common directions ---- */
 
+/* Asks for the evaluation of a stage, or for the scalars of a program. */
+enum optimizer_want common_evaluate(struct lbfgs *o, enum common_stage stage);
+enum optimizer_want common_measure(struct lbfgs *o, enum lbfgs_measuring what);
+
 /* Whether there are common directions. */
 bool common_runs(const struct lbfgs *o);
 
-/* The beginning of an attempt: labels and weights of the rows. */
+/* The beginning of an attempt: labels and weights of the rows. This and the next one also in tiles
+ * without directions. */
 enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program);
 enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program);
 
 /* Forms the next direction, steepest or not as `steepest` says, and measures it; before that Z is
  * made anew if it must be. */
 enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program);
+
+/* In tiles with early stopping: asks for the losses of held-out rows beside those of the others,
+ * and takes them; answers how many scalars these were, or 0. */
+void common_add_held(const struct lbfgs *o, struct bytes *program);
+uint32_t common_take_held(struct lbfgs *o, const double *scalars);
 
 /* In tiles: x is measured, and its margins follow. */
 enum optimizer_want common_point_measured(struct lbfgs *o, double largest, struct bytes *program);
@@ -269,11 +304,28 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
                                               struct bytes *program);
 enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program);
 
+/* ---- lbfgs_products.c: evaluations by a product and its transpose, in tiles ---- */
+
+/* Whether there are such: in tiles without common directions. */
+bool products_run(const struct lbfgs *o);
+
+/* Evaluates t, which the program forms: its size, its margins, the loss and the largest derivative,
+ * the gradient. */
+enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program);
+enum optimizer_want products_point_measured(struct lbfgs *o, double largest, struct bytes *program);
+enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                       struct optimizer_request *request);
+enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
+                                      struct bytes *program);
+
 /* ---- lbfgs_state.c ---- */
 
-/* Why the run ends at x: by a tolerance, or by that or a limit; REASON_NONE: it goes on. */
-enum reason lbfgs_tolerance_reached(const struct lbfgs *o);
+/* Why the run ends at x: by a tolerance or a limit; REASON_NONE: it goes on. */
 enum reason lbfgs_reason_to_end(const struct lbfgs *o);
+
+/* Whether x is within a tolerance, and P of where F was so much larger that it says nothing of the
+ * gap: it is made anew before the run ends. */
+bool lbfgs_ends_outdated(const struct lbfgs *o);
 
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
 void lbfgs_serialize(struct codec *codec, void *row);

@@ -40,7 +40,7 @@ void lbfgs_report_factor(struct optimizer_request *request, const struct lbfgs *
     else
         report_event(&request->report, "preconditioner",
                      "step %llu: refresh %llu, curvature of %.0f of %llu rows in %.3f s, about "
-                     "%.2g passes",
+                     "%.3g passes",
                      (unsigned long long)o->step, (unsigned long long)p->refreshes, p->found.rows,
                      (unsigned long long)o->data.rows, request->evaluation_seconds,
                      preconditioner_price(p, &o->settings.preconditioner));
@@ -49,7 +49,7 @@ void lbfgs_report_factor(struct optimizer_request *request, const struct lbfgs *
 void lbfgs_report_working(struct optimizer_request *request, const struct lbfgs *o) {
     const struct preconditioner *p = &o->preconditioner;
     report_event(&request->report, "working set",
-                 "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.2g passes",
+                 "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.3g passes",
                  (unsigned long long)o->step, o->working.count, p->found.rows,
                  (unsigned long long)o->data.rows,
                  preconditioner_price(p, &o->settings.preconditioner));
@@ -58,8 +58,8 @@ void lbfgs_report_working(struct optimizer_request *request, const struct lbfgs 
 void lbfgs_report_summary(struct optimizer_request *request, const struct lbfgs *o,
                           const double *scalars) {
     report_event(&request->report, "summary",
-                 "step %llu: second derivatives of all %llu rows in %.3f s; %.0f parameters follow "
-                 "from others",
+                 "step %llu: second derivatives of all %llu rows in %.3f s; parameters that follow "
+                 "from others: %.0f",
                  (unsigned long long)o->step, (unsigned long long)o->data.rows,
                  request->evaluation_seconds, scalars[SUMMARY_ALIASED]);
 }

@@ -30,13 +30,13 @@ bool common_runs(const struct lbfgs *o) {
 
 /* ---- requests ---- */
 
-static enum optimizer_want evaluate(struct lbfgs *o, enum common_stage stage) {
+enum optimizer_want common_evaluate(struct lbfgs *o, enum common_stage stage) {
     o->common.stage = stage;
     o->evaluations++;
     return OPTIMIZER_EVALUATE;
 }
 
-static enum optimizer_want measure(struct lbfgs *o, enum lbfgs_measuring what) {
+enum optimizer_want common_measure(struct lbfgs *o, enum lbfgs_measuring what) {
     o->measuring = what;
     o->rounds++;
     return OPTIMIZER_MEASURE;
@@ -72,7 +72,8 @@ void common_request(const struct lbfgs *o, struct optimizer_request *request) {
     const struct optimizer_data *data = &o->data;
     uint32_t kind = kind_of(o, o->common.stage);
     bool product = kind == EVALUATION_PRODUCT, transpose = kind == EVALUATION_TRANSPOSE;
-    struct evaluation_part part = {kind, 0, data->chunks};
+    struct evaluation_part part = {kind, 0,
+                                   data->chunks + (is_tiled(o) ? data->holdout_chunks : 0)};
     if (o->common.stage == COMMON_HOLDOUT)
         part = (struct evaluation_part){kind, data->chunks, data->holdout_chunks};
     else if (is_tiled(o) && (product || transpose))
@@ -92,11 +93,11 @@ static void add_take(struct bytes *program, enum row_vector vector, uint16_t slo
 
 /* The rows' own numbers need no point; replicas get one all the same. */
 enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program) {
-    assert(common_runs(o) && !o->accepted);
+    assert(lbfgs_by_rows(o) && !o->accepted);
     if (o->started && mutant(LABELS_NOT_FETCHED))
         return lbfgs_leave(o, program);
     program_return(program);
-    return evaluate(o, COMMON_LABELS);
+    return common_evaluate(o, COMMON_LABELS);
 }
 
 /* What was asked for from outside has been done: the run was ended, and goes on now. */
@@ -115,36 +116,39 @@ static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) 
     programs_acceptance(o, program);
     if (is_tiled(o)) {
         add_largest(program, REGISTER_X);
-        return measure(o, MEASURING_POINT);
+        return common_measure(o, MEASURING_POINT);
     }
     program_return(program);
-    return evaluate(o, COMMON_MARGINS);
+    return common_evaluate(o, COMMON_MARGINS);
 }
 
 enum optimizer_want common_point_measured(struct lbfgs *o, double largest, struct bytes *program) {
+    assert(common_runs(o) && is_tiled(o));
     if (!isfinite(largest))
         return lbfgs_finish(o, reason_not_finite(o), program);
     o->common.point_max = largest;
     program_return(program);
-    return evaluate(o, COMMON_MARGINS);
+    return common_evaluate(o, COMMON_MARGINS);
 }
 
 static enum optimizer_want begin_at_x(struct lbfgs *o, struct bytes *program) {
-    return o->started ? lbfgs_leave(o, program) : take_margins(o, program);
+    if (o->started)
+        return lbfgs_leave(o, program);
+    return products_run(o) ? lbfgs_start_trial(o, program) : take_margins(o, program);
 }
 
 static enum optimizer_want take_sizes(struct lbfgs *o, struct bytes *program) {
     if (!is_tiled(o) || (o->started && mutant(SIZES_NOT_FETCHED)))
         return begin_at_x(o, program);
     program_return(program);
-    return evaluate(o, COMMON_SIZES);
+    return common_evaluate(o, COMMON_SIZES);
 }
 
 static enum optimizer_want take_offsets(struct lbfgs *o, struct bytes *program) {
     if (!o->settings.offsets || (o->started && mutant(OFFSETS_NOT_FETCHED)))
         return take_sizes(o, program);
     program_return(program);
-    return evaluate(o, COMMON_OFFSETS);
+    return common_evaluate(o, COMMON_OFFSETS);
 }
 
 static enum optimizer_want labels_evaluated(struct lbfgs *o, struct bytes *program) {
@@ -152,7 +156,7 @@ static enum optimizer_want labels_evaluated(struct lbfgs *o, struct bytes *progr
     if (!o->settings.weighted || (o->started && mutant(WEIGHTS_NOT_FETCHED)))
         return take_offsets(o, program);
     program_return(program);
-    return evaluate(o, COMMON_WEIGHTS);
+    return common_evaluate(o, COMMON_WEIGHTS);
 }
 
 static enum optimizer_want weights_evaluated(struct lbfgs *o, struct bytes *program) {
@@ -195,7 +199,7 @@ enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program) {
     add_window_dots(&common->window, REGISTER_X, program);
     if (is_tiled(o))
         add_largest(program, REGISTER_D);
-    return measure(o, MEASURING_DIRECTION);
+    return common_measure(o, MEASURING_DIRECTION);
 }
 
 enum optimizer_want common_direction_measured(struct lbfgs *o, const double *scalars,
@@ -213,7 +217,7 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
     program_add(program,
                 &(struct operation){
                     .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_D, .c = REGISTER_D});
-    return evaluate(o, COMMON_PRODUCT);
+    return common_evaluate(o, COMMON_PRODUCT);
 }
 
 /* ---- the search ---- */
@@ -228,12 +232,32 @@ static void add_at(const struct lbfgs *o, struct bytes *program) {
     program_add(program, &operation);
 }
 
+/* ---- the holdout ---- */
+
+/* In tiles shards have its margins, too, and find its losses themselves. Else replicas do. */
+static bool shards_have_holdout(const struct lbfgs *o) {
+    return is_tiled(o) && o->settings.patience && o->data.holdout_chunks;
+}
+
+void common_add_held(const struct lbfgs *o, struct bytes *program) {
+    if (shards_have_holdout(o))
+        program_add(program, &(struct operation){.code = OPERATION_ROWS_HELD});
+}
+
+uint32_t common_take_held(struct lbfgs *o, const double *scalars) {
+    if (!shards_have_holdout(o))
+        return 0;
+    lbfgs_take_held(o, held_of(scalars, &o->data));
+    return 2;
+}
+
 /* All that is asked of a trial comes from one round. */
 static enum optimizer_want measure_trial(struct lbfgs *o, bool all, struct bytes *program) {
     struct operation operation = {.code = OPERATION_ROWS_SLOPES};
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
+    common_add_held(o, program);
     o->common.all = all;
     if (all) {
         operation.count = window_slots(&o->common.window, operation.slots);
@@ -243,7 +267,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, bool all, struct bytes
         operation.serial = o->common.window.entered + 1;
         program_add(program, &operation);
     }
-    return measure(o, MEASURING_SPAN);
+    return common_measure(o, MEASURING_SPAN);
 }
 
 /* Along −g nothing says how long a step may be but its length. */
@@ -278,7 +302,7 @@ static enum optimizer_want transpose(struct lbfgs *o, struct bytes *program) {
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
     o->common.margins = false; /* until t is x */
-    return evaluate(o, COMMON_TRANSPOSE);
+    return common_evaluate(o, COMMON_TRANSPOSE);
 }
 
 /* Forms t. The replicas find it in its register until the derivatives take its place, so the
@@ -294,8 +318,8 @@ static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
         programs_zero(program, REGISTER_D);
         program_return(program);
     }
-    if (o->settings.patience && o->data.holdout_chunks)
-        return evaluate(o, COMMON_HOLDOUT);
+    if (o->settings.patience && o->data.holdout_chunks && !is_tiled(o))
+        return common_evaluate(o, COMMON_HOLDOUT);
     return transpose(o, program);
 }
 
@@ -311,12 +335,13 @@ static enum optimizer_want x_measured(struct lbfgs *o, const double *scalars,
         return go_to(o, program);
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
-    return evaluate(o, COMMON_CHECK);
+    return common_evaluate(o, COMMON_CHECK);
 }
 
 enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program) {
     struct span *span = &o->common.span;
-    const double *slopes = o->common.all ? scalars + 2 : NULL;
+    const double *behind = scalars + 2 + common_take_held(o, scalars + 2);
+    const double *slopes = o->common.all ? behind : NULL;
     const struct span_trial trial = {.loss = scalars[0],
                                      .derivative = scalars[1],
                                      .slopes = slopes,
@@ -360,7 +385,7 @@ enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct byt
         return take_margins(o, program);
     programs_acceptance(o, program);
     program_return(program);
-    return evaluate(o, COMMON_CHECK);
+    return common_evaluate(o, COMMON_CHECK);
 }
 
 /* The figures as they are without margins that were kept. If no tolerance holds by them, the run
@@ -401,9 +426,7 @@ enum optimizer_want common_checked(struct lbfgs *o, const struct measured *m,
 
 static enum optimizer_want holdout_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                              struct bytes *program) {
-    o->trial_holdout = found_held(found, 0, &o->data);
-    if (!isfinite(o->trial_holdout.loss))
-        o->trial_holdout.loss = INFINITY;
+    lbfgs_take_held(o, found_held(found, 0, &o->data));
     return transpose(o, program);
 }
 
@@ -429,7 +452,7 @@ static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluat
     if (found->exceeded && found->can_hold && isfinite(o->mean_loss) && !by_rows) {
         lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
         request->again = true;
-        return evaluate(o, COMMON_CHECK);
+        return common_evaluate(o, COMMON_CHECK);
     }
     lbfgs_report(&request->report, o, "not finite", NAN, NAN);
     o->common.stage = COMMON_NONE;
@@ -454,6 +477,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
         [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout",
         [COMMON_OFFSETS] = "offsets"};
     enum common_stage stage = o->common.stage;
+    if (products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE))
+        return products_evaluated(o, found, request);
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);
     if (stage == COMMON_CHECK)

@@ -103,17 +103,32 @@ void lbfgs_note_gap(struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return;
     o->steepness[o->step % STEEPS_KEPT] = m->steepness;
-    o->gaps[o->step % GAPS_KEPT] = own_gap(o, m);
+    o->gaps[o->step % GAPS_KEPT_BARE] = own_gap(o, m);
+}
+
+/* Rows that are nearly fitted curve as little as they lose: where F has fallen so far since P was
+ * made, P may have that much too much curvature, and tells nothing of the gap. */
+#define FALL_OUTDATED 10.0
+
+static bool newton_is_outdated(const struct lbfgs *o, double loss) {
+    bool constant = o->settings.preconditioner.constant;
+    return programs_newton_tells(o) && !constant && loss * FALL_OUTDATED < o->preconditioner.loss;
+}
+
+/* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
+static unsigned gaps_kept(const struct lbfgs *o) {
+    bool bare = lbfgs_has_orthants(o) && o->settings.preconditioner.form == PRECONDITION_NONE;
+    return bare ? GAPS_KEPT_BARE : GAPS_KEPT;
 }
 
 /* No loss is below 0, and what duality bounds is certain. */
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return NAN;
-    double gap = own_gap(o, m);
+    double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
     bool newton = newton_is_trusted(o);
-    for (unsigned i = 0; i < GAPS_KEPT && !newton && o->settings.gap.waited_for; i++)
-        gap = fmax(gap, o->gaps[i]);
+    for (unsigned i = 0; i < gaps_kept(o) && !newton && o->settings.gap.waited_for; i++)
+        gap = fmax(gap, o->gaps[(o->step + GAPS_KEPT_BARE - i) % GAPS_KEPT_BARE]);
     if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
     gap = fmin(gap, m->loss);
@@ -135,21 +150,42 @@ static bool loss_has_settled(const struct lbfgs *o, double tolerance) {
 }
 
 /* A run that waits until it has converged does not wait for ever: F may be as low as rounding
- * allows, while the estimate is too high. */
+ * allows, while the estimate is too high. Where that is far above what rounding makes of it, F may
+ * also lie on one of the steps that it goes down by where columns differ much in scale: whoever
+ * asks for a gap has these waited out. */
 #define SETTLED_FOR_GOOD 1e-3 /* of the tolerance */
+#define SETTLED_STEPS 100     /* of which the longest was 50 with columns 1e12 apart */
+#define GAP_ROUNDED 1e-9      /* of F */
 
-enum reason lbfgs_tolerance_reached(const struct lbfgs *o) {
-    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
-    double settled = o->settings.loss_tolerance * (ends ? 1 : SETTLED_FOR_GOOD);
+void lbfgs_note_loss(struct lbfgs *o) {
+    o->losses[o->step % (LOSSES_KEPT + 1)] = o->loss;
+    bool settled = loss_has_settled(o, o->settings.loss_tolerance * SETTLED_FOR_GOOD);
+    o->settled = settled ? o->settled + 1 : 0;
+}
+
+static bool has_settled_for_good(const struct lbfgs *o) {
+    const struct optimizer_point x = figures_of_x(o);
+    bool rounded = x.gap_estimate <= GAP_ROUNDED * fmax(x.loss, o->settings.gap.least);
+    bool at_once = rounded || !o->settings.gap.asked_for;
+    return o->settled >= (at_once ? 1 : SETTLED_STEPS);
+}
+
+static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
     if (ends && figures_of_x(o).gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
-    return loss_has_settled(o, settled) ? REASON_LOSS_TOLERANCE : REASON_NONE;
+    bool settled = ends ? loss_has_settled(o, o->settings.loss_tolerance) : has_settled_for_good(o);
+    return settled ? REASON_LOSS_TOLERANCE : REASON_NONE;
+}
+
+bool lbfgs_ends_outdated(const struct lbfgs *o) {
+    return newton_is_outdated(o, o->loss) && tolerance_reached(o, true);
 }
 
 enum reason lbfgs_reason_to_end(const struct lbfgs *o) {
     assert(o->started && o->best.step <= o->step);
-    enum reason tolerance = lbfgs_tolerance_reached(o);
-    if (tolerance)
+    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
+    enum reason tolerance = tolerance_reached(o, ends);
+    if (tolerance && !lbfgs_ends_outdated(o))
         return tolerance;
     if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
         return REASON_EARLY_STOPPING;
@@ -213,7 +249,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     uint32_t stage = common->stage, ends = common->ends;
     window_serialize(codec, &common->window);
     serialize_fails_if(codec, common->window.directions != o->settings.directions);
-    if (!o->settings.directions)
+    if (!lbfgs_by_rows(o))
         return;
     span_serialize(codec, &common->span);
     serialize_u32(codec, &stage);
@@ -233,9 +269,10 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
 static void serialize_last_steps(struct codec *codec, struct lbfgs *o) {
     for (unsigned i = 0; i <= LOSSES_KEPT; i++)
         serialize_f64(codec, &o->losses[i]);
+    serialize_u64(codec, &o->settled);
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         serialize_f64(codec, &o->steepness[i]);
-    for (unsigned i = 0; i < GAPS_KEPT; i++)
+    for (unsigned i = 0; i < GAPS_KEPT_BARE; i++)
         serialize_f64(codec, &o->gaps[i]);
 }
 
@@ -267,7 +304,8 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_u64(codec, &o->evaluations);
     serialize_u64(codec, &o->rounds);
     serialize_u64(codec, &o->retries);
-    serialize_f64(codec, &o->mean_loss);
+    if (!products_run(o) || !mutant(TRIAL_LOSS_FORGOTTEN))
+        serialize_f64(codec, &o->mean_loss);
     serialize_held(codec, &o->trial_holdout);
     serialize_f64(codec, &o->loss);
     serialize_f64(codec, &o->gradient_max);

@@ -69,9 +69,14 @@ double found_total(const struct evaluation_found *found, uint32_t part, uint32_t
 struct held found_held(const struct evaluation_found *found, uint32_t part,
                        const struct optimizer_data *data) {
     assert(part < EVALUATION_PARTS_MAX);
-    double weights = data->holdout_weight_sum;
-    return (struct held){.loss = found_total(found, part, 0) / weights,
-                         .accuracy = data->classes ? found_total(found, part, 1) / weights : NAN};
+    const double sums[] = {found_total(found, part, 0), found_total(found, part, 1)};
+    return held_of(sums, data);
+}
+
+struct held held_of(const double *sums, const struct optimizer_data *data) {
+    const double weights = data->holdout_weight_sum;
+    return (struct held){.loss = sums[0] / weights,
+                         .accuracy = data->classes ? sums[1] / weights : NAN};
 }
 
 void report_event(struct optimizer_report *report, const char *kind, const char *format, ...) {

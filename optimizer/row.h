@@ -62,7 +62,7 @@ enum reason reason_of(const char *text);
 /* The examples. Chunks of training come first, those of the holdout after them. */
 struct optimizer_data {
     uint32_t chunks, holdout_chunks;
-    uint32_t tiles;      /* of the training chunks, where replicas compute by strips of columns, as
+    uint32_t tiles;      /* of all chunks, where replicas compute by strips of columns, as
                             wire/evaluation.h says; else 0 */
     uint32_t block_rows; /* of each chunk of training, but the last, which may have fewer */
     uint64_t rows;       /* trained on */
@@ -86,7 +86,8 @@ struct optimizer_data {
  * show by how much: s·y over s·D·s (METRIC in wire/program.h), with D what GAP divides by; of P,
  * where little columns have between them is lost to rounding, y·P·y over s·y. The least over five
  * steps divides the sum, in place of the ten if that is more. A step may still come that shows
- * less, so a run that waits takes the largest of three estimates in a row; with a P only where one
+ * less, so a run that waits takes the largest of three estimates in a row, of seven where nothing
+ * but pairs tells of the curvature with l1; with a P only where one
  * of the five showed that it has five times the curvature that there is. */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
@@ -96,7 +97,8 @@ struct gap_settings {
     bool newton;       /* P can be trusted */
     double least;      /* a loss below this counts as this */
     double tolerance;  /* converged: the gap is at most this share of F */
-    bool waited_for;   /* a tolerance ends the run only where it has converged */
+    bool waited_for;   /* a tolerance ends the run only where it has converged, */
+    bool asked_for;    /* and a level loss only if it stays so: the job says what the gap may be */
 };
 
 /* The gap up to which a point with this F has converged. */
@@ -123,9 +125,9 @@ struct optimizer_settings {
                           no early stopping */
     struct preconditioner_settings preconditioner;
     uint32_t directions; /* of the window of common directions (lbfgs_span.c); 0: there is none */
-    uint32_t outputs;    /* K, with a window: margins of a row */
-    bool weighted;       /* with a window: rows have weights */
-    bool offsets;        /* with a window: rows have offsets */
+    uint32_t outputs;    /* K, with a window or in tiles: margins of a row */
+    bool weighted;       /* likewise: rows have weights */
+    bool offsets;        /* likewise: rows have offsets */
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };
@@ -183,6 +185,9 @@ double found_total(const struct evaluation_found *found, uint32_t part, uint32_t
 /* What the part over the holdout has found. */
 struct held found_held(const struct evaluation_found *found, uint32_t part,
                        const struct optimizer_data *data);
+
+/* The same of these two sums: of the losses, and of the weight of what is predicted correctly. */
+struct held held_of(const double *sums, const struct optimizer_data *data);
 
 /* ---- requests ---- */
 

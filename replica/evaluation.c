@@ -152,7 +152,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
 
 /* ---- portions ---- */
 
-/* Training chunks: the tiles of each strip have as many numbers. */
+/* Chunks: the tiles of each strip have as many numbers. */
 static uint32_t tiles_of_strip(const struct replica *replica) {
     const struct evaluation_part *part = &replica->evaluation.parts.items[0];
     return part->count / part_strips(replica, part);

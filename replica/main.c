@@ -32,6 +32,7 @@ struct shell {
     bool device_failed;        /* the last set could not be opened only because a device failed */
     const char *device_option; /* of the command line, or NULL */
     int16_t *exponents;        /* base exponents of a network or plug-in; owned */
+    int16_t *finer;            /* those of sums for errors of estimates; owned */
 
     /* Of a plug-in: */
     struct objective_plugin plugin;
@@ -74,6 +75,8 @@ static void close_set(struct shell *shell) {
     shell->workers = NULL;
     free(shell->exponents);
     shell->exponents = NULL;
+    free(shell->finer);
+    shell->finer = NULL;
     free(shell->plugin_source);
     shell->plugin_source = NULL;
     free(shell->rank);
@@ -96,11 +99,10 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
                          "%s: has strips of %" PRIu32 " columns (0: none), but the coordinator "
                          "counts %" PRIu32,
                          setup->set, info->strip_columns, setup->strip_columns);
-    if (setup->rows && setup->rows != info->rows)
+    if (setup->rows && setup->rows != set_vector_rows(info))
         return error_set(ERROR_INTERNAL,
-                         "%s: has %" PRIu64
-                         " rows of training, but the coordinator counts %" PRIu64,
-                         setup->set, info->rows, setup->rows);
+                         "%s: has %" PRIu64 " rows, but the coordinator counts %" PRIu64,
+                         setup->set, set_vector_rows(info), setup->rows);
     if (setup->rows && !objective_has_products(shape))
         return error_set(ERROR_INTERNAL, "the objective `%s` has no vectors of rows",
                          setup->objective);
@@ -241,6 +243,19 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
     return 0;
 }
 
+/* Base exponents of sums for errors of estimates; those of all others if nothing is finer. */
+static const int16_t *finer_exponents(struct shell *shell, const struct blob *finer) {
+    const struct set_info *info = set_info(shell->set);
+    const uint8_t *bits = finer->data;
+    if (!finer->length)
+        return info->exponent;
+    assert(finer->length <= (size_t)info->features + 1);
+    shell->finer = memory_new((size_t)info->features + 1, sizeof *shell->finer);
+    for (uint32_t i = 0; i < finer->length; i++)
+        shell->finer[i] = (int16_t)(info->exponent[i] + bits[i]);
+    return shell->finer;
+}
+
 static int open_set(struct shell *shell, const struct replica_setup *setup) {
     close_set(shell);
     int code = set_open(setup->set, &shell->set);
@@ -271,6 +286,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         code = check_set(shell, setup, &settings.shape);
     if (code)
         return code;
+    settings.finer = finer_exponents(shell, &setup->finer);
     if (objective_has_products(&settings.shape) && settings.sizes.parameters <= UINT32_MAX)
         settings.column_weights = setup->layout.tensor[0].columns;
     if (family_of(&settings.shape)->rounds_chunks)

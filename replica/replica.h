@@ -37,6 +37,7 @@ struct replica_setup {
     const char *device;            /* the same; as device/find.h reads it */
     uint32_t on_host;              /* number of this replica on its host: which device it takes */
     struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
+    struct blob finer; /* the same; a byte a base exponent, as in REPLICA_SETUP; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network */

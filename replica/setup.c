@@ -59,6 +59,7 @@ static void release_texts(struct replica *replica) {
     free((char *)replica->setup.scratch);
     free((char *)replica->setup.device);
     free((void *)replica->setup.plugin.data);
+    free((void *)replica->setup.finer.data);
     replica->setup = (struct replica_setup){0};
 }
 
@@ -217,11 +218,8 @@ static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *
     replica_advance(replica, now_ns, out);
 }
 
-static bool same_plugin(const struct replica_setup *setup,
-                        const struct message_replica_setup *message) {
-    uint32_t length = setup->plugin.length;
-    return length == message->plugin.length &&
-           (!length || !memcmp(setup->plugin.data, message->plugin.data, length));
+static bool same_blob(const struct blob *a, const struct blob *b) {
+    return a->length == b->length && (!a->length || !memcmp(a->data, b->data, a->length));
 }
 
 static struct blob copy_blob(const struct blob *blob) {
@@ -246,7 +244,8 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            setup->block_columns == message->block_columns && setup->rows == message->rows &&
            setup->strip_columns == message->strip_columns &&
            setup->scaled == message->coordinates && setup->unit == message->unit &&
-           setup->l2 == message->l2 && same_plugin(setup, message);
+           setup->l2 == message->l2 && same_blob(&setup->plugin, &message->plugin) &&
+           same_blob(&setup->finer, &message->finer);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -281,6 +280,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .unit = message->unit,
         .l2 = message->l2,
         .plugin = copy_blob(&message->plugin),
+        .finer = copy_blob(&message->finer),
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);

@@ -116,9 +116,10 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .bounds = computation->bounds,
     };
     uint32_t kind = computation->parts.items[0].kind;
+    bool errors = kind == EVALUATION_INFORMATION || kind == EVALUATION_SCORES;
     use->sample = (struct objective_sample){
         .seconds = kind_seconds(kind),
-        .exponent = workers->settings.exponents,
+        .exponent = errors ? workers->settings.finer : workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .shared = workers->settings.shared,

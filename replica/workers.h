@@ -21,7 +21,8 @@ struct workers_settings {
     struct objective_shape shape;
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
-    const int16_t *exponents; /* as in struct objective_sample, as is `examples` */
+    const int16_t *exponents; /* as in struct objective_sample, as is `examples`; outlive them, */
+    const int16_t *finer;     /* as do those for the errors of estimates */
     uint64_t examples;
     uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
     uint64_t column_weights; /* of linear models: a gradient has so many elements a column of the

@@ -20,9 +20,13 @@ static double sum_at(const struct registers *registers, size_t r, size_t c) {
     return sum;
 }
 
-/* √(2^(62 + b − 2e)): a sum of element r and one of c stand for theirs multiplied. */
+/* √(2^(62 + b − 2e)), e as the sums have it: a sum of element r and one of c stand for theirs
+ * multiplied. */
 static double unit_of(const struct registers *registers, int bound, size_t element) {
-    int exponent = 62 + bound - 2 * registers->exponents[element], odd = exponent & 1;
+    int e = registers->exponents[element];
+    if (registers->finer)
+        e += registers->finer[layout_exponent_of(&registers->layout, element)];
+    int exponent = 62 + bound - 2 * e, odd = exponent & 1;
     return ldexp(odd ? sqrt(2.0) : 1, (exponent - odd) / 2);
 }
 

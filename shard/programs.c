@@ -354,6 +354,7 @@ static int check_operation(const struct shard *shard, const struct operation *op
     case OPERATION_ROWS_TAKE:
     case OPERATION_ROWS_AT:
     case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_HELD:
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:

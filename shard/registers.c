@@ -136,6 +136,7 @@ static void drop_vectors(struct registers *registers) {
     touched_release(&registers->gradient_touched);
     rows_release(&registers->rows);
     free(registers->exponents);
+    free(registers->finer);
     scaling_release(&registers->scaling);
     limits_release(&registers->limits);
     factor_drop(registers->factor);
@@ -174,6 +175,13 @@ void registers_use(struct registers *registers, const struct shard_backend *back
         registers->backend->close(registers);
     registers->backend = backend;
     registers->device = device;
+}
+
+static void keep_finer(struct registers *registers, const struct blob *finer) {
+    free(registers->finer);
+    registers->finer = finer->length ? memory_new(finer->length, 1) : NULL;
+    if (finer->length)
+        memcpy(registers->finer, finer->data, finer->length);
 }
 
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
@@ -216,6 +224,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponents = has_exponents(registers)
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
+    keep_finer(registers, &setup->finer);
     assert(!registers->exponents_set && !registers->start_set);
     return registers->backend->open ? registers->backend->open(registers) : 0;
 }

@@ -65,24 +65,28 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     struct segment *derivatives = rows->derivatives;
     const struct objective *objective = NULL;
     uint64_t parameters = layout_parameters(layout);
-    if (setup->directions && !(objective = rows_objective(setup->objective, setup->outputs)))
+    if (setup->rows && !(objective = rows_objective(setup->objective, setup->outputs)))
         return ERROR_INTERNAL;
-    if (setup->directions &&
+    if (setup->rows &&
         (!parameters || setup->first > parameters || setup->count > parameters - setup->first))
         return error_set(ERROR_INTERNAL, "set-up: a range beyond the parameters");
     unmap_private(rows);
-    *rows = (struct row_vectors){.total = setup->directions ? setup->rows : 0,
+    *rows = (struct row_vectors){.total = setup->rows,
                                  .outputs = setup->outputs,
                                  .slots = rows_slots(setup),
                                  .objective = objective,
                                  .derivatives = derivatives};
-    if (!setup->directions)
+    if (!setup->rows)
         return 0;
     const struct sums_sizes sizes = {
         .parameters = layout_parameters(layout), .rows = rows->total, .outputs = rows->outputs};
     const struct sums_range range = evaluation_rows(&sizes, setup->first, setup->count);
+    const uint64_t trained = setup->rows - setup->held_rows;
     rows->first = range.first;
     rows->count = (size_t)range.count;
+    rows->trained = trained <= range.first                ? 0
+                    : trained - range.first < range.count ? (size_t)(trained - range.first)
+                                                          : rows->count;
     memcpy(rows->loss, setup->loss.data, sizeof rows->loss);
     map_private(rows, setup);
     size_t bytes = numbers_bytes(rows);

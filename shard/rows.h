@@ -1,7 +1,7 @@
-/* Vectors of rows: what a shard has of them beside its range of the parameters. Training rows are
- * numbered in the order of the training chunks; row i has K numbers, one for each output, row-major
- * (wire/program.h has the operations). They lie in the memory of the host, also if a device has the
- * registers. Memory that was never touched takes no room. */
+/* Vectors of rows: what a shard has of them beside its range of the parameters. Rows are numbered
+ * in the order of the chunks, those that are held out, if there are any, last; row i has K numbers,
+ * one for each output, row-major (wire/program.h has the operations). They lie in the memory of the
+ * host, also if a device has the registers. Memory that was never touched takes no room. */
 #ifndef DML_SHARD_ROWS_H
 #define DML_SHARD_ROWS_H
 
@@ -20,11 +20,12 @@ struct segment;   /* wire/bulk.h */
 
 /* Zeroed memory is that of a shard without vectors of rows. */
 struct row_vectors {
-    uint64_t total;                    /* rows of the whole data set; 0: there are no vectors */
-    uint64_t first;                    /* row of this shard, at the beginning of a block */
-    size_t count;                      /* rows of this shard */
-    uint32_t outputs;                  /* K */
-    uint32_t slots;                    /* of the window: directions + 2 */
+    uint64_t total;   /* rows of the whole data set; 0: there are no vectors */
+    uint64_t first;   /* row of this shard, at the beginning of a block */
+    size_t count;     /* rows of this shard, */
+    size_t trained;   /* of which these are trained on, and those behind held out */
+    uint32_t outputs; /* K */
+    uint32_t slots;   /* of the window: directions + 2, or 0 without any */
     const struct objective *objective; /* whose losses are measured, */
     double loss[LOSS_PARAMETERS_MAX];  /* with these parameters */
     double *margins;                   /* Z: count·K */

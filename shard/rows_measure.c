@@ -73,8 +73,10 @@ struct tile {
 /* What is at hand: a piece of a block. */
 struct piece {
     struct row_vectors *rows;
-    size_t first, count; /* rows of the shard */
-    double *derivatives; /* by the margins at v; 0 for rows of weight 0 */
+    size_t first, count; /* rows of the shard: all trained on, or all held out */
+    bool held;
+    double correct;      /* of held rows: the weight of those that are predicted correctly */
+    double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
     double *weighed;     /* those times weights; they themselves without weights */
     double *loss, *work, *diagonal;
 };
@@ -128,6 +130,21 @@ static void find_losses(struct piece *piece) {
         for (size_t k = 0; k < outputs; k++)
             piece->weighed[i * outputs + k] = weight[i] * derivatives[k];
     }
+}
+
+/* Losses at v, and who is predicted correctly. Nothing is learnt from these rows. */
+static void find_held_losses(struct piece *piece) {
+    const struct row_vectors *rows = piece->rows;
+    const size_t outputs = rows->outputs;
+    piece->correct = 0;
+    for (size_t i = 0; i < piece->count; i++) {
+        size_t row = piece->first + i;
+        if (objective_is_correct(rows->objective, outputs, piece->derivatives + i * outputs,
+                                 &rows->labels[row]))
+            piece->correct += rows->weights ? rows->weights[row] : 1;
+    }
+    find_losses(piece);
+    memset(piece->derivatives, 0, numbers(piece) * sizeof(double));
 }
 
 /* ---- second derivatives ---- */
@@ -292,6 +309,10 @@ static void add_piece(struct piece *piece, const struct operation *operation,
     case OPERATION_ROWS_LOSS:
         add_loss(piece, block->sums);
         break;
+    case OPERATION_ROWS_HELD:
+        add_loss(piece, &block->sums[0]);
+        block->sums[1] += piece->correct;
+        break;
     case OPERATION_ROWS_DERIVATIVE:
         yield->max = fmax(yield->max, vector_max_abs(numbers(piece), piece->derivatives));
         break;
@@ -337,23 +358,35 @@ static size_t piece_rows(const struct row_vectors *rows) {
     return most < ROW_BLOCK ? most : ROW_BLOCK;
 }
 
+/* Whether an operation is over such rows: all of them become the point. */
+static bool concerns(const struct operation *operation, const struct piece *piece) {
+    return operation->code == OPERATION_ROWS_ADVANCE ||
+           (operation->code == OPERATION_ROWS_HELD) == piece->held;
+}
+
 static void measure_piece(struct piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
     find_margins(piece, measure->at);
     if (advances(measure))
         memcpy(piece->rows->margins + at(piece), piece->derivatives,
                numbers(piece) * sizeof(double));
-    find_losses(piece);
+    if (piece->held)
+        find_held_losses(piece);
+    else
+        find_losses(piece);
     for (size_t i = 0; i < measure->count; i++)
-        add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
+        if (concerns(measure->operations[i], piece))
+            add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
 }
 
 static void measure_block(struct piece *piece, size_t first, const struct row_measure *measure,
                           struct block_sums *blocks) {
     size_t left = piece->rows->count - first, most = piece_rows(piece->rows);
-    size_t end = first + (left < ROW_BLOCK ? left : ROW_BLOCK);
+    size_t end = first + (left < ROW_BLOCK ? left : ROW_BLOCK), border = piece->rows->trained;
     for (piece->first = first; piece->first < end; piece->first += piece->count) {
-        piece->count = end - piece->first < most ? end - piece->first : most;
+        piece->held = piece->first >= border;
+        size_t to = piece->held || end < border ? end : border;
+        piece->count = to - piece->first < most ? to - piece->first : most;
         measure_piece(piece, measure, blocks);
     }
     for (size_t i = 0; i < measure->count; i++)
@@ -414,6 +447,7 @@ static int take(struct registers *registers, const struct operation *operation,
 static bool is_measured(const struct operation *operation) {
     switch (operation->code) {
     case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_HELD:
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:

@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 8
+#define STORE_VERSION 10
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -20,9 +20,14 @@
     "iif(r.ended_ms IS NULL, l.loss, r.loss), "                                                    \
     "iif(r.ended_ms IS NULL, l.gradient_max, r.gradient_max), "                                    \
     "r.seconds, r.restarts, r.restarts_coordinator, r.restarts_shard, r.restarts_replica, "        \
-    "r.command, r.start_model, r.start_run, r.sweep, r.member "                                    \
+    "r.command, r.start_model, r.start_run, r.sweep, r.member, r.tag, r.note, r.continues, "       \
+    "iif(r.origin = 0, r.run, r.origin) "                                                          \
     "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
     "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
+
+/* Gives one run what the table has of another. */
+#define COPY(table, columns)                                                                       \
+    "INSERT INTO " table " (run, " columns ") SELECT ?, " columns " FROM " table " WHERE run = ?"
 
 /* Every statement there is; each is prepared at its first use and kept. */
 #define STATEMENT_TABLE(X)                                                                         \
@@ -35,6 +40,21 @@
     X(RUN_INSERT, "INSERT INTO runs (run, uuid, job, identity, settings, data, build, "            \
                   "started_ms, command, start_model, start_run, sweep, member) "                   \
                   "VALUES (?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, 'run'), coalesce(?, ''), ?, ?, ?)") \
+    X(RUN_RENAME, "UPDATE runs SET uuid = uuid || '.' || run WHERE run = ?")                       \
+    X(RUN_CONTINUE, "INSERT INTO runs (run, uuid, job, identity, settings, data, build, "          \
+                    "started_ms, seconds, command, start_model, start_run, sweep, member, "        \
+                    "continues, origin) SELECT ?, ?, job, identity, ?, data, ?, ?, seconds, "      \
+                    "coalesce(?, 'run'), start_model, start_run, sweep, member, run, "             \
+                    "iif(origin = 0, run, origin) FROM runs WHERE run = ?")                        \
+    X(SOURCES_COPY, COPY("sources", "position, path, fingerprint, bytes, rows"))                   \
+    X(STEPS_COPY, COPY("steps", "step, loss, gradient_max, step_length, trials, history, note, "   \
+                                "wall_ms, holdout_loss, holdout_accuracy"))                        \
+    X(EVALUATIONS_COPY,                                                                            \
+      COPY("evaluations", "attempt, evaluation, step, step_length, loss, slope, "                  \
+                          "examples, seconds, outcome"))                                           \
+    X(DOWNPOUR_EPOCHS_COPY,                                                                        \
+      COPY("downpour_epochs", "epoch, minibatches, rows, loss, holdout_loss, "                     \
+                              "holdout_accuracy, seconds, wall_ms"))                               \
     X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
@@ -58,6 +78,7 @@
                     "restarts_coordinator = restarts_coordinator + (?1 = 'coordinator'), "         \
                     "restarts_shard = restarts_shard + (?1 = 'shard'), "                           \
                     "restarts_replica = restarts_replica + (?1 = 'replica') WHERE run = ?2")       \
+    X(RUN_LABEL, "UPDATE runs SET tag = coalesce(?, tag), note = coalesce(?, note) WHERE run = ?") \
     X(ATTEMPT_INSERT, "INSERT INTO attempts (run, attempt, wall_ms, checksum) "                    \
                       "VALUES (?, ?, ?, ?)")                                                       \
     X(ATTEMPT_LAST, "SELECT attempt, checksum FROM attempts WHERE run = ? "                        \
@@ -121,9 +142,11 @@
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
     X(RUN, "SELECT " RUN_COLUMNS " WHERE r.run = ?")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
-    X(STEPS, "SELECT step, loss, gradient_max, step_length, trials, history, note, wall_ms, "      \
-             "holdout_loss, holdout_accuracy FROM steps WHERE run = ? AND step >= ? "              \
-             "ORDER BY step")                                                                      \
+    X(STEPS, "SELECT s.step, loss, gradient_max, step_length, trials, history, note, wall_ms, "    \
+             "holdout_loss, holdout_accuracy, coalesce(e.last, 0) FROM steps s LEFT JOIN "         \
+             "(SELECT step, max(evaluation) AS last FROM evaluations WHERE run = ?1 AND "          \
+             "step >= ?2 AND outcome = 'accepted' GROUP BY step) e ON e.step = s.step "            \
+             "WHERE run = ?1 AND s.step >= ?2 ORDER BY s.step")                                    \
     X(PROCESSES, "SELECT p.role, p.idx, p.incarnation, p.pid, p.host, p.address, "                 \
                  "p.device, p.state, coalesce(c.portions, 0) FROM processes p LEFT JOIN "          \
                  "(SELECT incarnation, count(*) AS portions FROM portions WHERE run = ?1 "         \
@@ -139,7 +162,7 @@ enum statement {
         STATEMENTS
 };
 
-#define KEPT_TEXTS 10
+#define KEPT_TEXTS 12
 
 struct store {
     sqlite3 *database;

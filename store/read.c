@@ -32,6 +32,10 @@ static struct store_run run_of_row(sqlite3_stmt *row) {
         .start_run = sqlite3_column_int64(row, 22),
         .sweep = sqlite3_column_int64(row, 23),
         .member = (uint32_t)sqlite3_column_int64(row, 24),
+        .tag = column_text(row, 25),
+        .note = column_text(row, 26),
+        .continues = sqlite3_column_int64(row, 27),
+        .origin = sqlite3_column_int64(row, 28),
     };
 }
 
@@ -70,9 +74,9 @@ static int take_one_run(void *context, sqlite3_stmt *row) {
     struct store_run *run = one->run;
     char **texts = one->store->run_texts;
     *run = run_of_row(row);
-    const char **fields[] = {&run->uuid,    &run->job,        &run->identity, &run->settings,
-                             &run->data,    &run->build,      &run->reason,   &run->result,
-                             &run->command, &run->start_model};
+    const char **fields[] = {&run->uuid,    &run->job,         &run->identity, &run->settings,
+                             &run->data,    &run->build,       &run->reason,   &run->result,
+                             &run->command, &run->start_model, &run->tag,      &run->note};
     static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         *fields[i] = keep(&texts[i], *fields[i]);
@@ -132,6 +136,7 @@ static int take_step(void *context, sqlite3_stmt *row) {
         .wall_ms = sqlite3_column_int64(row, 7),
         .holdout_loss = column_real(row, 8),
         .holdout_accuracy = column_real(row, 9),
+        .evaluation = (uint64_t)sqlite3_column_int64(row, 10),
     };
     return steps->each(steps->context, &step);
 }

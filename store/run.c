@@ -28,14 +28,20 @@ int store_run_next(struct store *store, int64_t *run) {
     return store_run_statement(store, STATEMENT_RUN_NEXT, NULL, 0, store_take_number, run);
 }
 
+/* The number of a run that begins, which is at least `least`. */
+static int choose_number(struct store *store, int64_t least, int64_t *number) {
+    int code = store_run_next(store, number);
+    if (*number < least)
+        *number = least;
+    assert(code || *number > 0);
+    return code;
+}
+
 int store_run_begin(struct store *store, struct store_run *run) {
     int64_t number = 0;
     int code = store_begin_durably(store);
     if (!code)
-        code = store_run_next(store, &number);
-    if (number < run->run)
-        number = run->run;
-    assert(code || number > 0);
+        code = choose_number(store, run->run, &number);
     if (!code)
         code = store_run_statement(
             store, STATEMENT_RUN_INSERT,
@@ -74,6 +80,12 @@ int store_run_progress(struct store *store, int64_t run, double seconds) {
 int store_run_restarts(struct store *store, int64_t run, const char *role) {
     return changed_run(
         store, run, store_collect(store, STATEMENT_RUN_RESTARTS, VALUES(text(role), integer(run))));
+}
+
+int store_run_label(struct store *store, int64_t run, const char *tag, const char *note) {
+    return changed_run(
+        store, run,
+        store_collect(store, STATEMENT_RUN_LABEL, VALUES(text(tag), text(note), integer(run))));
 }
 
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
@@ -173,12 +185,15 @@ static int commit_or_abandon(struct store *store, int code) {
     return code;
 }
 
+static int insert_attempt(struct store *store, int64_t run, uint32_t attempt) {
+    return store_collect(store, STATEMENT_ATTEMPT_INSERT,
+                         VALUES(integer(run), count(attempt), integer(clock_wall_ms()),
+                                count(store_attempt_checksum(run, attempt))));
+}
+
 int store_attempt(struct store *store, int64_t run, uint32_t attempt) {
     assert(run > 0 && attempt > 0);
-    int code = store_collect(store, STATEMENT_ATTEMPT_INSERT,
-                             VALUES(integer(run), count(attempt), integer(clock_wall_ms()),
-                                    count(store_attempt_checksum(run, attempt))));
-    return commit_or_abandon(store, code);
+    return commit_or_abandon(store, insert_attempt(store, run, attempt));
 }
 
 static int delete_journal(struct store *store, int64_t run) {
@@ -211,16 +226,21 @@ int store_journal(struct store *store, int64_t run, const void *data, size_t len
     return code;
 }
 
+static int insert_durable(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
+                          struct value digests, struct value state) {
+    uint64_t checksum = store_durable_checksum(run, attempt, step, &digests, &state);
+    return store_collect(store, STATEMENT_DURABLE_INSERT,
+                         VALUES(integer(run), count(step), count(attempt), integer(clock_wall_ms()),
+                                digests, state, count(checksum)));
+}
+
 /* All of it is one commit: a crash leaves either the step before with its journal, or this step
  * without one. */
 int store_durable_step(struct store *store, int64_t run, uint32_t attempt, uint64_t step,
                        const void *data, size_t length, const uint64_t *digests, uint32_t shards) {
     assert(run > 0 && attempt > 0);
-    struct value named = blob(digests, shards * sizeof *digests), state = blob(data, length);
-    uint64_t checksum = store_durable_checksum(run, attempt, step, &named, &state);
-    int code = store_collect(store, STATEMENT_DURABLE_INSERT,
-                             VALUES(integer(run), count(step), count(attempt),
-                                    integer(clock_wall_ms()), named, state, count(checksum)));
+    int code = insert_durable(store, run, attempt, step, blob(digests, shards * sizeof *digests),
+                              blob(data, length));
     if (!code)
         code = store_collect(store, STATEMENT_DURABLE_KEEP, VALUES(integer(run)));
     if (!code)
@@ -236,5 +256,54 @@ int store_roll_back(struct store *store, int64_t run, uint64_t epochs, uint64_t 
         code = store_collect(store, STATEMENT_STEPS_UNDO, VALUES(integer(run), count(step)));
     if (!code)
         code = store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(run), count(durable)));
+    return code;
+}
+
+/* ---- a run that goes on from the end of another one ---- */
+
+/* Under another number their checksums are others. The newest is the last. */
+static int move_saved(struct store *store, int64_t from, int64_t to,
+                      const struct store_saved *saved) {
+    int code = insert_attempt(store, to, saved->attempt);
+    for (uint32_t i = saved->step_count; i && !code; i--)
+        code = insert_durable(
+            store, to, saved->steps[i - 1].attempt, saved->steps[i - 1].step,
+            blob(saved->steps[i - 1].digests, saved->steps[i - 1].shards * sizeof(uint64_t)),
+            blob(saved->steps[i - 1].state.data, saved->steps[i - 1].state.length));
+    return code ? code
+                : store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(from), integer(-1)));
+}
+
+static int copy_rows(struct store *store, int64_t from, int64_t to) {
+    static const enum statement copies[] = {STATEMENT_SOURCES_COPY, STATEMENT_STEPS_COPY,
+                                            STATEMENT_EVALUATIONS_COPY,
+                                            STATEMENT_DOWNPOUR_EPOCHS_COPY};
+    int code = 0;
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0] && !code; i++)
+        code = store_collect(store, copies[i], VALUES(integer(to), integer(from)));
+    return code;
+}
+
+int store_run_continue(struct store *store, const struct store_run *from,
+                       const struct store_saved *saved, struct store_run *run) {
+    assert(from->ended_ms && saved->step_count);
+    int64_t number = 0;
+    int code = store_begin_durably(store);
+    if (!code)
+        code = choose_number(store, run->run, &number);
+    if (!code)
+        code = store_collect(store, STATEMENT_RUN_RENAME, VALUES(integer(from->run)));
+    if (!code)
+        code = store_collect(store, STATEMENT_RUN_CONTINUE,
+                             VALUES(integer(number), text(from->uuid), text(run->settings),
+                                    text(run->build), integer(run->started_ms), text(run->command),
+                                    integer(from->run)));
+    if (!code)
+        code = move_saved(store, from->run, number, saved);
+    if (!code)
+        code = copy_rows(store, from->run, number);
+    code = store_end_durably(store, code);
+    if (!code)
+        run->run = number;
     return code;
 }

@@ -122,7 +122,11 @@
     "  start_model TEXT NOT NULL DEFAULT '',"                                                      \
     "  start_run INTEGER NOT NULL DEFAULT 0,"                                                      \
     "  sweep INTEGER NOT NULL DEFAULT 0,"                                                          \
-    "  member INTEGER NOT NULL DEFAULT 0);"                                                        \
+    "  member INTEGER NOT NULL DEFAULT 0,"                                                         \
+    "  tag TEXT NOT NULL DEFAULT '',"                                                              \
+    "  note TEXT NOT NULL DEFAULT '',"                                                             \
+    "  continues INTEGER NOT NULL DEFAULT 0,"                                                      \
+    "  origin INTEGER NOT NULL DEFAULT 0);"                                                        \
     "CREATE TABLE steps ("                                                                         \
     "  run INTEGER NOT NULL REFERENCES runs,"                                                      \
     "  step INTEGER NOT NULL,"                                                                     \
@@ -225,5 +229,15 @@
 
 /* Epochs of training on minibatches. */
 #define UPGRADE_8 TABLE_DOWNPOUR_EPOCHS
+
+/* What people call runs, and say of them. */
+#define UPGRADE_9                                                                                  \
+    "ALTER TABLE runs ADD COLUMN tag TEXT NOT NULL DEFAULT '';"                                    \
+    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';"
+
+/* Runs that go on from the end of another one. */
+#define UPGRADE_10                                                                                 \
+    "ALTER TABLE runs ADD COLUMN continues INTEGER NOT NULL DEFAULT 0;"                            \
+    "ALTER TABLE runs ADD COLUMN origin INTEGER NOT NULL DEFAULT 0;"
 
 #endif

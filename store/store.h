@@ -48,6 +48,8 @@ int store_flush(struct store *store);
 /* The next term of this state folder, durable before it returns; from 1. */
 int store_term_next(struct store *store, uint64_t *term);
 
+struct store_saved;
+
 struct store_run {
     int64_t run;                  /* from 1 */
     const char *uuid;             /* names the run to its workers */
@@ -69,6 +71,9 @@ struct store_run {
     int64_t start_run;       /* the run of that model; 0: not known here */
     int64_t sweep;           /* that it belongs to; 0: none */
     uint32_t member;         /* of the sweep: which one, from 0 */
+    const char *tag, *note;  /* of people; "": none. Ignored in what is begun */
+    int64_t continues;       /* the run from whose end it went on; 0: it began anew */
+    int64_t origin; /* the run that began anew and whose checkpoints it has; often itself */
 };
 
 /* The number that the next run gets: files that must exist before the run begins are named by it.
@@ -77,6 +82,14 @@ int store_run_next(struct store *store, int64_t *run);
 
 /* Begins a run; run->run is set: to that number, or to what it was if that is larger. */
 int store_run_begin(struct store *store, struct store_run *run);
+
+/* Begins a run that goes on from the end of another one, from->run, so that this one and its model
+ * stay what they are. It takes over all that the other one would go on from, `saved`, and its uuid,
+ * as its workers know it; it gets copies of the sources, steps, evaluations and epochs. Of `run`
+ * count the settings, the build, started_ms, the command and the number, as for store_run_begin().
+ * In one commit: a crash leaves either the other run, which can go on, or the new one. */
+int store_run_continue(struct store *store, const struct store_run *from,
+                       const struct store_saved *saved, struct store_run *run);
 
 /* Ends it; `result` is JSON or NULL. Deletes its journal, as its workers end as well. */
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
@@ -102,6 +115,9 @@ int store_run_progress(struct store *store, int64_t run, double seconds);
 /* Counts a restart of a "coordinator", "shard" or "replica". */
 int store_run_restarts(struct store *store, int64_t run, const char *role);
 
+/* Gives a run another tag and note; NULL: it keeps what it has. Collected. */
+int store_run_label(struct store *store, int64_t run, const char *tag, const char *note);
+
 struct store_step {
     uint64_t step; /* 0 is the starting point */
     double loss, gradient_max, step_length;
@@ -111,6 +127,8 @@ struct store_step {
     uint32_t history;        /* pairs in use */
     const char *note;        /* safeguards that fired, or "" */
     int64_t wall_ms;
+    uint64_t
+        evaluation; /* only read: the number of the one that was accepted; 0: none is recorded */
 };
 int store_step(struct store *store, int64_t run, const struct store_step *step);
 
@@ -198,8 +216,8 @@ int store_sources(struct store *store, int64_t run,
 
 struct store_publication {
     int64_t publication, wall_ms; /* set by the store */
-    const char *kind;             /* "published", "refused" or "rolled back" */
-    int64_t run;                  /* whose model is live from now on, or was refused */
+    const char *kind;             /* "published", "refused", "rolled back" or "kept" */
+    int64_t run;                  /* whose model is live from now on, was refused or is kept */
     int64_t previous_run;         /* whose model was live before; 0: none */
     const char *text;             /* why, for people */
     int64_t settled_ms;           /* when all that follows from it was done; 0: not yet */

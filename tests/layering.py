@@ -21,6 +21,9 @@ MAY_INCLUDE = {
               'data/source.h', 'data/table.h', 'numeric/dense.h', 'numeric/exact.h',
               'numeric/inverse.h', 'numeric/tails.h', 'objective/distribution.h',
               'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
+    # What scoring takes, and of plug-ins what a library has in their place.
+    'library': ['base', 'data/blocks.h', 'data/date.h', 'data/format.h', 'data/number.h', 'model', 'objective/objective.h',
+                'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
     'optimizer': ['base', 'wire/evaluation.h', 'wire/listed.h', 'wire/program.h', 'numeric/dense.h'],
@@ -49,6 +52,7 @@ HOLDS = {
     'plugin': "libraries of users (dml/objective.h), in processes of their own",
     'objective': 'losses, model families, gradients and second derivatives, on processors and devices',
     'model': 'models on disk and in the formats of others, scoring, statistics of fits',
+    'library': 'libdml: the shared library that scores (dml/model.h)',
     'store': 'the SQLite database',
     'optimizer': 'L-BFGS and Downpour as rows of one table: pure, without I/O',
     'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',
@@ -97,6 +101,8 @@ LIBRARIES = {
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/hash\.c|wire/tls\.c',
     r'(zlib|zstd)\.h': r'data/',
+    r'(snappy-c|lz4)\.h': r'data/parquet_codec\.c',
+    r'curl/.*\.h': r'data/libcurl\.h',
     r'uni(case|ctype)\.h': r'data/letters\.c',
     r'confuse\.h': r'coordinator/job/',
 }

@@ -18,6 +18,7 @@ include tests/unit/data.mk
 include tests/unit/plugin.mk
 include tests/unit/objective.mk
 include tests/unit/model.mk
+include tests/unit/library.mk
 include tests/unit/store.mk
 include tests/unit/coordinator.mk
 include tests/unit/shard.mk

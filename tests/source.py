@@ -4,8 +4,8 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
-FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'store',
-           'optimizer', 'coordinator', 'shard', 'replica', 'examples', 'bench', 'tests')
+FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'library',
+           'store', 'optimizer', 'coordinator', 'shard', 'replica', 'python', 'examples', 'bench', 'tests')
 
 
 def c_files(folders=FOLDERS):

@@ -15,8 +15,8 @@ import sys
 
 import shape
 
-PRODUCT = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'store',
-           'optimizer', 'coordinator', 'shard', 'replica')
+PRODUCT = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'library',
+           'store', 'optimizer', 'coordinator', 'shard', 'replica')
 CODE = ('.c', '.h', '.def', '.cu')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)

@@ -82,6 +82,7 @@ static const unsigned parts[] = {
     [OPERATION_SANDWICH] = PART_A,
     [OPERATION_CLIP] = PART_A | PART_B,
     [OPERATION_HELD] = PART_A | PART_L1,
+    [OPERATION_ROWS_HELD] = PART_NOTHING,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -115,6 +116,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_LIST:
     case OPERATION_COVARIANCE:
     case OPERATION_HELD:
+    case OPERATION_ROWS_HELD:
         return 2;
     case OPERATION_SOLVE:
         return operation->listed;
@@ -401,6 +403,7 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
             return "a program that draws rows at a rate that is none";
         return now->at_rows ? NULL : "a program that measures rows before it says where";
     case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_HELD:
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_ADVANCE:

@@ -114,21 +114,21 @@
  * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
  * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
  * in the window. Their operations act in program order before the passes over columns, and add up
- * blocks of ROW_BLOCK rows, each in the order of its rows, exactly:
+ * blocks of ROW_BLOCK rows, each in the order of its rows, exactly. Rows that are held out have
+ * margins, and 0 for D; ROWS_HELD alone counts them:
  *
  *          ROWS_TAKE rows slot     a vector of rows = what an evaluation with SUMS_ROWS has added
  *                                  up; the slot is for ROWS_PRODUCT alone, and else 0. With tiles
  *                                  ROWS_MARGINS and ROWS_PRODUCT are sums in fixed point
  *          ROWS_AT k slots u       v = Z + Σ u_i·Q[slot_i], in this order; what follows is at v
  *   →      ROWS_LOSS               Σ weight·loss
- *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
- *                                  finite
- *   →k     ROWS_SLOPES k slots     for each i: Σ weight·derivative·Q[slot_i]
- *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
- *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the
- *                                  second derivatives of the row's loss by its margins
- *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
- *                                  them out in place of t
+ *   →2     ROWS_HELD               the same over the rows that are held out, and the weight of
+ * those that are predicted correctly →max   ROWS_DERIVATIVE         max |derivative of a loss by a
+ * margin|; +infinity if one is not finite →k     ROWS_SLOPES k slots     for each i: Σ
+ * weight·derivative·Q[slot_i] →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ
+ * weight/rate·Q[slot_i]ᵀ·S· Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the second
+ * derivatives of the row's loss by its margins ROWS_ADVANCE            Z = v, and D is the
+ * derivatives there: BEGIN with `rows` gives them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -216,6 +216,7 @@ enum operation_code {
     OPERATION_SANDWICH,
     OPERATION_CLIP,
     OPERATION_HELD,
+    OPERATION_ROWS_HELD,
     OPERATIONS, /* one more than the last */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/layout.h"
+#include "base/limits.h"
 #include "device/find.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
@@ -213,19 +214,18 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
                   "a range that does not end on blocks");
 }
 
-/* Vectors of rows: a shard without directions has none. */
+/* Vectors of rows: they have a window if there are directions. */
 static const char *fault_of_rows(const struct message_shard_setup *body) {
-    if (!body->directions)
-        return unless(!body->rows && !body->outputs, "vectors of rows that nobody asks for");
+    if (!body->rows)
+        return unless(!body->directions && !body->outputs, "directions or outputs, but no rows");
     if (!body->outputs || body->outputs > CLASSES_MAX)
         return "rows without outputs, or too many";
-    return FIRST_OF(
-        unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
-        unless(body->rows && body->rows <= ELEMENTS_MAX / body->outputs, "no rows, or too many"),
-        unless(*body->objective, "an objective without a name"),
-        unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
-               "another number of parameters of the loss"),
-        fault_of_flag(body->weighted), fault_of_flag(body->offsets));
+    return FIRST_OF(unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
+                    unless(body->rows <= ELEMENTS_MAX / body->outputs, "too many rows"),
+                    unless(*body->objective, "an objective without a name"),
+                    unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
+                           "another number of parameters of the loss"),
+                    fault_of_flag(body->weighted), fault_of_flag(body->offsets));
 }
 
 /* Limits are of columns, in a model whose columns have weights. */
@@ -233,6 +233,23 @@ static const char *fault_of_limits(const struct message_shard_setup *body) {
     return FIRST_OF(fault_of_flag(body->limited),
                     unless(!body->limited || !strcmp(body->device, "cpu"), "limits on a device"),
                     body->limited ? fault_of_coordinates(1, &body->layout) : NULL);
+}
+
+/* Sums of all rows are finer in each column, or in none; only those of all parameters can be. */
+static const char *fault_of_finer(const struct blob *finer, uint32_t precondition,
+                                  const struct blob *encoded) {
+    struct layout layout;
+    const uint8_t *bits = finer->data;
+    if (!finer->length)
+        return NULL;
+    if (precondition != PRECONDITION_FULL)
+        return "finer sums than there are";
+    const char *fault = layout_decode(encoded->data, encoded->length, &layout);
+    if (!fault && finer->length != layout_exponents(&layout))
+        fault = "finer sums of another number of columns";
+    for (uint32_t i = 0; i < finer->length && !fault; i++)
+        fault = unless(bits[i] <= FINER_MAX, "finer sums than there may be");
+    return fault;
 }
 
 FAULT_IN_BODY(shard_setup) {
@@ -244,12 +261,14 @@ FAULT_IN_BODY(shard_setup) {
                     fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
                     fault_of_limits(body), fault_of_flag(body->measured),
                     fault_of_flag(body->tiles),
-                    unless(!body->tiles || body->directions, "tiles without vectors of rows"),
+                    unless(!body->tiles || body->rows, "tiles without vectors of rows"),
+                    unless(body->held_rows <= body->rows, "more rows held out than there are"),
                     fault_of_precondition(body->precondition, body->block_columns,
                                           body->coordinates, &body->layout),
                     fault_of_coordinates(body->coordinates, &body->layout),
                     fault_of_exponent(body->bias_exponent),
-                    fault_of_exponent(body->block_bias_exponent), fault_of_device(body->device));
+                    fault_of_exponent(body->block_bias_exponent), fault_of_device(body->device),
+                    fault_of_finer(&body->finer, body->precondition, &body->layout));
 }
 
 FAULT_IN(coordinates) {
@@ -313,7 +332,8 @@ FAULT_IN_BODY(replica_setup) {
         unless(body->rows <= ELEMENTS_MAX, "more rows than vectors may have"),
         fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
                               &body->layout),
-        fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device));
+        fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device),
+        fault_of_finer(&body->finer, body->precondition, &body->layout));
 }
 
 FAULT_IN_BODY(shard_at) {

@@ -7,10 +7,12 @@
 int command_init(const struct options *options);
 int command_run(const struct options *options);
 int command_retrain(const struct options *options);
+int command_publish(const struct options *options);
 int command_rollback(const struct options *options);
 int command_check(const struct options *options);
 int command_status(const struct options *options);
 int command_jobs(const struct options *options);
+int command_metrics(const struct options *options);
 int command_prune(const struct options *options);
 int command_pack(const struct options *options);
 int command_inspect(const struct options *options);

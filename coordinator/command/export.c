@@ -15,15 +15,21 @@
 #include "coordinator/run/sets.h"
 #include "data/set.h"
 #include "model/export.h"
+#include "model/importance.h"
 
 /* The format asked for; --json asks for that one. */
 static int format_of(const struct options *options, enum export_format *format) {
-    const char *name = options->format;
+    const char *name = options->onnx ? "onnx" : options->format;
+    if (options->onnx && options->format && strcmp(options->format, name) != 0)
+        return error_set(ERROR_USAGE, "`--onnx` and `--format %s` exclude each other",
+                         options->format);
     if (name && options->json && strcmp(name, "json") != 0)
         return error_set(ERROR_USAGE, "`--json` and `--format %s` exclude each other", name);
     if (!name && !options->json)
-        return error_set(ERROR_USAGE,
-                         "`export` needs an option: --format liblinear, tsv or json, or --top N");
+        return error_set(
+            ERROR_USAGE,
+            "`export` needs an option: --format liblinear, tsv, json or onnx, --top N, or "
+            "--importance");
     for (int i = 0; export_format_names[i]; i++)
         if (strcmp(name ? name : "json", export_format_names[i]) == 0) {
             *format = (enum export_format)i;
@@ -32,8 +38,9 @@ static int format_of(const struct options *options, enum export_format *format) 
     struct nearest nearest = {.text = name};
     for (int i = 0; export_format_names[i]; i++)
         nearest_offer(&nearest, export_format_names[i]);
-    return error_set(ERROR_USAGE, "there is no format `%s`; allowed: liblinear, tsv or json%s",
-                     name, nearest_question(&nearest, ""));
+    return error_set(ERROR_USAGE,
+                     "there is no format `%s`; allowed: liblinear, tsv, json or onnx%s", name,
+                     nearest_question(&nearest, ""));
 }
 
 #define TOP_MAX 1000000
@@ -48,27 +55,16 @@ static int top_of(const struct options *options, size_t *top) {
     if (!isdigit((unsigned char)*options->top) || *end || count < 1 || count > TOP_MAX)
         return error_set(ERROR_USAGE, "`--top %s`: allowed is a whole number from 1 to %d",
                          options->top, TOP_MAX);
-    if (options->format || options->json)
+    if (options->format || options->json || options->onnx)
         return error_set(ERROR_USAGE, "`--top` is a format for people: leave out `--%s`",
-                         options->json ? "json" : "format");
+                         options->json   ? "json"
+                         : options->onnx ? "onnx"
+                                         : "format");
     *top = count;
     return 0;
 }
 
 /* ---- standard deviations of the columns ---- */
-
-/* The set that the model was trained on, if the state folder that the model is in still has it. */
-static struct set *set_of(const struct model *model) {
-    const char *data = json_string_value(json_object_get(model->details, "data_fingerprint"));
-    char *folder = data ? realpath(model->folder, NULL) : NULL;
-    char *models = folder ? path_folder(folder) : NULL;
-    char *state = models ? path_folder(models) : NULL;
-    struct set *set = state ? sets_find(state, data) : NULL;
-    free(state);
-    free(models);
-    free(folder);
-    return set;
-}
 
 /* Fills in those of the features that both have; both are gone through by rising id. */
 static void spread(const struct set_info *info, const struct moments *moments,
@@ -87,7 +83,7 @@ static void spread(const struct set_info *info, const struct moments *moments,
 /* Those of the model's features, over the rows that it was trained on; NULL if these are gone. */
 static double *deviations_of(const struct model *model) {
     struct moments moments = {0};
-    struct set *set = set_of(model);
+    struct set *set = sets_find_of_model(model);
     double *deviation = NULL;
     if (set && !moments_find(set, cpus_usable(), &moments)) {
         deviation = memory_new(model->layout.features, sizeof *deviation);
@@ -113,11 +109,74 @@ static int write_model(void *context, FILE *stream) {
     if (exporting->top)
         export_write_top(exporting->model, exporting->top, exporting->deviation, stream);
     else
-        export_write(exporting->model, exporting->format, exporting->deviation, stream);
+        return export_write(exporting->model, exporting->format, exporting->deviation, stream);
     return 0;
 }
 
+/* ---- what columns bring ---- */
+
+static int check_importance(const struct options *options) {
+    const char *other = options->top ? "top" : options->format ? "format" : "onnx";
+    if (options->top || options->format || options->onnx)
+        return error_set(ERROR_USAGE, "`--importance` and `--%s` exclude each other", other);
+    return 0;
+}
+
+struct importance_output {
+    struct importance importance;
+    bool json;
+};
+
+static int write_importance(void *context, FILE *stream) {
+    const struct importance_output *output = context;
+    if (!output->json) {
+        importance_print(&output->importance, stream);
+        return 0;
+    }
+    json_t *all = importance_json(&output->importance, SIZE_MAX);
+    json_dumpf(all, stream, JSON_COMPACT);
+    putc('\n', stream);
+    json_decref(all);
+    return 0;
+}
+
+static int find_importance(const struct model *model, struct importance *importance) {
+    struct set *set = sets_find_of_model(model);
+    int code = export_check(model, EXPORT_TSV);
+    if (!code && !set)
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s: the rows that the model was trained on are not in the packs of its "
+                         "state folder any more: `export --top N` needs none",
+                         model->folder);
+    if (!code)
+        code = importance_find(set, model, importance);
+    set_close(set);
+    if (!code && !importance->count)
+        code = error_set(ERROR_DATA,
+                         "%s: there are too many weights to tell what columns bring: `export "
+                         "--top N` lists the heaviest",
+                         model->folder);
+    return code;
+}
+
+static int export_importance(const struct options *options) {
+    struct importance_output output = {.json = options->json};
+    struct model *model = NULL;
+    int code = check_importance(options);
+    if (!code)
+        code = model_open(options->operands[0], &model);
+    if (!code)
+        code = find_importance(model, &output.importance);
+    if (!code)
+        code = output_file_write(options->output, write_importance, &output);
+    importance_release(&output.importance);
+    model_close(model);
+    return code;
+}
+
 int command_export(const struct options *options) {
+    if (options->importance)
+        return export_importance(options);
     struct exporting exporting = {.format = EXPORT_TSV};
     struct model *model;
     int code = top_of(options, &exporting.top);
@@ -129,7 +188,7 @@ int command_export(const struct options *options) {
         return code;
     exporting.model = model;
     code = export_check(model, exporting.format);
-    if (!code && exporting.format != EXPORT_LIBLINEAR)
+    if (!code && exporting.format != EXPORT_LIBLINEAR && exporting.format != EXPORT_ONNX)
         exporting.deviation = deviations_of(model);
     if (!code)
         code = output_file_write(options->output, write_model, &exporting);

@@ -15,20 +15,30 @@ static const struct {
 } about[] = {
     {"run",
      "Reads the job file, packs the data, trains, and writes the model into STATE/models.\n"
-     "The model is live as soon as it is written. An unfinished run goes on when the same\n"
-     "command is given again. The result is printed as a table, or with --json as an object.\n"
-     "Exit status: 0, 1 (--strict: not converged), 65 (bad data), 75 (stopped, or another\n"
-     "coordinator is running), 78 (bad job file).\n"
+     "The first model of a state folder is live as soon as it is written. Over a live model the\n"
+     "`gate` of the job decides; without a gate the new model is kept, and the result says how\n"
+     "to make it live. An unfinished run goes on when the same command is given again. The\n"
+     "result is printed as a table, or with --json as an object.\n"
+     "Exit status: 0, 1 (--strict: not converged), 65 (bad data, or refused by the gate), 75\n"
+     "(stopped, or another coordinator is running), 78 (bad job file).\n"
      "\n"
      "  dml-coordinator run adult.conf --set l2=1e-4\n"},
     {"retrain",
      "Run it every night. It finishes an unfinished run. Then, if the data has changed, it\n"
      "trains from the live model, and makes the new model live if `gate` holds on `holdout`.\n"
-     "Without new data it does nothing. See dml-retrain(7).\n"
+     "Without new data it does nothing but tell that the gate had refused. See dml-retrain(7).\n"
      "Exit status: 0, 1 (--strict: not converged), 65 (refused by the gate, or bad data),\n"
      "69 (on_publish failed), 75 (stopped, or another coordinator is running).\n"
      "\n"
      "  15 2 * * *  dml-coordinator retrain --cron /srv/model/nightly.conf\n"},
+    {"publish",
+     "Makes the model of a run live, which is named by its number or its tag as `jobs` shows\n"
+     "them, and runs on_publish. A model that the gate refused needs --force. With --no-publish\n"
+     "it only gives the run a tag or a note.\n"
+     "Exit status: 0, 65 (the gate refused it), 69 (no such model, or on_publish failed), 75\n"
+     "(another command works in the folder).\n"
+     "\n"
+     "  dml-coordinator publish 8 nightly.state --tag spring\n"},
     {"rollback",
      "Makes the version before the live one, or that of --to, live at once, and runs\n"
      "on_publish. It never goes back to a version that was rolled back before.\n"
@@ -49,6 +59,12 @@ static const struct {
      "all *.state folders in the current folder.\n"
      "\n"
      "  dml-coordinator jobs adult.state --sort auc\n"},
+    {"metrics",
+     "Prints which models are live, since when, their figures, and what the gate refused, in\n"
+     "the text format of Prometheus. With -o it writes a file, by a rename, for the textfile\n"
+     "collector of node_exporter: after `retrain` in cron.\n"
+     "\n"
+     "  dml-coordinator metrics nightly.state -o /var/lib/node_exporter/nightly.prom\n"},
     {"prune",
      "Removes models beyond `keep_models`, and packs, sets, checkpoints and half-written files\n"
      "that neither the newest run of a job, nor an unfinished run, nor the live model, nor a\n"
@@ -95,9 +111,11 @@ static const struct {
      "  dml-coordinator summary adult.state --robust --only 'age*'\n"},
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
-     "object (json); with --top, a list of the heaviest weights for people. Linear models\n"
-     "only: no weight of a network says by itself what a feature adds.\n"
+     "object (json); with --top, a list of the heaviest weights for people; with --importance,\n"
+     "what each column of the data brings to the score. Linear models only: no weight of a\n"
+     "network says by itself what a feature adds.\n"
      "\n"
+     "  dml-coordinator export adult.state --importance\n"
      "  dml-coordinator export adult.state --top 20\n"},
     {"serve",
      "Shows browsers the page of the status server for state folders in which no run needs to\n"

@@ -15,6 +15,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
+#include "data/address.h"
 #include "data/date.h"
 #include "data/profile.h"
 #include "model/score.h"
@@ -264,7 +265,8 @@ static int write_proposal(struct proposal *proposal, const char *path) {
 }
 
 int command_init(const struct options *options) {
-    struct proposal proposal = {.data = options->operands[0],
+    char *data = address_shown(options->operands[0]);
+    struct proposal proposal = {.data = data,
                                 .reading = {.trim = true, .ngrams = 1, .lowercase = true}};
     struct source_beside none = {0};
     char *path = options->output ? memory_copy_string(options->output) : job_path(proposal.data);
@@ -284,5 +286,6 @@ int command_init(const struct options *options) {
     score_options_release(&proposal.reading);
     source_beside_release(&none);
     free(path);
+    free(data);
     return code;
 }

@@ -1,4 +1,5 @@
-/* `jobs`: the runs so far; and `prune`: removes what nothing needs any more. */
+/* `jobs`: the runs so far; `metrics`: the same for Prometheus; and `prune`: removes what nothing
+ * needs any more. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "coordinator/publish/prune.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/status/past_metrics.h"
 #include "model/score.h"
 
 /* The figure of --sort, or NULL without it. */
@@ -32,10 +34,13 @@ struct sorted {
     json_t *run;
     double key; /* lower is better; infinity: it has no such figure */
     size_t place;
+    bool fold; /* behind all others: it has figures of rows that no other run is judged by */
 };
 
 static int compare(const void *a, const void *b) {
     const struct sorted *x = a, *y = b;
+    if (x->fold != y->fold)
+        return x->fold - y->fold;
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
                             : (x->place > y->place) - (x->place < y->place);
 }
@@ -53,7 +58,11 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
     struct sorted *sorted = memory_new(count, sizeof *sorted);
     for (size_t i = 0; i < count; i++) {
         json_t *run = json_array_get(runs, i);
-        sorted[i] = (struct sorted){.run = run, .key = key_of(run, figure), .place = i};
+        sorted[i] =
+            (struct sorted){.run = run,
+                            .key = key_of(run, figure),
+                            .place = i,
+                            .fold = member_count(json_object_get(run, "sweep"), "fold") > 0};
     }
     qsort(sorted, count, sizeof *sorted, compare);
     for (size_t i = 0; i < count; i++)
@@ -101,7 +110,7 @@ static int add_folder(const struct options *options, const char *state,
     if (!options->json) {
         escape_put(state, stdout);
         putchar('\n');
-        report_print_runs(runs, terminal_colors(STDOUT_FILENO));
+        report_print_runs(runs, options->folds, terminal_colors(STDOUT_FILENO));
     }
     json_object_set_new(runs, "folder", text_to_json(state));
     json_array_append_new(all, runs);
@@ -130,6 +139,48 @@ int command_jobs(const struct options *options) {
         json_decref(answer);
     }
     json_decref(all);
+    names_free(states);
+    return code;
+}
+
+/* ---- `metrics` ---- */
+
+struct metrics_source {
+    struct past_folder *folders;
+    size_t count;
+};
+
+static int put_metrics(void *context, FILE *out) {
+    const struct metrics_source *source = context;
+    size_t length;
+    char *text = past_metrics_text(source->folders, source->count, &length);
+    fwrite(text, 1, length, out);
+    free(text);
+    return 0;
+}
+
+/* A folder that cannot be read is told, and is in the metrics: whoever watches them shall see it.
+ */
+int command_metrics(const struct options *options) {
+    char **states;
+    int code = places_of(options, &states);
+    if (code)
+        return code;
+    struct metrics_source source = {0};
+    json_t *all = json_array(); /* keeps them */
+    for (char **state = states; *state; state++) {
+        json_t *runs = NULL;
+        if (ask(*state, QUESTION_RUNS, &runs))
+            log_error("%s", error_text());
+        error_clear();
+        source.folders = memory_resize(source.folders, source.count + 1, sizeof *source.folders);
+        source.folders[source.count++] = (struct past_folder){.path = *state, .runs = runs};
+        if (runs)
+            json_array_append_new(all, runs);
+    }
+    code = output_file_write(options->output, put_metrics, &source);
+    json_decref(all);
+    free(source.folders);
     names_free(states);
     return code;
 }

@@ -42,6 +42,7 @@ static int read_decision(struct store *store, const char *state, struct last_run
         const struct history_item *item = history_of(&history, last->run);
         last->decided = item || history_current(state) == last->run;
         last->refused = item && item->decision == DECISION_REFUSED;
+        last->kept = item && item->decision == DECISION_KEPT;
     }
     history_release(&history);
     return code;
@@ -96,9 +97,8 @@ void last_run_release(struct last_run *last) {
 
 /* ---- what is to be done ---- */
 
-/* A run that already has a model and goes on beyond its limit is not open. At its end its new model
- * would replace the old one in the same folder. If the old model is live, the new one would be live
- * before the gate has judged it. */
+/* A run that ended at a limit is not: it has a model, and what goes on from its end is another run,
+ * which only `run` begins. */
 bool last_run_is_open(const struct last_run *last) {
     return last->run && !last->concluded && !last->over && !last->decided;
 }

@@ -18,6 +18,7 @@ struct last_run {
     bool over;      /* it has ended, and cannot go on */
     bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;   /* the last decision about it */
+    bool kept;      /* likewise */
     bool has_data;  /* its training data is still there; the caller sets this */
     int64_t sweep;  /* 0: it is a run */
     char *judged;   /* of a sweep: as of struct store_sweep */

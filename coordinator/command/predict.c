@@ -14,6 +14,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
+#include "model/output_columns.h"
 #include "model/score.h"
 
 /* A model, and how it was trained to read data. */
@@ -31,16 +32,21 @@ struct scoring {
 static const char *const property_keys[ROW_NUMBERS] = {
     [ROW_WEIGHT] = "weights", [ROW_OFFSET] = "offsets", [ROW_EXPOSURE] = "exposures"};
 
+static uint32_t count_paths(char *const *paths) {
+    uint32_t count = 0;
+    while (paths[count])
+        count++;
+    return count;
+}
+
 /* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
 static int find_beside(const struct scoring *scoring, const char *what, char *const *patterns,
                        char ***paths) {
-    unsigned files = (unsigned)scoring->options->operands_count - 1, count = 0;
+    uint32_t files = count_paths(scoring->paths), count;
     if (!patterns || !*patterns)
         return 0;
     int code = source_paths_all(".", (const char *const *)patterns, paths);
-    while (!code && (*paths)[count])
-        count++;
-    if (code || count == files)
+    if (code || (count = count_paths(*paths)) == files)
         return code;
     return error_set(ERROR_USAGE,
                      "--set %s: %u file%s of %s for %u file%s of data; allowed: one for each, in "
@@ -94,6 +100,9 @@ static int scoring_open(const struct options *options, bool judged, struct scori
     if (!code)
         code = job_set_reading(scoring->settings, scoring->settings_count, judged,
                                &scoring->reading, &patterns);
+    if (!code)
+        code = source_paths_given((const char *const *)options->operands + 1,
+                                  (size_t)options->operands_count - 1, &scoring->paths);
     for (int i = 0; i < ROW_NUMBERS && !code; i++)
         code = find_beside(scoring, property_keys[i], patterns.property[i],
                            &scoring->beside.property[i]);
@@ -103,14 +112,11 @@ static int scoring_open(const struct options *options, bool judged, struct scori
         code = check_weights(scoring);
     source_beside_release(&patterns);
     scoring->reading.streams = true;
-    size_t files = (size_t)options->operands_count - 1;
-    scoring->paths = memory_new(files + 1, sizeof *scoring->paths);
-    memcpy(scoring->paths, options->operands + 1, files * sizeof *scoring->paths);
     return code;
 }
 
 static void scoring_close(struct scoring *scoring) {
-    free(scoring->paths);
+    names_free(scoring->paths);
     source_beside_release(&scoring->beside);
     score_options_release(&scoring->reading);
     model_close(scoring->model);
@@ -122,14 +128,16 @@ static void scoring_close(struct scoring *scoring) {
 
 /* The one of these options that is given. */
 static int find_shown(const struct options *options, enum score_shown *shown) {
-    int given = options->labels + options->probabilities + options->margins;
+    bool columns = options->columns != NULL;
+    int given = options->labels + options->probabilities + options->margins + columns;
     *shown = options->labels          ? SCORE_LABELS
              : options->probabilities ? SCORE_PROBABILITIES
              : options->margins       ? SCORE_MARGINS
                                       : SCORE_PREDICTION;
     if (given > 1)
         return error_set(ERROR_USAGE,
-                         "`--labels`, `--probabilities` and `--margins` exclude each other");
+                         "`--labels`, `--probabilities`, `--margins` and `--columns` exclude each "
+                         "other");
     if (options->header && options->json)
         return error_set(ERROR_USAGE, "`--header` and `--json` exclude each other: every object "
                                       "names its members");
@@ -155,6 +163,16 @@ struct predicting {
     struct score_output output;
 };
 
+/* Reads `--columns`, if it is given; *columns is the caller's. */
+static int find_columns(struct scoring *scoring, struct output_columns **columns) {
+    const char *list = scoring->options->columns;
+    if (!list)
+        return 0;
+    int code = output_columns_parse(&scoring->model->layout, list, columns);
+    scoring->reading.carried = output_columns_carried(*columns);
+    return code;
+}
+
 static int write_predictions(void *context, FILE *stream) {
     struct predicting *predicting = context;
     const struct scoring *scoring = predicting->scoring;
@@ -165,6 +183,7 @@ static int write_predictions(void *context, FILE *stream) {
 
 int command_predict(const struct options *options) {
     struct scoring scoring;
+    struct output_columns *columns = NULL;
     struct predicting predicting = {.scoring = &scoring,
                                     .output = {.json = options->json, .header = options->header}};
     int code = find_shown(options, &predicting.output.shown);
@@ -173,11 +192,15 @@ int command_predict(const struct options *options) {
     signal(SIGPIPE, SIG_DFL); /* `predict … | head` ends without a word */
     code = scoring_open(options, false, &scoring);
     if (!code)
+        code = find_columns(&scoring, &columns);
+    predicting.output.columns = columns;
+    if (!code)
         code = check_not_data(options->output, scoring.paths);
     scoring.reading.label_optional = true;
     scoring.reading.hands_out_bad = true;
     if (!code)
         code = output_file_write(options->output, write_predictions, &predicting);
+    output_columns_free(columns);
     scoring_close(&scoring);
     return code;
 }

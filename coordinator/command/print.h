@@ -20,7 +20,10 @@ int output_file_write(const char *path, output_write *write, void *context);
 /* Prints what report_status() and report_runs() give, in at most 80 columns; `colors` is from
  * terminal_colors(). */
 void report_print_status(const json_t *status, FILE *out, bool colors);
-void report_print_runs(const json_t *runs, bool colors); /* on standard output */
+
+/* On standard output. A sweep that has ended is one run, the chosen one, and its table; with
+ * `folds` each of its runs is listed. */
+void report_print_runs(const json_t *runs, bool folds, bool colors);
 
 /* Prints one line of JSON on standard output. */
 void report_print_json(const json_t *value);

@@ -83,6 +83,12 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
         if (json_array_size(json_object_get(status, "shortfall")))
             fputs(": not converged", out);
     }
+    if (json_is_string(json_object_get(status, "publication")))
+        fprintf(out, "; %s", member_text(status, "publication"));
+    if (json_is_string(json_object_get(status, "tag")))
+        fputs("; tag ", out);
+    if (json_is_string(json_object_get(status, "tag")))
+        terminal_put(out, colors, STYLE_PLAIN, member_text(status, "tag"));
     fprintf(out, "\nstarted %s, %s", started, duration);
     if (json_is_number(json_object_get(status, "seconds_left"))) {
         write_duration(json_number_value(json_object_get(status, "seconds_left")), duration,
@@ -110,11 +116,24 @@ static void print_epochs(const json_t *downpour, FILE *out) {
     free(line);
 }
 
-/* Which run of a sweep it is. */
-static void print_place(const json_t *sweep, FILE *out) {
-    if (json_is_object(sweep))
+/* Which run of a sweep it is, as long as none is chosen. */
+static void print_place(const json_t *status, FILE *out) {
+    const json_t *sweep = json_object_get(status, "sweep");
+    const json_t *chosen = json_object_get(status, "chosen");
+    if (json_is_object(chosen))
+        fprintf(out, "sweep %lld: %lld runs\n", member_count(sweep, "number"),
+                member_count(sweep, "runs"));
+    else if (json_is_object(sweep))
         fprintf(out, "run %lld of %lld of sweep %lld\n", member_count(sweep, "member") + 1,
                 member_count(sweep, "runs"), member_count(sweep, "number"));
+}
+
+/* Only once there is a choice: until then the table grows with every look. */
+static void print_path(const json_t *status, FILE *out) {
+    const json_t *chosen = json_object_get(status, "chosen");
+    if (json_is_object(chosen))
+        path_show(json_object_get(json_object_get(status, "sweep"), "path"),
+                  member_text(chosen, "choose_by"), out);
 }
 
 /* Whether it computes on anything but the CPU: the line has no room to say so of each. */
@@ -205,9 +224,10 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     if (json_is_integer(json_object_get(status, "nonzero")))
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
-    print_place(json_object_get(status, "sweep"), out);
+    print_place(status, out);
     chosen_show(json_object_get(status, "chosen"), "chosen: ", out);
     print_epochs(json_object_get(status, "downpour"), out);
+    print_path(status, out);
     print_evaluation(json_object_get(status, "evaluation"), out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
         fputs("the coordinator of this run was lost; the same command goes on with the run: from "
@@ -229,7 +249,8 @@ static const struct mark {
     char mark;
 } marks[] = {{"live", "live", '*'},
              {"pending", "goes live: repeat the command that was cut off", '+'},
-             {"refused", "refused by the gate", '!'}};
+             {"refused", "refused by the gate", '!'},
+             {"kept", "kept, not live: `publish RUN`", '-'}};
 enum { MARKS = sizeof marks / sizeof marks[0] };
 
 static char mark_of(const json_t *run) {
@@ -294,6 +315,16 @@ static char *words_of_change(const char *key, const json_t *change) {
     return words;
 }
 
+/* What people said of a run. */
+static void print_label(const json_t *run, bool colors) {
+    const char *tag = json_string_value(json_object_get(run, "tag"));
+    const char *note = json_string_value(json_object_get(run, "note"));
+    char *words =
+        memory_format("%s%s%s", tag ? tag : "", tag && note ? ": " : "", note ? note : "");
+    print_note(words, colors);
+    free(words);
+}
+
 static void print_changes(json_t *changed, bool colors) {
     char *words = memory_copy_string("");
     const char *key;
@@ -327,8 +358,12 @@ static void print_run_figures(const json_t *run, const char *over, bool colors) 
 }
 
 static void print_sweep(const json_t *sweep, bool colors) {
-    char *words = memory_format("sweep %lld, run %lld of it", member_count(sweep, "number"),
-                                member_count(sweep, "member") + 1);
+    char fold[32] = "";
+    if (member_count(sweep, "fold"))
+        snprintf(fold, sizeof fold, ", fold %lld", member_count(sweep, "fold"));
+    char *words = memory_format("sweep %lld, run %lld of it%s%s", member_count(sweep, "number"),
+                                member_count(sweep, "member") + 1, fold,
+                                json_is_true(json_object_get(sweep, "chosen")) ? ": chosen" : "");
     print_note(sweep ? words : "", colors);
     free(words);
 }
@@ -372,12 +407,39 @@ static void print_sweep_table(const json_t *sweep, bool colors) {
     putchar('\n');
     chosen_show(chosen, "chosen: ", stdout);
     path_show(json_object_get(sweep, "path"),
-              member_text(json_is_object(chosen) ? chosen : sweep, "choose_by"));
+              member_text(json_is_object(chosen) ? chosen : sweep, "choose_by"), stdout);
 }
 
-void report_print_runs(const json_t *runs, bool colors) {
+/* A member of a sweep that stands for nothing: another one was chosen, and nothing was decided
+ * about it. */
+static bool is_folded(const json_t *run, const json_t *sweeps) {
+    const json_t *place = json_object_get(run, "sweep");
+    bool ended = false;
     size_t i;
+    json_t *sweep;
+    if (!place || json_is_string(json_object_get(run, "publication")))
+        return false;
+    json_array_foreach(sweeps, i, sweep) ended |=
+        member_count(sweep, "number") == member_count(place, "number") &&
+        json_is_object(json_object_get(sweep, "chosen"));
+    return ended && !json_is_true(json_object_get(place, "chosen"));
+}
+
+static void print_run_lines(const json_t *run, bool colors) {
+    print_run(run, colors);
+    print_label(run, colors);
+    print_sweep(json_object_get(run, "sweep"), colors);
+    print_changes(json_object_get(run, "changed"), colors);
+    print_run_epochs(json_object_get(run, "downpour"), colors);
+    print_run_figures(run, "holdout", colors);
+    print_run_figures(run, "test", colors);
+    print_size(json_object_get(run, "bytes"), colors);
+}
+
+void report_print_runs(const json_t *runs, bool folds, bool colors) {
+    size_t i, folded = 0;
     json_t *run, *sweep;
+    const json_t *sweeps = json_object_get(runs, "sweeps");
     const json_t *bytes = json_object_get(runs, "bytes");
     char heading[96];
     snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
@@ -385,16 +447,16 @@ void report_print_runs(const json_t *runs, bool colors) {
     terminal_put(stdout, colors, STYLE_HEADING, heading);
     putchar('\n');
     json_array_foreach(json_object_get(runs, "runs"), i, run) {
-        print_run(run, colors);
-        print_sweep(json_object_get(run, "sweep"), colors);
-        print_changes(json_object_get(run, "changed"), colors);
-        print_run_epochs(json_object_get(run, "downpour"), colors);
-        print_run_figures(run, "holdout", colors);
-        print_run_figures(run, "test", colors);
-        print_size(json_object_get(run, "bytes"), colors);
+        if (!folds && is_folded(run, sweeps))
+            folded++;
+        else
+            print_run_lines(run, colors);
     }
+    if (folded)
+        printf("%zu more run%s of sweeps: --folds lists %s\n", folded, folded == 1 ? "" : "s",
+               folded == 1 ? "it" : "them");
     print_marks(json_object_get(runs, "runs"));
-    json_array_foreach(json_object_get(runs, "sweeps"), i, sweep) print_sweep_table(sweep, colors);
+    json_array_foreach(sweeps, i, sweep) print_sweep_table(sweep, colors);
     if (bytes)
         printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
                member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,

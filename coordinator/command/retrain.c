@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/resources.h"
@@ -159,6 +160,69 @@ static int look_back(struct retrain *r) {
     return code;
 }
 
+/* ---- refusals that last ----
+ *
+ * A gate that refuses night after night is told each night, also in nights without new data: the
+ * model that is live grows old meanwhile. */
+
+/* ": refused 3 times since 2026-11-20 02:15, …", or "" if the last decision is no refusal of run
+ * `run`; free it. */
+static char *words_of_refusals(struct retrain *r, int64_t run, const struct history *history) {
+    struct history_refusals refusals = history_refusals(history);
+    const struct history_item *last = refusals.last;
+    int64_t live = history_current(r->training.job->state);
+    if (!last || last->run != run || last != &history->items[history->count - 1])
+        return memory_copy_string("");
+    json_object_set_new(r->outcome.result, "refusals",
+                        json_pack("{s:I, s:I}", "count", (json_int_t)refusals.count, "since_ms",
+                                  (json_int_t)refusals.since_ms));
+    char when[32];
+    time_t seconds = (time_t)(refusals.since_ms / 1000);
+    struct tm local;
+    strftime(when, sizeof when, "%Y-%m-%d %H:%M", localtime_r(&seconds, &local));
+    const char *times = refusals.count == 1 ? "time" : "times";
+    return live ? memory_format("; the gate has refused %zu %s since %s, and the model of run %lld "
+                                "is live all this time",
+                                refusals.count, times, when, (long long)live)
+                : memory_format("; the gate has refused %zu %s since %s, and no model is live",
+                                refusals.count, times, when);
+}
+
+/* Adds to the outcome for how long the gate has been refusing, if it has refused the last run. */
+static int tell_refusals(struct retrain *r) {
+    struct history history;
+    int code = history_read(r->training.store, &history);
+    if (!code) {
+        char *words = words_of_refusals(r, r->last.run, &history);
+        const struct history_item *item = history_of(&history, r->last.run);
+        if (*words && r->idle)
+            outcome_set(&r->outcome, ERROR_DATA,
+                        memory_format("%s: %s%s", r->outcome.text, item->text, words));
+        else if (*words)
+            outcome_set(&r->outcome, r->outcome.code,
+                        memory_format("%s%s", r->outcome.text, words));
+        free(words);
+    }
+    history_release(&history);
+    return code;
+}
+
+/* ---- one task ---- */
+
+static int decide(struct retrain *r) {
+    const struct options *options = r->training.options;
+    const struct job *job = r->training.job;
+    int64_t run = r->last.run;
+    int code = store_run_label(r->training.store, run, options->tag, options->note);
+    if (code)
+        return code;
+    if (job->publish == JOB_PUBLISH_NEVER)
+        return gate_keep(&r->publisher, run, "publish = never", &r->outcome);
+    code = gate_decide(&r->publisher, job, r->now.holdout, r->scored ? &r->figures : NULL, run,
+                       &r->outcome);
+    return code || !r->outcome.code ? code : tell_refusals(r);
+}
+
 static int do_task(struct retrain *r, enum task task) {
     const bool progress = !r->training.options->quiet;
     int code = 0;
@@ -179,9 +243,7 @@ static int do_task(struct retrain *r, enum task task) {
             code = look_back(r);
     }
     progress_open(progress); /* the training has closed it */
-    return code ? code
-                : gate_decide(&r->publisher, r->training.job, r->now.holdout,
-                              r->scored ? &r->figures : NULL, r->last.run, &r->outcome);
+    return code ? code : decide(r);
 }
 
 static int do_all(struct retrain *r) {
@@ -195,10 +257,13 @@ static int do_all(struct retrain *r) {
         r->idle = true;
         outcome_set(&r->outcome, 0,
                     memory_format("no new data since run %lld%s", (long long)r->last.run,
-                                  r->last.refused ? ", which was refused" : ""));
+                                  r->last.refused ? ", which was refused"
+                                  : r->last.kept  ? ", which is kept and not live"
+                                                  : ""));
         r->outcome.result =
             json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
                       (json_int_t)r->last.run, "reason", "no new data", "published", false);
+        code = code ? code : tell_refusals(r);
     }
     while (!code && task != TASK_NONE) {
         code = do_task(r, task);
@@ -250,7 +315,7 @@ static void show(struct retrain *r) {
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
     if (options->json || !r->idle) {
         result_show(result, options->json, options->cron);
-    } else if (!options->cron) {
+    } else if (!options->cron && !r->outcome.code) {
         escape_put(r->training.job->name, stdout);
         fputs(": ", stdout);
         escape_put(r->outcome.text, stdout);

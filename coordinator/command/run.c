@@ -1,15 +1,18 @@
-/* `run`: trains the model of a job file and makes it live. */
+/* `run`: trains the model of a job file. The first model of a state goes live; over a live one the
+ * gate decides, or who typed the command. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/resources.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/last_run.h"
-#include "coordinator/publish/publish.h"
+#include "coordinator/publish/gate.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/sets.h"
@@ -17,12 +20,12 @@
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 
-/* What is made live, and why. */
+/* The model that was trained. */
 struct chosen {
     int64_t run;
-    const char *why;
-    json_t *result;
-    bool decided; /* that it goes live */
+    bool decided; /* what becomes of it, by `decision` */
+    enum decision decision;
+    const struct score_figures *figures; /* on the holdout; NULL: not known */
 };
 
 static bool is_of_data(const struct last_run *last, const struct dataset *data) {
@@ -36,7 +39,8 @@ static bool is_of_data(const struct last_run *last, const struct dataset *data) 
 /* A command that was cut off after its training is not to train again when it is repeated: it has
  * chosen its model. `settled` is the decision that was completed just now. */
 static int choose_ended(const struct training *training, const struct dataset *data,
-                        const struct history_item *settled, struct chosen *chosen) {
+                        const struct history_item *settled, struct chosen *chosen,
+                        struct outcome *outcome) {
     struct last_run last = {0};
     struct job *job = training->job;
     if (training->options->fresh || training->options->start)
@@ -49,59 +53,98 @@ static int choose_ended(const struct training *training, const struct dataset *d
     if (!code && last.run && last.concluded && last.over && (!last.decided || decided) &&
         is_of_data(&last, data)) {
         log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
-                 (long long)last.run, decided ? "nothing is left to do" : "its model goes live");
-        *chosen = (struct chosen){.run = last.run,
-                                  .why = "`run` publishes without a gate",
-                                  .result = json_loads(last.result ? last.result : "{}", 0, NULL),
-                                  .decided = decided};
+                 (long long)last.run,
+                 decided ? "nothing is left to do"
+                         : "now it is decided whether its model goes live");
+        *chosen =
+            (struct chosen){.run = last.run, .decided = decided, .decision = settled->decision};
+        outcome->result = json_loads(last.result ? last.result : "{}", 0, NULL);
     }
     last_run_release(&last);
     free(identity);
     return code;
 }
 
-static int train_one(struct training *training, const struct dataset *data, struct chosen *chosen) {
+static int train_one(struct training *training, const struct dataset *data, struct chosen *chosen,
+                     struct outcome *outcome) {
     training->start_from = training->options->start;
     int code = training_run(training, data, data->set);
     if (!code)
         code = training_conclude(training);
     *chosen = (struct chosen){.run = training->recorder.run,
-                              .why = "`run` publishes without a gate",
-                              .result = json_incref(training->result)};
+                              .figures = data->holdout ? &training->figures : NULL};
+    outcome->result = json_incref(training->result);
     return code;
 }
 
-static int train_many(struct training *training, const struct dataset *data,
-                      struct chosen *chosen) {
+static int train_many(struct training *training, const struct dataset *data, struct chosen *chosen,
+                      struct outcome *outcome) {
     const struct options *options = training->options;
-    struct sweep_outcome outcome;
-    int code = sweep_train(training, data, options->start, options->fresh, &outcome);
-    *chosen = (struct chosen){.run = outcome.winner,
-                              .why = "the best of its sweep; `run` publishes without a gate",
-                              .result = outcome.result};
+    struct sweep_outcome swept;
+    int code = sweep_train(training, data, options->start, options->fresh, &swept);
+    *chosen = (struct chosen){.run = swept.winner};
+    outcome->result = swept.result;
     return code;
 }
 
-static int publish(struct training *training, const struct publisher *publisher,
-                   const struct chosen *chosen) {
+/* ---- what becomes of the model ---- */
+
+static int decide(struct training *training, const struct publisher *publisher,
+                  const struct dataset *data, const struct chosen *chosen,
+                  struct outcome *outcome) {
     const struct options *options = training->options;
-    assert(chosen->run > 0);
-    int code = chosen->decided
-                   ? 0
-                   : publish_decide(publisher, DECISION_PUBLISHED, chosen->run, chosen->why);
-    if (!code && !chosen->decided)
-        code = publish_settle(publisher);
-    result_show(chosen->result, options->json, options->cron);
-    not_converged_log(chosen->result);
+    const struct job *job = training->job;
+    int64_t live = history_current(job->state), run = chosen->run;
+    assert(run > 0);
+    if (chosen->decided) {
+        gate_recall(publisher, chosen->decision, run, outcome);
+        return 0;
+    }
+    if (options->publish)
+        return gate_pass(publisher, run, "--publish", outcome);
+    if (options->no_publish)
+        return gate_keep(publisher, run, "--no-publish", outcome);
+    if (job->publish == JOB_PUBLISH_ALWAYS)
+        return gate_pass(publisher, run, "publish = always", outcome);
+    if (job->publish == JOB_PUBLISH_NEVER)
+        return gate_keep(publisher, run, "publish = never", outcome);
+    if (!live)
+        return gate_pass(publisher, run, "no other model was live", outcome);
+    if (job->gate[0]) {
+        progress_open(!options->quiet);
+        return gate_decide(publisher, job, data->holdout, chosen->figures, run, outcome);
+    }
+    char *why =
+        memory_format("run %lld is live, and there is no gate to compare them", (long long)live);
+    int code = gate_keep(publisher, run, why, outcome);
+    free(why);
+    if (!code)
+        log_warning("%s, as `run --publish` would have", outcome->text);
+    return code;
+}
+
+static int conclude(struct training *training, struct outcome *outcome) {
+    const struct options *options = training->options;
+    char *live = publish_live_folder(training->job->state);
+    json_object_set_new(outcome->result, "live", live ? text_to_json(live) : json_null());
+    free(live);
+    result_show(outcome->result, options->json, options->cron);
+    not_converged_log(outcome->result);
     status_last(training);
-    return code ? code : not_converged_strict(chosen->result, options->strict);
+    if (outcome->code)
+        return error_set(outcome->code, "%s", outcome->text);
+    return not_converged_strict(outcome->result, options->strict);
 }
+
+/* ---- the command ---- */
 
 /* A killed command may have left a publication unsettled. That is settled first, because a run may
  * take long. */
 static int train(struct training *training, struct dataset *data) {
     struct chosen chosen = {0};
+    struct outcome outcome = {0};
     struct history_item settled = {0};
+    const struct options *options = training->options;
     struct publisher publisher = {.store = training->store,
                                   .loop = &training->loop,
                                   .state = training->job->state,
@@ -111,17 +154,22 @@ static int train(struct training *training, struct dataset *data) {
     if (!code)
         code = workers_prepare(training);
     if (!code)
-        code = training_read(training, training->options->start, data);
+        code = training_read(training, options->start, data);
     if (!code)
-        code = choose_ended(training, data, &settled, &chosen);
+        code = choose_ended(training, data, &settled, &chosen, &outcome);
     if (!code && !chosen.run)
-        code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen);
+        code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen,
+                                                                       &outcome);
     if (!code)
-        code = publish(training, &publisher, &chosen);
+        code = store_run_label(training->store, chosen.run, options->tag, options->note);
+    if (!code)
+        code = decide(training, &publisher, data, &chosen, &outcome);
+    if (!code)
+        code = conclude(training, &outcome);
     if (!code)
         code = sets_keep(&training->loop, training->job->state, set_info(data->set)->fingerprint,
                          training->job->keep_sets);
-    json_decref(chosen.result);
+    outcome_release(&outcome);
     return code;
 }
 

@@ -16,31 +16,30 @@
 #include "base/text.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/notify.h"
+#include "coordinator/command/about_model.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/status/api.h"
 #include "coordinator/status/page.h"
+#include "coordinator/status/past_metrics.h"
 #include "coordinator/status/report.h"
-#include "model/export.h"
-#include "model/summary_table.h"
 
 /* What a state folder has recorded. The database is copied into memory and its lock let go, so that
  * a run can begin at any time. */
 struct recorded {
-    const char *state;   /* the folder; the caller's */
-    struct store *store; /* a copy in memory; NULL: nothing could be read yet */
-    json_t *status;      /* of the newest run */
-    json_t *heaviest;    /* weights of its model, or NULL */
-    json_t *summary;     /* the table of its summary, or NULL */
-    json_t *runs;        /* while a coordinator is alive: the runs as it tells them; else NULL */
-    int64_t stamp[4];    /* of the files that were copied */
-    int64_t again_ns;    /* once there is a status, the folder is not looked at before this */
+    const char *state;        /* the folder; the caller's */
+    struct store *store;      /* a copy in memory; NULL: nothing could be read yet */
+    json_t *status;           /* of the newest run */
+    struct about_model about; /* its model, once somebody has asked for that */
+    bool has_about;
+    json_t *runs;     /* while a coordinator is alive: the runs as it tells them; else NULL */
+    int64_t stamp[4]; /* of the files that were copied */
+    int64_t again_ns; /* once there is a status, the folder is not looked at before this */
 };
 
-#define WEIGHTS_MOST 20 /* of an output */
-#define OUTPUTS_MOST 30
 #define PAUSE_NS (NS_PER_S / 2)
 #define PAUSE_SHARE 10 /* a coordinator that answers slowly is asked a tenth of the time */
 
@@ -61,10 +60,8 @@ static void note_files(const char *state, int64_t stamp[4]) {
 static void take_status(struct recorded *record, json_t *status, json_t *runs) {
     json_decref(record->status);
     json_decref(record->runs);
-    json_decref(record->heaviest);
-    json_decref(record->summary);
-    record->heaviest = NULL;
-    record->summary = NULL;
+    about_model_release(&record->about);
+    record->has_about = false;
     record->status = status;
     record->runs = runs;
 }
@@ -95,32 +92,17 @@ static int read_record(const char *state, struct store **made, json_t **status) 
     return code;
 }
 
-/* The table of the model's summary, as `summary` prints it without options; NULL if it has none. */
-static json_t *find_summary(const struct model *model) {
-    const struct summary_view view = {.level = SUMMARY_LEVEL};
-    json_t *summary = NULL, *table = NULL;
-    if (model->weight && !summary_read(model, &summary) && summary &&
-        summary_table(model, summary, &view, &table))
-        table = NULL;
-    json_decref(summary);
-    return table;
-}
-
-/* Weights and summary of the newest run's model. That there is none, that it is a network, or that
- * it was damaged, shows none of these, and hides nothing else. */
+/* What is shown of the newest run's model. It may take a while, so it is read when it is asked for.
+ */
 static void read_model(struct recorded *record) {
-    struct model *model;
-    if (!json_is_string(json_object_get(record->status, "model_sha256")))
+    if (record->has_about || record->runs ||
+        !json_is_string(json_object_get(record->status, "model_sha256")))
         return;
     char *path =
         memory_format("%s/models/%lld", record->state, member_count(record->status, "run"));
-    if (!model_open(path, &model)) {
-        record->heaviest = export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST);
-        record->summary = find_summary(model);
-        model_close(model);
-    }
+    about_model_read(path, &record->about);
+    record->has_about = true;
     free(path);
-    error_clear();
 }
 
 static int read_store(struct recorded *record) {
@@ -134,7 +116,6 @@ static int read_store(struct recorded *record) {
     store_close(record->store);
     record->store = made;
     take_status(record, status, NULL);
-    read_model(record);
     note_files(record->state, record->stamp);
     return 0;
 }
@@ -175,8 +156,9 @@ static struct api recorded_api(const struct recorded *record, const struct http_
     return (struct api){.live = {.run = (int64_t)member_count(record->status, "run"),
                                  .started_ms = (int64_t)member_count(record->status, "started_ms")},
                         .status = record->status,
-                        .heaviest = record->heaviest,
-                        .summary = record->summary,
+                        .heaviest = record->about.heaviest,
+                        .summary = record->about.summary,
+                        .importance = record->about.importance,
                         .runs = record->runs,
                         .store = record->store,
                         .counts = counts};
@@ -186,6 +168,7 @@ static struct api recorded_api(const struct recorded *record, const struct http_
 
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000
+#define STEPS_MOST 20000 /* of a curve in the list of folders */
 
 struct serving {
     struct loop loop;
@@ -217,20 +200,94 @@ static struct recorded *folder_of(const struct serving *serving, const char **pa
     return &serving->records[number - 1];
 }
 
+/* The runs of a folder, as a live coordinator says or the record does; NULL if neither can. */
+static json_t *runs_of(struct recorded *record) {
+    json_t *runs = NULL;
+    if (!recorded_refresh(record) && record->runs)
+        runs = json_incref(record->runs);
+    else if (record->store && report_runs(record->store, &runs))
+        runs = NULL;
+    error_clear();
+    return runs;
+}
+
+struct loss_list {
+    double *losses;
+    size_t count;
+};
+
+static int add_loss(struct loss_list *list, double loss) {
+    if (list->count == STEPS_MOST)
+        return 0;
+    list->losses = memory_resize(list->losses, list->count + 1, sizeof *list->losses);
+    list->losses[list->count++] = loss;
+    return 0;
+}
+
+static int take_loss(void *context, const struct store_step *step) {
+    return add_loss(context, step->loss);
+}
+
+static int take_epoch_loss(void *context, const struct store_epoch *epoch) {
+    return add_loss(context, epoch->loss);
+}
+
+/* Of steps, or where there is none beyond the first, of epochs. */
+static void find_losses(const struct recorded *record, struct index_entry *entry) {
+    struct loss_list list = {0};
+    int64_t run = member_count(record->status, "run");
+    int code = store_steps(record->store, run, 0, take_loss, &list);
+    entry->epochs = list.count < 2;
+    if (!code && entry->epochs) {
+        list.count = 0;
+        code = store_downpour_epochs(record->store, run, 0, take_epoch_loss, &list);
+    }
+    if (code < 0)
+        error_clear(); /* then there is no curve */
+    entry->losses = list.losses;
+    entry->steps = list.count;
+}
+
+/* What the list of folders says of one; its curve is that of the record. */
+static struct index_entry entry_of(struct recorded *record) {
+    struct index_entry entry = {.folder = record->state};
+    if (recorded_refresh(record))
+        entry.trouble = memory_copy_string(error_text());
+    error_clear();
+    entry.status = record->status;
+    entry.runs = runs_of(record);
+    if (record->store && record->status)
+        find_losses(record, &entry);
+    return entry;
+}
+
 static void answer_index(struct serving *serving, struct http_answer *answer) {
     struct index_entry *entries = memory_new(serving->count, sizeof *entries);
-    for (uint32_t i = 0; i < serving->count; i++) {
-        struct recorded *record = &serving->records[i];
-        entries[i] = (struct index_entry){.folder = record->state};
-        if (recorded_refresh(record))
-            entries[i].trouble = memory_copy_string(error_text());
-        error_clear();
-        entries[i].status = record->status;
-    }
-    index_answer(entries, serving->count, answer);
     for (uint32_t i = 0; i < serving->count; i++)
+        entries[i] = entry_of(&serving->records[i]);
+    index_answer(entries, serving->count, answer);
+    for (uint32_t i = 0; i < serving->count; i++) {
         free(entries[i].trouble);
+        free((double *)(uintptr_t)entries[i].losses);
+        json_decref((json_t *)(uintptr_t)entries[i].runs);
+    }
     free(entries);
+}
+
+static void answer_metrics(struct serving *serving, struct http_answer *answer) {
+    struct past_folder *folders = memory_new(serving->count, sizeof *folders);
+    json_t *all = json_array(); /* keeps them */
+    for (uint32_t i = 0; i < serving->count; i++) {
+        json_t *runs = runs_of(&serving->records[i]);
+        folders[i] = (struct past_folder){.path = serving->records[i].state, .runs = runs};
+        if (runs)
+            json_array_append_new(all, runs);
+    }
+    answer->status = 200;
+    answer->type = METRICS_TYPE;
+    answer->body = answer->owned = past_metrics_text(folders, serving->count, &answer->length);
+    json_decref(all);
+    free(folders);
 }
 
 static void answer_about(struct serving *serving, struct recorded *record,
@@ -239,6 +296,8 @@ static void answer_about(struct serving *serving, struct recorded *record,
     if (code && !record->status)
         refuse(answer, 503, error_text());
     else {
+        if (api_is_about_model(request->path))
+            read_model(record);
         struct api api = recorded_api(record, http_counts(serving->http));
         api_answer(&api, request, answer);
     }
@@ -249,8 +308,11 @@ static void answer_about(struct serving *serving, struct recorded *record,
 static void on_request(void *context, const struct request *request, struct http_answer *answer) {
     struct serving *serving = context;
     struct request within = *request;
-    struct recorded *record = folder_of(serving, &within.path);
-    if (record)
+    bool metrics = strcmp(request->path, "/metrics") == 0;
+    struct recorded *record = metrics ? NULL : folder_of(serving, &within.path);
+    if (metrics)
+        answer_metrics(serving, answer);
+    else if (record)
         answer_about(serving, record, &within, answer);
     else if (strcmp(request->path, "/") == 0)
         answer_index(serving, answer);
@@ -281,8 +343,14 @@ static int serve(struct serving *serving, const char *address) {
            serving->count == 1 ? "" : "s", http_url(serving->http));
     if (fflush(stdout))
         return error_set_errno(ERROR_IO, "cannot write standard output");
-    while (!serving->stopped)
-        loop_until(serving->loop.base, A_DAY_MS, has_stopped, serving);
+    const uint64_t watched_ms = notify_interval_ms();
+    const int wait_ms = watched_ms && watched_ms < A_DAY_MS ? (int)watched_ms : A_DAY_MS;
+    notify_ready();
+    while (!serving->stopped) {
+        loop_until(serving->loop.base, wait_ms, has_stopped, serving);
+        notify_alive();
+    }
+    notify_stopping();
     return 0;
 }
 
@@ -311,7 +379,7 @@ int command_serve(const struct options *options) {
  * The status page of a state folder as one file that needs no server. The page finds in
  * it the answers that a server would have given. */
 
-#define RUNS_MAX 20 /* the newest, whose steps are in the file */
+#define RUNS_MAX 20 /* the newest that are no folds, whose steps are in the file */
 
 static const char policy[] =
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -370,13 +438,21 @@ static void put_answers(const struct api *api, FILE *out) {
         fputs(",\n", out);
         json_decref(put_answer(api, "/api/v1/summary", "", out));
     }
+    if (api->importance) {
+        fputs(",\n", out);
+        json_decref(put_answer(api, "/api/v1/importance", "", out));
+    }
     put_list(api, "/api/v1/steps", "", out);
     put_list(api, "/api/v1/epochs", "", out);
     put_list(api, "/api/v1/events", "", out);
-    for (size_t i = count > RUNS_MAX ? count - RUNS_MAX : 0; i < count; i++) {
+    size_t written = 0;
+    for (size_t i = count; i && written < RUNS_MAX; i--) {
+        const json_t *run = json_array_get(runs, i - 1);
         char more[32];
-        snprintf(more, sizeof more, "&run=%lld",
-                 (long long)json_integer_value(json_object_get(json_array_get(runs, i), "run")));
+        if (member_count(json_object_get(run, "sweep"), "fold"))
+            continue;
+        written++;
+        snprintf(more, sizeof more, "&run=%lld", member_count(run, "run"));
         put_list(api, "/api/v1/steps", more, out);
     }
     json_decref(answer);
@@ -407,8 +483,10 @@ int command_report(const struct options *options) {
         return code;
     struct recorded record = {.state = state};
     code = recorded_refresh(&record);
-    if (!code)
+    if (!code) {
+        read_model(&record);
         code = output_file_write(options->output, put_page, &record);
+    }
     recorded_release(&record);
     free(state);
     return code;

@@ -157,6 +157,7 @@ struct job {
     bool warm_start;
     enum vanished vanished;
     char **gate; /* conditions as written, NULL-terminated; may be empty */
+    enum job_publish { JOB_PUBLISH_AUTO, JOB_PUBLISH_ALWAYS, JOB_PUBLISH_NEVER } publish;
     uint32_t keep_models;
     uint32_t keep_sets;
     char *on_publish; /* or NULL */

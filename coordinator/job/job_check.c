@@ -319,6 +319,11 @@ static int check_downpour(const struct job *job) {
 static const char *no_errors(const struct job *job) {
     if (job_family(job)->family != &family_linear)
         return "a network or a plug-in has no standard errors";
+    if (objective_of(job->objective)->shares_weights)
+        return "this loss sums a logistic one for each threshold, which is no likelihood, so that "
+               "its "
+               "estimates are not those of proportional odds and have no such errors; take "
+               "objective = softmax, or one_vs_rest";
     if (!objective_of(job->objective)->distribution)
         return "this loss is no likelihood, so that its estimates have no standard errors; allowed "
                "here: squared, logistic, softmax, one_vs_rest, multilabel, poisson, gamma, tweedie";

@@ -1,4 +1,5 @@
 #include "coordinator/job/key.h"
+#include "data/address.h"
 
 #include <assert.h>
 #include <math.h>
@@ -282,7 +283,7 @@ static int assign_text(const struct key *key, struct job *job, const char *text,
     while ((*list)[count])
         count++;
     *list = memory_resize(*list, count + 2, sizeof **list);
-    (*list)[count] = memory_copy_string(text);
+    (*list)[count] = address_shown(text); /* no secret becomes a setting */
     (*list)[count + 1] = NULL;
     return 0;
 }

@@ -118,6 +118,7 @@ static const char *const optimizers[] = {"lbfgs", "downpour", NULL};
 static const char *const starts[] = {"zero", "downpour", NULL};
 static const char *const devices[] = {"cpu", "cuda", "emulated", NULL};
 static const char *const choose[] = {"best", "one_se", NULL};
+static const char *const publishing[] = {"auto", "always", "never", NULL};
 static const char *const vanished[] = {"drop", "keep", NULL};
 
 _Static_assert(CSV_HEADER_AUTO == 0 && CSV_HEADER_YES == 1 && CSV_HEADER_NO == 2, "as `headers`");
@@ -134,6 +135,8 @@ _Static_assert(JOB_SUMMARY_NONE == 0 && JOB_SUMMARY_MODEL == 1 && JOB_SUMMARY_RO
 _Static_assert(JOB_LBFGS == 0 && JOB_DOWNPOUR == 1, "as `optimizers`");
 _Static_assert(JOB_START_ZERO == 0 && JOB_START_DOWNPOUR == 1, "as `starts`");
 _Static_assert(JOB_CHOOSE_BEST == 0 && JOB_CHOOSE_ONE_SE == 1, "as `choose`");
+_Static_assert(JOB_PUBLISH_AUTO == 0 && JOB_PUBLISH_ALWAYS == 1 && JOB_PUBLISH_NEVER == 2,
+               "as `publishing`");
 _Static_assert(TRAINS_PLUGIN == TRAINS_NETWORK + 1, "as `objectives`");
 _Static_assert(sizeof objectives / sizeof *objectives == TRAINS_PLUGIN + 2, "as `objectives`");
 _Static_assert(ACTIVATION_TANH == 0 && ACTIVATION_RELU == 1 && ACTIVATION_GELU == 2,
@@ -435,6 +438,9 @@ const struct key keys[] = {
     {"gate", KEY_LIST, AT(gate), .fits = gate_is_condition, .allowed = GATE_ALLOWED,
      .question = gate_question, CHANGES,
      .help = "what a new model must fulfil on the holdout before retrain publishes it"},
+    {"publish", KEY_CHOICE, AT(publish), .choices = publishing, CHANGES, .initial = "auto",
+     .help = "whether run makes its model live: auto (the first one, then what the gate lets "
+             "through), always, or never without the command publish"},
     {"keep_models", KEY_COUNT32, AT(keep_models), RANGE(1, 1e6), CHANGES, .initial = "5",
      .help = "versions of the model that retrain keeps, the live one included"},
     {"keep_sets", KEY_COUNT32, AT(keep_sets), RANGE(1, 1e6), CHANGES, .initial = "3",

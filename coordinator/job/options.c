@@ -45,8 +45,20 @@ const struct option_row option_rows[] = {
     {"wait", 0, "SECONDS", OPTION_WAIT, offsetof(struct options, wait),
      "how long workers that are started by hand may take to come; 60 without it"},
     {"to", 0, "RUN", OPTION_TO, offsetof(struct options, to), "the run whose model becomes live"},
+    {"publish", 0, NULL, OPTION_PUBLISH, offsetof(struct options, publish),
+     "the model goes live, whatever the gate says"},
+    {"no-publish", 0, NULL, OPTION_NO_PUBLISH, offsetof(struct options, no_publish),
+     "the live model stays live"},
+    {"force", 0, NULL, OPTION_FORCE, offsetof(struct options, force),
+     "also a model that the gate refused"},
+    {"tag", 0, "NAME", OPTION_LABEL, offsetof(struct options, tag),
+     "a name for the run, by which publish and rollback find it"},
+    {"note", 0, "TEXT", OPTION_LABEL, offsetof(struct options, note),
+     "what shall be remembered of the run"},
     {"watch", 0, NULL, OPTION_WATCH, offsetof(struct options, watch),
      "prints the status again every second"},
+    {"folds", 0, NULL, OPTION_FOLDS, offsetof(struct options, folds),
+     "lists every run of a sweep, also those of folds"},
     {"sort", 0, "FIGURE", OPTION_SORT, offsetof(struct options, sort),
      "the best run first, by this figure of the holdout, else of the test data"},
     {"labels", 0, NULL, OPTION_SHOWN, offsetof(struct options, labels), "the predicted labels"},
@@ -54,16 +66,21 @@ const struct option_row option_rows[] = {
      "the probability of every class, also of two"},
     {"margins", 0, NULL, OPTION_SHOWN, offsetof(struct options, margins),
      "the margins, which are what the model adds up"},
+    {"columns", 0, "LIST", OPTION_SHOWN, offsetof(struct options, columns),
+     "CSV with these columns, of the data and of predictions: 'id,label,probability'"},
     {"header", 0, NULL, OPTION_SHOWN, offsetof(struct options, header),
      "a first line with the names of classes"},
     {"curves", 0, NULL, OPTION_CURVES, offsetof(struct options, curves),
      "of two classes: tables of thresholds, gains and reliability"},
-    {"format", 0, "liblinear|tsv|json", OPTION_FORMAT, offsetof(struct options, format),
+    {"onnx", 0, NULL, OPTION_FORMAT, offsetof(struct options, onnx), "the same as --format onnx"},
+    {"format", 0, "liblinear|tsv|json|onnx", OPTION_FORMAT, offsetof(struct options, format),
      "the format to write"},
     {"http", 0, "ADDRESS:PORT", OPTION_HTTP, offsetof(struct options, http),
      "where to listen; without it, on loopback and a free port"},
     {"top", 0, "N", OPTION_TOP, offsetof(struct options, top),
      "the N heaviest weights of each class by name, for people"},
+    {"importance", 0, NULL, OPTION_TOP, offsetof(struct options, importance),
+     "what each column brings to the score, over the rows that were trained on"},
     {"robust", 0, "[HC0|HC1]", OPTION_ERRORS, offsetof(struct options, robust),
      "robust errors; HC0 unless it says HC1"},
     {"cluster", 0, "COLUMN", OPTION_ERRORS, offsetof(struct options, cluster),
@@ -180,6 +197,8 @@ static int check_command(const struct options *options, unsigned used) {
                              option_rows[i].name);
     if (options->quiet && options->verbose)
         return error_set(ERROR_USAGE, "`--quiet` and `--verbose` exclude each other");
+    if (options->publish && options->no_publish)
+        return error_set(ERROR_USAGE, "`--publish` and `--no-publish` exclude each other");
     if (options->operands_count < command->operands_least)
         return error_set(ERROR_USAGE, "`%s` needs %s; usage: " PROGRAM " %s %s", command->name,
                          command->operands, command->name, command->operands);
@@ -187,6 +206,26 @@ static int check_command(const struct options *options, unsigned used) {
         return error_set(ERROR_USAGE, "`%s` does not take `%s`; usage: " PROGRAM " %s %s",
                          command->name, options->operands[command->operands_most], command->name,
                          command->operands);
+    return 0;
+}
+
+#define TAG_LENGTH_MAX 64
+#define NOTE_LENGTH_MAX 1000
+
+/* A tag stands where a run's number may stand. */
+static int check_label(const struct options *options) {
+    const char *tag = options->tag;
+    size_t digits = tag ? strspn(tag, "0123456789") : 0;
+    bool spaced = false;
+    for (const char *at = tag; at && *at; at++)
+        spaced |= isspace((unsigned char)*at) || iscntrl((unsigned char)*at);
+    if (tag && (!*tag || !tag[digits] || *tag == '-' || spaced || strlen(tag) > TAG_LENGTH_MAX))
+        return error_set(ERROR_USAGE,
+                         "`--tag %s`: allowed is a name of 1 to %d bytes without spaces that is no "
+                         "number and does not begin with -",
+                         tag, TAG_LENGTH_MAX);
+    if (options->note && strlen(options->note) > NOTE_LENGTH_MAX)
+        return error_set(ERROR_USAGE, "`--note`: allowed are at most %d bytes", NOTE_LENGTH_MAX);
     return 0;
 }
 
@@ -221,6 +260,8 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
     if (!options->command)
         return error_set(ERROR_USAGE, "a command is missing; `" PROGRAM " --help` lists them");
     code = check_command(options, used);
+    if (!code)
+        code = check_label(options);
     return code ? code : read_wait(options);
 }
 

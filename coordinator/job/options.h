@@ -29,6 +29,11 @@ enum command_option {
     OPTION_GRADIENT = 1 << 14,
     OPTION_ERRORS = 1 << 15,
     OPTION_CURVES = 1 << 16,
+    OPTION_PUBLISH = 1 << 17,
+    OPTION_NO_PUBLISH = 1 << 18,
+    OPTION_FORCE = 1 << 19,
+    OPTION_LABEL = 1 << 20,
+    OPTION_FOLDS = 1 << 21,
 };
 
 struct command {
@@ -78,6 +83,9 @@ struct options {
     const char *cluster; /* a column */
     const char *level;   /* of intervals */
     const char *only;    /* a pattern of names */
+    const char *columns; /* a list of names */
+    const char *tag;     /* of a run: no number, without spaces */
+    const char *note;    /* on a run */
     const char *wait;    /* seconds, as text */
     double wait_seconds; /* and as a number; the default if it was not given */
     bool strict;
@@ -86,7 +94,10 @@ struct options {
     bool dry_run, fresh, cron, watch;
     bool labels, probabilities, margins, header;
     bool gradient;
-    bool curves;
+    bool publish, no_publish; /* not both */
+    bool force;
+    bool folds; /* each run of a sweep is listed */
+    bool curves, onnx, importance;
 };
 
 /* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */

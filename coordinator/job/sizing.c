@@ -234,7 +234,8 @@ void sizing_directions(const struct job *job, const struct set_info *data,
      * F curves little is too much where it curves most. */
     if (sizing->directions && form == PRECONDITION_FULL)
         sizing->history_type = HISTORY_DOUBLE;
-    sizing->row_numbers = sizing->directions ? (double)data->rows * shape->outputs : 0;
+    bool products = sizing->directions || data->strip_columns;
+    sizing->row_numbers = products ? (double)data->rows * shape->outputs : 0;
 }
 
 /* ---- the biases ---- */
@@ -354,7 +355,8 @@ static int check_summary(const struct job *job, const struct set_info *data, uin
         return error_set(
             ERROR_CONFIG,
             "%s: key `summary`: the model has %llu parameters, and standard errors are "
-            "found for at most %d; take columns away, or set summary = none",
+            "found for at most %d; take columns away (csv.skip), put rare texts together "
+            "(csv.category_least), or set summary = none",
             job->file, (unsigned long long)parameters, PRECONDITION_PARAMETERS_MAX);
     if (data->strip_columns)
         return error_set(ERROR_CONFIG,
@@ -390,7 +392,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
             "%s: key `precondition`: `block` and %s do not go together; take `auto` or "
             "`none`, or no %s",
             job->file, job->l1.value > 0 ? "l1" : "bounds", job->l1.value > 0 ? "l1" : "bounds");
-    if (job_has_orthants(job))
+    if (job_has_orthants(job) && !data->strip_columns)
         set_listed(job, data, shape, settings);
     if (job->precondition == PRECONDITION_OFF || data->strip_columns ||
         job->precondition == PRECONDITION_KRONECKER || job->precondition == PRECONDITION_DIAGONAL ||
@@ -523,8 +525,8 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 
 /* Bytes of the coordinator for a parameter: the square of its column, and first the same on its way
  * to a shard, at the end the column's place in the model and its weight there. That one is in a
- * mapped file, but is written in another order than shards send it: without room for it each weight
- * would wait for the disk. */
+ * mapped file, but is written in another order than shards send it: with less room it takes longer
+ * (model/scatter.h). */
 #define COORDINATOR_BYTES 24.0
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {

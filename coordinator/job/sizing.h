@@ -12,7 +12,7 @@ struct sizing {
     enum history_type history_type; /* how they and directions are stored */
     uint32_t directions; /* that a step minimises over at once (optimizer/lbfgs_span.c); 0: a line
                             search along one */
-    double row_numbers;  /* with directions: numbers of a vector of rows */
+    double row_numbers;  /* numbers of a vector of rows, where shards have any */
     double held;         /* parameters that a replica holds at a time: all, or those of a strip */
     uint32_t shards, replicas;
     uint32_t threads; /* per replica; 0: each uses what its machine has */

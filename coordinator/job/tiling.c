@@ -8,31 +8,30 @@
 #define STRIP_COLUMNS (1u << 21)
 #define WHOLE_COLUMNS (1u << 22)
 
+/* With l1 or bounds whole rows allow steps over working sets, which take a fifth of the passes. So
+ * there a replica holds all as long as that is a few gigabytes. */
+#define WHOLE_COLUMNS_OF_WORKING_SETS (1u << 26)
+
 /* Margins must be sums over columns, and shards must know the losses of margins. */
 static const char *objective_cannot(const struct job *job) {
     const struct objective *objective = objective_of(job->objective);
     if (job_family(job)->family != &family_linear)
         return "only linear models are trained in tiles";
-    if (!objective->second || !objective->convex)
-        return "the loss has no second derivatives";
     return objective->labels == LABEL_LISTS ? "a row has several labels" : NULL;
 }
 
-/* Nor may what is trained differ from what the rows and a direction make alone. */
+/* Nor may what is trained differ from what products of rows and points make alone. */
 static const char *training_cannot(const struct job *job) {
-    if (job->l1.value > 0 || job->l1.count > 1)
-        return "with l1 steps are over working sets, which take whole rows";
-    if (job_has_penalties(job) || job_has_bounds(job))
-        return "rules of columns are for whole rows";
+    if (job_has_penalties(job))
+        return "factors of penalties are for whole rows";
     if (job_has_minibatches(job))
         return "minibatches take whole rows";
-    if (job->early_stopping)
-        return "early stopping looks at whole rows";
     if (job->standardise)
         return "standardise shifts columns";
-    if (job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_OFF)
-        return "`precondition` asks for a preconditioner, which tiles do not have";
-    return job->directions == 0 ? "`directions` is 0, and tiles need some" : NULL;
+    bool preconditioner =
+        job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_OFF;
+    return preconditioner ? "`precondition` asks for a preconditioner, which tiles do not have"
+                          : NULL;
 }
 
 const char *tiling_cannot(const struct job *job) {
@@ -41,7 +40,10 @@ const char *tiling_cannot(const struct job *job) {
 }
 
 static uint32_t whole_columns(const struct job *job) {
-    return job->strip_columns == STRIP_COLUMNS_AUTO ? WHOLE_COLUMNS : job->strip_columns;
+    if (job->strip_columns != STRIP_COLUMNS_AUTO)
+        return job->strip_columns;
+    return job_has_orthants(job) || job->l1.count > 1 ? WHOLE_COLUMNS_OF_WORKING_SETS
+                                                      : WHOLE_COLUMNS;
 }
 
 void tiling_of(const struct job *job, struct set_options *options) {
@@ -65,5 +67,5 @@ const char *tiling_refused(const struct job *job, const struct set_info *data) {
     const char *why = tiling_cannot(job);
     if (why)
         return why;
-    return data->dense ? "its rows are dense" : "it keeps rows of the holdout";
+    return data->dense ? "its rows are dense" : "it was stored with whole rows";
 }

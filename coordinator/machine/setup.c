@@ -181,14 +181,28 @@ static void send_shard_data(const struct coordinator *c, uint32_t link,
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
 
+/* Whether gradients are taken apart into products, so that shards keep vectors of rows. */
+static bool has_products(const struct coordinator *c) {
+    return c->settings.optimizer.directions || c->settings.data->strip_columns;
+}
+
+/* What sums for errors of estimates are finer by. */
+static struct blob finer_of(const struct coordinator *c) {
+    const uint8_t *finer = c->settings.finer;
+    uint64_t exponents = layout_exponents(&c->settings.layout);
+    assert(!finer || exponents <= PRECONDITION_PARAMETERS_MAX + 1);
+    return (struct blob){finer, finer ? (uint32_t)exponents : 0};
+}
+
 /* What a shard must know of rows, where it keeps vectors of them. */
 static void add_rows(const struct coordinator *c, struct message_shard_setup *setup) {
     const struct optimizer_settings *optimizer = &c->settings.optimizer;
     setup->objective = "";
-    if (!optimizer->directions)
+    if (!has_products(c))
         return;
     setup->directions = optimizer->directions;
-    setup->rows = c->settings.data->rows;
+    setup->rows = set_vector_rows(c->settings.data);
+    setup->held_rows = setup->rows - c->settings.data->rows;
     setup->outputs = optimizer->outputs;
     setup->weighted = optimizer->weighted;
     setup->offsets = optimizer->offsets;
@@ -238,6 +252,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .folder = folder,
         .on_host = on_host(c, link),
         .device = device_for(c, link),
+        .finer = finer_of(c),
     };
     add_rows(c, &message.shard_setup);
     roster_send(&c->roster, link, message, out);
@@ -316,9 +331,10 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .block_columns = block_of_replicas(c),
         .coordinates = has_scaling(c),
-        .rows = c->settings.optimizer.directions ? c->settings.data->rows : 0,
+        .rows = has_products(c) ? set_vector_rows(c->settings.data) : 0,
         .strip_columns = c->settings.data->strip_columns,
         .plugin = {plugin.data, (uint32_t)plugin.length},
+        .finer = finer_of(c),
     };
     roster_send(&c->roster, link, message, out);
     bytes_release(&layout);

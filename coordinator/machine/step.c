@@ -28,7 +28,7 @@ static struct dispatch_settings dispatch_settings_of(const struct coordinator *c
     uint32_t chunks = driver_chunks(c->driver, data);
     return (struct dispatch_settings){
         .chunks = chunks,
-        .strip = data->strip_columns ? set_training_chunks(data) : chunks,
+        .strip = data->strip_columns ? data->chunks : chunks,
         .parameters = layout_strip_most(&c->settings.layout, data->strip_columns),
         .portion_chunks = c->settings.portion_chunks,
         .backup_copies = c->settings.backup_copies};

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/run/loop.h"
 
@@ -112,30 +113,73 @@ void outcome_release(struct outcome *outcome) {
     *outcome = (struct outcome){0};
 }
 
+static void tell_refused(const struct publisher *publisher, int64_t run, const char *why,
+                         struct outcome *outcome) {
+    outcome_set(outcome, ERROR_DATA,
+                memory_format("run %lld is refused: %s; the live model stays, and "
+                              "%s/models/%lld can be looked at",
+                              (long long)run, why, publisher->state, (long long)run));
+}
+
+static void tell_kept(const struct publisher *publisher, int64_t run, const char *why,
+                      struct outcome *outcome) {
+    char *how = memory_format("dml-coordinator publish %lld %s", (long long)run, publisher->state);
+    outcome_set(
+        outcome, 0,
+        memory_format("run %lld is not live: %s; `%s` makes it live", (long long)run, why, how));
+    json_object_set_new(outcome->result, "to_publish", text_to_json(how));
+    free(how);
+}
+
+/* What the result says of the decision. */
+static void note_decision(struct outcome *outcome, enum decision decision, const char *why) {
+    json_object_set_new(outcome->result, "published", json_boolean(decision_makes_live(decision)));
+    json_object_set_new(outcome->result, "decision", json_string(decision_text(decision)));
+    json_object_set_new(outcome->result, "decision_why", text_to_json(why));
+}
+
 /* That on_publish failed does not undo the publication, and the command goes on with its other
  * work. */
-static int settle(const struct publisher *publisher, int64_t run, const struct gate_trial *trial,
-                  struct outcome *outcome) {
-    enum decision decision = trial->holds ? DECISION_PUBLISHED : DECISION_REFUSED;
-    int code = publish_decide(publisher, decision, run, trial->why);
+static int settle(const struct publisher *publisher, enum decision decision, int64_t run,
+                  const char *why, struct outcome *outcome) {
+    int code = publish_decide(publisher, decision, run, why);
     if (!code)
         code = publish_settle(publisher);
     if (code && code != ERROR_UNAVAILABLE)
         return code;
-    if (!trial->holds) {
-        outcome_set(outcome, ERROR_DATA,
-                    memory_format("run %lld is refused: %s; the live model stays, and "
-                                  "%s/models/%lld can be looked at",
-                                  (long long)run, trial->why, publisher->state, (long long)run));
+    note_decision(outcome, decision, why);
+    if (decision == DECISION_REFUSED) {
+        tell_refused(publisher, run, why, outcome);
+    } else if (decision == DECISION_KEPT) {
+        tell_kept(publisher, run, why, outcome);
     } else if (code) {
         outcome_set(outcome, code, memory_copy_string(error_text()));
         error_clear();
     } else {
-        outcome_set(outcome, 0,
-                    memory_format("published run %lld: %s", (long long)run, trial->why));
+        outcome_set(outcome, 0, memory_format("published run %lld: %s", (long long)run, why));
         log_info("%s", outcome->text);
     }
     return 0;
+}
+
+int gate_pass(const struct publisher *publisher, int64_t run, const char *why,
+              struct outcome *outcome) {
+    return settle(publisher, DECISION_PUBLISHED, run, why, outcome);
+}
+
+int gate_keep(const struct publisher *publisher, int64_t run, const char *why,
+              struct outcome *outcome) {
+    return settle(publisher, DECISION_KEPT, run, why, outcome);
+}
+
+void gate_recall(const struct publisher *publisher, enum decision decision, int64_t run,
+                 struct outcome *outcome) {
+    const char *why = "an earlier command had decided it";
+    note_decision(outcome, decision, why);
+    if (decision == DECISION_REFUSED)
+        tell_refused(publisher, run, why, outcome);
+    else if (decision == DECISION_KEPT)
+        tell_kept(publisher, run, why, outcome);
 }
 
 int gate_decide(const struct publisher *publisher, const struct job *job,
@@ -155,8 +199,8 @@ int gate_decide(const struct publisher *publisher, const struct job *job,
         if (trial.of_live)
             json_object_set(outcome->result, "holdout_live", trial.of_live);
         json_object_set(outcome->result, "gate", trial.conditions);
-        json_object_set_new(outcome->result, "published", json_boolean(trial.holds));
-        code = settle(publisher, run, &trial, outcome);
+        code = settle(publisher, trial.holds ? DECISION_PUBLISHED : DECISION_REFUSED, run,
+                      trial.why, outcome);
     }
     json_decref(trial.conditions);
     json_decref(trial.of_new);

@@ -1,5 +1,5 @@
-/* What becomes of a new model: it and the live one are scored on the holdout, the conditions of the
- * job's gate are applied, and it goes live or is refused. */
+/* What becomes of a new model: it goes live; or it is kept, and another one stays live; or it and
+ * the live one are scored on the holdout, and the conditions of the job's gate decide. */
 #ifndef DML_COORDINATOR_PUBLISH_GATE_H
 #define DML_COORDINATOR_PUBLISH_GATE_H
 
@@ -29,5 +29,17 @@ void outcome_release(struct outcome *outcome);
 int gate_decide(const struct publisher *publisher, const struct job *job,
                 const struct holdout *holdout, const struct score_figures *figures, int64_t run,
                 struct outcome *outcome);
+
+/* Makes the model of a run live, and settles that; `why` is for people. As gate_decide(). */
+int gate_pass(const struct publisher *publisher, int64_t run, const char *why,
+              struct outcome *outcome);
+
+/* Keeps the model of a run; the live one stays, and the outcome says how to make this one live. */
+int gate_keep(const struct publisher *publisher, int64_t run, const char *why,
+              struct outcome *outcome);
+
+/* The outcome of a decision that an earlier command had made about the run. */
+void gate_recall(const struct publisher *publisher, enum decision decision, int64_t run,
+                 struct outcome *outcome);
 
 #endif

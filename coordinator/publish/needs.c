@@ -21,7 +21,7 @@
 #define KEEP_MODELS 5 /* if no run says how many */
 
 struct need {
-    int64_t run, start_run, sweep;
+    int64_t run, start_run, sweep, origin;
     char *job, *identity, *data;
     bool open; /* it can go on and has no model yet */
     bool needed;
@@ -44,6 +44,7 @@ static int needs_take_run(void *context, const struct store_run *run) {
         (struct need){.run = run->run,
                       .start_run = run->start_run,
                       .sweep = run->sweep,
+                      .origin = run->origin,
                       .job = memory_copy_string(run->job),
                       .identity = memory_copy_string(run->identity),
                       .data = memory_copy_string(run->data),
@@ -159,6 +160,13 @@ void needs_release(struct needs *needs) {
 bool needs_run(const struct needs *needs, int64_t run) {
     for (size_t i = 0; i < needs->count; i++)
         if (needs->runs[i].needed && needs->runs[i].run == run)
+            return true;
+    return false;
+}
+
+bool needs_checkpoints(const struct needs *needs, int64_t origin) {
+    for (size_t i = 0; i < needs->count; i++)
+        if (needs->runs[i].needed && needs->runs[i].origin == origin)
             return true;
     return false;
 }
@@ -311,43 +319,50 @@ int versions_prune(struct loop *loop, struct store *store, const char *state, ui
 
 /* ---- checkpoints ---- */
 
+/* Of a run that began anew, and of all that went on from its end. */
 struct checkpoints {
+    int64_t origin;
+    bool needed;
+};
+
+struct checkpoint_list {
     const char *state;
     int64_t keep;
-    char **folders; /* to remove */
+    struct checkpoints *items;
     size_t count;
 };
 
 static int checkpoints_take_run(void *context, const struct store_run *run) {
-    struct checkpoints *checkpoints = context;
-    if (!run->ended_ms || run->run == checkpoints->keep)
-        return 0;
-    char *folder = memory_format("%s/shards/%lld", checkpoints->state, (long long)run->run);
-    if (access(folder, F_OK)) {
-        free(folder);
-        return 0;
+    struct checkpoint_list *list = context;
+    size_t i = 0;
+    while (i < list->count && list->items[i].origin != run->origin)
+        i++;
+    if (i == list->count) {
+        list->items = memory_resize(list->items, ++list->count, sizeof *list->items);
+        list->items[i] = (struct checkpoints){.origin = run->origin};
     }
-    checkpoints->folders =
-        memory_resize(checkpoints->folders, checkpoints->count + 1, sizeof *checkpoints->folders);
-    checkpoints->folders[checkpoints->count++] = folder;
+    list->items[i].needed |= !run->ended_ms || run->run == list->keep;
     return 0;
 }
 
 static int work_on_checkpoints(void *context) {
-    const struct checkpoints *checkpoints = context;
-    for (size_t i = 0; i < checkpoints->count; i++)
-        folder_remove(checkpoints->folders[i]);
+    const struct checkpoint_list *list = context;
+    for (size_t i = 0; i < list->count; i++) {
+        char *folder =
+            memory_format("%s/shards/%lld", list->state, (long long)list->items[i].origin);
+        if (!list->items[i].needed && access(folder, F_OK) == 0)
+            folder_remove(folder);
+        free(folder);
+    }
     return 0;
 }
 
 int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
                                int64_t keep) {
-    struct checkpoints checkpoints = {.state = state, .keep = keep};
-    int code = store_runs(store, checkpoints_take_run, &checkpoints);
-    if (!code && checkpoints.count)
-        code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &checkpoints);
-    for (size_t i = 0; i < checkpoints.count; i++)
-        free(checkpoints.folders[i]);
-    free(checkpoints.folders);
+    struct checkpoint_list list = {.state = state, .keep = keep};
+    int code = store_runs(store, checkpoints_take_run, &list);
+    if (!code)
+        code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &list);
+    free(list.items);
     return code;
 }

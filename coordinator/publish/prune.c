@@ -133,7 +133,7 @@ static const char *check_checkpoint(const struct needs *needs, const char *name,
     (void)path;
     char *end;
     long long run = strtoll(name, &end, 10);
-    return run > 0 && !*end && !needs_run(needs, run) ? "checkpoint" : NULL;
+    return run > 0 && !*end && !needs_checkpoints(needs, run) ? "checkpoint" : NULL;
 }
 
 /* Only of a model that was read back wrongly, which is kept while its run can go on: find_models()

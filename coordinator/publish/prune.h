@@ -66,7 +66,8 @@ struct needs {
 int needs_read(struct store *store, struct needs *needs);
 void needs_release(struct needs *needs);
 
-bool needs_run(const struct needs *needs, int64_t run);             /* its checkpoints */
+bool needs_run(const struct needs *needs, int64_t run);
+bool needs_checkpoints(const struct needs *needs, int64_t origin);  /* of the run that began them */
 bool needs_failed(const struct needs *needs, int64_t run);          /* a model read back wrongly */
 bool needs_model(const struct needs *needs, int64_t run);           /* besides versions */
 bool needs_set(const struct needs *needs, const char *fingerprint); /* of that data */
@@ -92,8 +93,8 @@ int versions_prune(struct loop *loop, struct store *store, const char *state, ui
 int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,
                          size_t *count);
 
-/* Removes the checkpoints of all runs that have ended, except those of run `keep`. A run that ended
- * at a limit can no longer go on then. */
+/* Removes the checkpoints of all runs that have ended, except those of run `keep` and of those that
+ * went on from one and have not ended. A run that ended at a limit can no longer go on then. */
 int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
                                int64_t keep);
 

@@ -188,7 +188,7 @@ static int settle(const struct publisher *publisher, const struct history_item *
     assert(item->publication && item->run > 0);
     loop_poll(
         publisher->loop); /* a signal that has come ends the command here, before the change */
-    if (item->decision != DECISION_REFUSED) {
+    if (decision_makes_live(item->decision)) {
         code = switch_to(publisher, item->run);
         if (!code)
             announced = announce(publisher, item);
@@ -206,6 +206,7 @@ static int settle_pending(const struct publisher *publisher, struct history_item
     const struct history_item *pending = code ? NULL : history_pending(&history);
     if (pending) {
         *settled = *pending;
+        settled->text = NULL; /* that goes with the history */
         code = settle(publisher, pending);
     }
     history_release(&history);
@@ -225,7 +226,7 @@ int publish_settle_earlier(const struct publisher *publisher, struct history_ite
         error_clear();
         code = 0;
     }
-    if (!code && item.publication && item.decision != DECISION_REFUSED)
+    if (!code && item.publication && decision_makes_live(item.decision))
         log_info("the model of run %lld is live: an earlier command had decided it, and was cut "
                  "off",
                  (long long)item.run);

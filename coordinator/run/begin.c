@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
+#include "coordinator/status/history.h"
 #include "numeric/setup.h"
 #include "objective/family.h"
 
@@ -243,33 +244,64 @@ static int read_saved(struct training *run) {
     return code ? code : coordinator_check_saved(&run->saved, run->recorder.run);
 }
 
+/* A run that has a model keeps it, as it may be live, or in somebody's hands: what goes on from its
+ * limit is another run, which takes over its checkpoints. */
+static int begin_from_end_of(struct training *run, const struct store_run *found,
+                             const char *settings) {
+    struct store_run record = {.settings = settings,
+                               .build = numeric_description(),
+                               .started_ms = run->started_ms,
+                               .command = run->command};
+    int code = choose_number(run, &record.run);
+    if (!code)
+        code = store_run_continue(run->store, found, &run->saved, &record);
+    if (code)
+        return code;
+    run->recorder.run = record.run;
+    run->retrains = strcmp(run->command, "retrain") == 0;
+    run->continues = found->run;
+    return 0;
+}
+
+static void log_going_on(const struct training *run, const struct store_run *found) {
+    if (!run->saved.step_count)
+        log_info("run %lld goes on; no step is durable yet", (long long)found->run);
+    else if (run->recorder.run == found->run)
+        log_info("run %lld goes on; step %llu is durable", (long long)found->run,
+                 (unsigned long long)run->saved.steps[0].step);
+    else
+        log_info("run %lld goes on from the end of run %lld; step %llu is durable",
+                 (long long)run->recorder.run, (long long)found->run,
+                 (unsigned long long)run->saved.steps[0].step);
+}
+
 /* The number of shards is that of the durable step, even if this machine would choose another one:
  * each shard loads the checkpoint of its own range. */
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
     snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
     run->recorder.run = found->run;
     run->started_ms = found->started_ms;
+    run->continues = found->continues;
     run->seconds_before = found->seconds;
     run->resumed = true;
     run->interrupted = !found->reason;
     run->retrains = strcmp(found->command, "retrain") == 0;
     run->start_model = memory_copy_string(found->start_model);
     run->start_run = found->start_run;
-    name_shards_folder(run, found->run);
+    name_shards_folder(run, found->origin);
     int code = open_start(run);
     if (!code)
         code = read_saved(run);
-    if (!code)
-        code = store_run_resume(run->store, found->run, settings);
+    if (code)
+        return code;
+    code = reason_has_model(reason_of(found->reason))
+               ? begin_from_end_of(run, found, settings)
+               : store_run_resume(run->store, found->run, settings);
     if (code)
         return code;
     if (run->saved.step_count)
         run->sizing.shards = run->saved.steps[0].shards;
-    if (run->saved.step_count)
-        log_info("run %lld goes on; step %llu is durable", (long long)run->recorder.run,
-                 (unsigned long long)run->saved.steps[0].step);
-    else
-        log_info("run %lld goes on; no step is durable yet", (long long)run->recorder.run);
+    log_going_on(run, found);
     return 0;
 }
 
@@ -288,6 +320,14 @@ static int find_unfinished(struct training *run, const char *identity, const str
     if (model && *found && strcmp(record->start_model, model->sha256))
         *found = false;
     return code;
+}
+
+/* A sweep has one label, for the model that it comes to. */
+static int label(const struct training *run) {
+    const struct options *options = run->options;
+    return run->member.sweep || (!options->tag && !options->note)
+               ? 0
+               : store_run_label(run->store, run->recorder.run, options->tag, options->note);
 }
 
 int training_begin(struct training *run) {
@@ -309,6 +349,8 @@ int training_begin(struct training *run) {
         explain_new_run(run);
         code = begin_new(run, &record, model);
     }
+    if (!code)
+        code = label(run);
     model_close(model);
     free(text);
     json_decref(settings);

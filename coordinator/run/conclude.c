@@ -87,6 +87,8 @@ static int make_result(struct training *run) {
         add_not_converged(run);
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
+    if (run->continues)
+        json_object_set_new(run->result, "continues", json_integer((json_int_t)run->continues));
     return 0;
 }
 
@@ -138,8 +140,7 @@ struct writing {
     char sha256[SHA256_TEXT];
 };
 
-/* A model that is not what was trained is kept for whoever looks into it. It takes no other model's
- * place: that of a run that was taken up again may be live. */
+/* A model that is not what was trained is kept for whoever looks into it, but not in its place. */
 static int set_aside(struct training *run, int code) {
     const char *from = model_writer_folder(run->recorder.writer);
     char *folder = memory_format("%s.failed", run->model_folder);

@@ -62,6 +62,12 @@ static bool is_left(const struct job *job, const char *key) {
     return key_is_default(key_find(key), job);
 }
 
+/* Whoever says how large the gap may be wants it to be no larger at the end. */
+static bool is_waited_for(const struct job *job) {
+    bool left = is_left(job, "gradient_tolerance") && is_left(job, "loss_tolerance");
+    return left || !is_left(job, "gap_tolerance");
+}
+
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
@@ -74,8 +80,8 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                     .newton = trusts_newton(shape),
                                     .least = LOSS_LEAST,
                                     .tolerance = job->gap_tolerance,
-                                    .waited_for = is_left(job, "gradient_tolerance") &&
-                                                  is_left(job, "loss_tolerance")};
+                                    .waited_for = is_waited_for(job),
+                                    .asked_for = !is_left(job, "gap_tolerance")};
     if (objective->unit_power)
         settings.least *= typical_of(shape, data).loss;
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);

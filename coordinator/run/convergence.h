@@ -15,8 +15,8 @@
 #include "data/set.h"
 #include "objective/objective.h"
 
-/* What the optimizer must know to estimate it (optimizer/row.h). A tolerance that the job does not
- * give waits until the run has converged. */
+/* What the optimizer must know to estimate it (optimizer/row.h). Tolerances wait until the run has
+ * converged where the job gives none, or says what the gap may be. */
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data);
 

@@ -313,9 +313,9 @@ static int pack_data(const struct packing *packing, const struct source_options 
                      const struct job *job, char *const *paths, struct pack_list *list) {
     int code = pack_all(packing, options, paths, list);
     const struct source_shape *shape = packing->shape;
-    if (!code && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
+    if (!code && shape->format != FORMAT_AUTO && !source_is_table(shape->format))
         code = job_check_columns(job);
-    if (!code && shape->format != FORMAT_AUTO && shape->format != FORMAT_CSV)
+    if (!code && shape->format != FORMAT_AUTO && !source_is_table(shape->format))
         job_warn_of_csv(job, source_format_names[shape->format]);
     if (!code && shape->table && options->adds_columns)
         code = dataset_check_lists(job, shape->table);

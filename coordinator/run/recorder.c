@@ -138,14 +138,15 @@ static int take_event(struct recorder *recorder, const struct record *record) {
 
 static int take_durable_step(struct recorder *recorder, const struct output *output,
                              const struct record *record) {
-    log_debug("step %llu is durable", (unsigned long long)record->durable.step);
     int code =
         store_durable_step(recorder->store, recorder->run, record->durable.attempt,
                            record->durable.step, output->blobs.data + record->durable.offset,
                            record->durable.length, record->durable.digests, record->durable.shards);
-    if (!code)
-        recorder->durable_ms = clock_wall_ms();
-    return code;
+    if (code)
+        return code;
+    log_debug("step %llu is durable", (unsigned long long)record->durable.step);
+    recorder->durable_ms = clock_wall_ms();
+    return 0;
 }
 
 /* Visits a failpoint after what succeeded. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "model/model.h"
 
 /* The paths of the files in STATE/packs with that ending, NULL last; free with names_free(). None
  * if the folder cannot be listed. */
@@ -104,6 +105,18 @@ static int64_t made_ns(const char *path) {
     struct stat status = {0};
     (void)stat(path, &status);
     return status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
+}
+
+struct set *sets_find_of_model(const struct model *model) {
+    const char *data = json_string_value(json_object_get(model->details, "data_fingerprint"));
+    char *folder = data ? realpath(model->folder, NULL) : NULL;
+    char *models = folder ? path_folder(folder) : NULL;
+    char *state = models ? path_folder(models) : NULL;
+    struct set *set = state ? sets_find(state, data) : NULL;
+    free(state);
+    free(models);
+    free(folder);
+    return set;
 }
 
 struct set *sets_newest(const char *state) {

@@ -10,6 +10,11 @@
 /* Opens the set of that data; NULL if there is none that can be read. */
 struct set *sets_find(const char *state, const char *fingerprint);
 
+/* Opens the set that a model was trained on, if the state folder that the model is in still has it;
+ * else NULL. */
+struct model;
+struct set *sets_find_of_model(const struct model *model);
+
 /* Opens the set that was made last; NULL if there is none. */
 struct set *sets_newest(const char *state);
 

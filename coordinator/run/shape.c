@@ -164,22 +164,11 @@ static void check_memory(struct training *run) {
     free(why);
 }
 
-/* Errors of clusters are for models of one margin, whose estimates have no penalty. */
 static int check_clusters(const struct training *run) {
     const struct job *job = run->job;
-    if (!job->source.cluster)
-        return 0;
-    if (run->shape.outputs != 1)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `summary_cluster`: the model has %u margins a row, and errors of "
-                         "clusters are for models of one; take the key away",
-                         job->file, run->shape.outputs);
-    if (job->l2.value > 0)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `summary_cluster`: with l2 there are no errors of clusters; set "
-                         "l2 = 0",
-                         job->file);
-    return clusters_check(run->set, job->file, layout_parameters(&run->parameters));
+    return job->source.cluster
+               ? clusters_check(run->set, job->file, layout_parameters(&run->parameters))
+               : 0;
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */

@@ -68,15 +68,37 @@ static bool *find_aliased(const struct training *run) {
     return aliased;
 }
 
+/* Λ by the run's elements; NULL without a penalty. Columns that the run scaled are penalised as
+ * those of the scaled model. Free it. */
+static double *ridge_of(const struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    const struct column_scaling *scaling = run->scaling.columns;
+    double weight = ldexp(info->weight_sum, -info->weight_exponent);
+    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value * weight;
+    uint32_t outputs = run->layout.outputs;
+    if (!(l2 > 0))
+        return NULL;
+    double *ridge = memory_new(layout_parameters(&run->parameters), sizeof *ridge);
+    for (size_t j = 0; j < info->features; j++) {
+        double penalty = scaling ? scaling[j].penalty / scaling[j].scale / scaling[j].scale : 1;
+        for (uint32_t k = 0; k < outputs; k++)
+            ridge[j * outputs + k] = l2 * penalty;
+    }
+    return ridge;
+}
+
 static int find_clusters(const struct training *run, struct cluster_errors *errors) {
     struct model view;
     int code = model_writer_view(run->recorder.writer, &view);
     if (code || !run->job->source.cluster)
         return code;
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
+    double *ridge = ridge_of(run);
     model_spread(&view, &run->layout, parameters);
-    code = clusters_find(run->set, &run->layout, parameters, run->recorder.variance, errors);
+    const struct cluster_point point = {parameters, run->recorder.variance, ridge};
+    code = clusters_find(run->set, &run->layout, &point, errors);
     free(parameters);
+    free(ridge);
     return code;
 }
 

@@ -18,6 +18,7 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/state_folder.h"
+#include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "wire/channel.h"
 
@@ -144,6 +145,20 @@ static int measure_columns(struct training *run) {
     return code;
 }
 
+/* What sums for the errors of estimates are finer by than others: the squares of columns say it. */
+static int find_finer(struct training *run) {
+    const struct set_info *info = set_info(run->set);
+    double *squares = memory_new((size_t)info->features + 1, sizeof *squares);
+    int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
+    squares[info->features] = 1; /* of the intercept */
+    free(run->finer);
+    run->finer = memory_new((size_t)info->features + 1, sizeof *run->finer);
+    for (uint32_t j = 0; j <= info->features && !code; j++)
+        run->finer[j] = (uint8_t)fixed_finer(squares[j] * info->weight_sum, info->exponent[j]);
+    free(squares);
+    return code;
+}
+
 /* Finds the scaling to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
@@ -161,6 +176,8 @@ static int work_on_scaling(void *context) {
         scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
     if (!code)
         code = measure_columns(run);
+    if (!code && run->job->summary)
+        code = find_finer(run);
     /* Centred columns share nothing with the biases, and have their scale. */
     bool centred = run->scaling.columns && !run->scaling.plain;
     run->bias_scale = centred ? 1 : sizing_bias_scale(info);
@@ -298,6 +315,7 @@ static int make_coordinator(struct training *run) {
         .history_type = run->sizing.history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
+        .finer = run->finer,
         .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
         .start = run->kronecker.factors ? run->kronecker.start : run->start.parameters,
@@ -525,6 +543,7 @@ void training_release(struct training *run, int code) {
     free(run->squares);
     moments_release(&run->moments);
     free(run->exponents);
+    free(run->finer);
     training_release_plugin(run);
     scaling_walk_end(&run->recorder.walk);
     active_bounds_release(&run->recorder.active);

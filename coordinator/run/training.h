@@ -52,6 +52,7 @@ struct training {
     const struct dataset *data; /* the caller's, from training_run() to training_release() */
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
+    uint8_t *finer;     /* of a summary, as in struct coordinator_settings; owned */
     int16_t *exponents; /* of a network, as in struct coordinator_settings; owned */
     struct layout parameters;
     struct model_plugin plugin; /* of a plug-in, as are the next: ids and names of features in */
@@ -80,6 +81,7 @@ struct training {
     struct kronecker_scaling kronecker;
     char *start_model; /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run; /* whose model that is; 0: not known */
+    int64_t continues; /* the run from whose end it goes on; 0: it began anew */
     bool rests;        /* the next three are those of the member before, which workers serve next */
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */

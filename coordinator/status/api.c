@@ -200,6 +200,12 @@ static void answer_summary(const struct api *api, const struct request *request,
     answer_json(answer, 200, api->summary ? json_deep_copy(api->summary) : json_object());
 }
 
+static void answer_importance(const struct api *api, const struct request *request,
+                              struct http_answer *answer) {
+    (void)request;
+    answer_json(answer, 200, api->importance ? json_deep_copy(api->importance) : json_object());
+}
+
 static void answer_page(const struct api *api, const struct request *request,
                         struct http_answer *answer) {
     (void)api;
@@ -265,10 +271,19 @@ static const struct {
     {"/api/v1/runs", true, answer_runs},
     {"/api/v1/weights", false, answer_weights},
     {"/api/v1/summary", false, answer_summary},
+    {"/api/v1/importance", false, answer_importance},
     {"/metrics", false, answer_metrics},
     {"/livez", false, answer_live},
     {"/readyz", false, answer_ready},
 };
+
+bool api_is_about_model(const char *path) {
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        if (strcmp(path, paths[i].path) == 0)
+            return paths[i].answer == answer_weights || paths[i].answer == answer_summary ||
+                   paths[i].answer == answer_importance;
+    return false;
+}
 
 void api_answer(const struct api *api, const struct request *request, struct http_answer *answer) {
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {

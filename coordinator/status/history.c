@@ -9,11 +9,16 @@
 
 static const char *const decisions[] = {[DECISION_PUBLISHED] = "published",
                                         [DECISION_REFUSED] = "refused",
-                                        [DECISION_ROLLED_BACK] = "rolled back"};
+                                        [DECISION_ROLLED_BACK] = "rolled back",
+                                        [DECISION_KEPT] = "kept"};
 
 const char *decision_text(enum decision decision) {
     assert((unsigned)decision < sizeof decisions / sizeof decisions[0]);
     return decisions[decision];
+}
+
+bool decision_makes_live(enum decision decision) {
+    return decision == DECISION_PUBLISHED || decision == DECISION_ROLLED_BACK;
 }
 
 /* A decision of a kind that is not known counts as a refusal: it made no model live. */
@@ -30,7 +35,8 @@ static int history_take(void *context, const struct store_publication *publicati
                               .decision = decision,
                               .run = publication->run,
                               .previous_run = publication->previous_run,
-                              .settled = publication->settled_ms != 0};
+                              .settled = publication->settled_ms != 0,
+                              .text = memory_copy_string(publication->text)};
     return 0;
 }
 
@@ -40,6 +46,8 @@ int history_read(struct store *store, struct history *history) {
 }
 
 void history_release(struct history *history) {
+    for (size_t i = 0; i < history->count; i++)
+        free(history->items[i].text);
     free(history->items);
     *history = (struct history){0};
 }
@@ -53,9 +61,24 @@ const struct history_item *history_pending(const struct history *history) {
 
 int64_t history_live(const struct history *history) {
     for (size_t i = history->count; i; i--)
-        if (history->items[i - 1].decision != DECISION_REFUSED)
+        if (decision_makes_live(history->items[i - 1].decision))
             return history->items[i - 1].run;
     return 0;
+}
+
+struct history_refusals history_refusals(const struct history *history) {
+    struct history_refusals refusals = {0};
+    for (size_t i = history->count; i; i--) {
+        const struct history_item *item = &history->items[i - 1];
+        if (decision_makes_live(item->decision))
+            break;
+        if (item->decision != DECISION_REFUSED)
+            continue;
+        refusals.count++;
+        refusals.since_ms = item->wall_ms;
+        refusals.last = refusals.last ? refusals.last : item;
+    }
+    return refusals;
 }
 
 const struct history_item *history_of(const struct history *history, int64_t run) {
@@ -90,7 +113,7 @@ int64_t history_before(const struct history *history, int64_t live) {
     size_t depth = 0;
     for (size_t i = 0; i < history->count; i++) {
         const struct history_item *item = &history->items[i];
-        if (item->decision == DECISION_REFUSED)
+        if (!decision_makes_live(item->decision))
             continue;
         if (!depth && item->previous_run) /* that model was live before this history begins */
             stack[depth++] = item->previous_run;

@@ -12,7 +12,11 @@ enum decision {
     DECISION_PUBLISHED,   /* the run's model is live from now on */
     DECISION_REFUSED,     /* the gate refused the run's model */
     DECISION_ROLLED_BACK, /* the run's model is live again */
+    DECISION_KEPT,        /* the run's model is kept, and another one stays live */
 };
+
+/* Whether it makes the run's model live. */
+bool decision_makes_live(enum decision decision);
 
 /* The text in the store and in DML_KIND: "rolled back". */
 const char *decision_text(enum decision decision);
@@ -23,6 +27,7 @@ struct history_item {
     enum decision decision;
     int64_t run, previous_run;
     bool settled;
+    char *text; /* why, for people; owned by the history */
 };
 
 struct history {
@@ -43,6 +48,14 @@ const struct history_item *history_pending(const struct history *history);
 
 /* The run whose model is live when all decisions are complete; 0 if none was published. */
 int64_t history_live(const struct history *history);
+
+/* The refusals since a model went live last. */
+struct history_refusals {
+    size_t count;
+    int64_t since_ms;                /* when the first of them was decided */
+    const struct history_item *last; /* NULL: there are none */
+};
+struct history_refusals history_refusals(const struct history *history);
 
 /* The last decision about a run's model, NULL if there was none. */
 const struct history_item *history_of(const struct history *history, int64_t run);

@@ -14,15 +14,16 @@
 #include "config.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/status/metrics_write.h"
 
 /* ---- the format ---- */
 
-static void describe(FILE *out, const char *name, enum metric_type type, const char *help) {
+void metrics_describe(FILE *out, const char *name, enum metric_type type, const char *help) {
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
             type == METRIC_COUNTER ? "counter" : "gauge");
 }
 
-static void write_value(FILE *out, double value) {
+void metrics_write_value(FILE *out, double value) {
     if (isnan(value))
         fputs(" NaN\n", out);
     else if (isinf(value))
@@ -34,13 +35,13 @@ static void write_value(FILE *out, double value) {
 /* A metric of one sample, without labels. */
 static void write_one(FILE *out, const char *name, enum metric_type type, const char *help,
                       double value) {
-    describe(out, name, type, help);
+    metrics_describe(out, name, type, help);
     fputs(name, out);
-    write_value(out, value);
+    metrics_write_value(out, value);
 }
 
 /* The value of a label, quoted. */
-static void write_quoted(FILE *out, const char *text) {
+void metrics_write_quoted(FILE *out, const char *text) {
     json_t *utf8 = text_to_json(text);
     putc('"', out);
     for (text = json_string_value(utf8); *text; text++) {
@@ -55,12 +56,12 @@ static void write_quoted(FILE *out, const char *text) {
     json_decref(utf8);
 }
 
-static void write_labelled(FILE *out, const char *name, const char *label, const char *text,
-                           double value) {
+void metrics_write_labelled(FILE *out, const char *name, const char *label, const char *text,
+                            double value) {
     fprintf(out, "%s{%s=", name, label);
-    write_quoted(out, text);
+    metrics_write_quoted(out, text);
     putc('}', out);
-    write_value(out, value);
+    metrics_write_value(out, value);
 }
 
 /* ---- the figures of the run ---- */
@@ -87,11 +88,11 @@ static void write_tensors(FILE *out, struct figure_source source) {
         const struct figure *figure = &figure_table[i];
         if (!is_of(figure, "tensor"))
             continue;
-        describe(out, figure->metric.name, figure->metric.type, figure->metric.help);
+        metrics_describe(out, figure->metric.name, figure->metric.type, figure->metric.help);
         for (source.number = 0; source.number < count; source.number++)
-            write_labelled(out, figure->metric.name, "tensor",
-                           source.settings->layout.tensor[source.number].name,
-                           figure->number(&source));
+            metrics_write_labelled(out, figure->metric.name, "tensor",
+                                   source.settings->layout.tensor[source.number].name,
+                                   figure->number(&source));
     }
 }
 
@@ -101,13 +102,13 @@ static void write_processes(FILE *out, const struct coordinator *c) {
         const struct figure *figure = &figure_table[i];
         if (!is_of(figure, "worker"))
             continue;
-        describe(out, figure->metric.name, figure->metric.type, figure->metric.help);
+        metrics_describe(out, figure->metric.name, figure->metric.type, figure->metric.help);
         uint32_t first = figure->metric.replicas_only ? coordinator_settings(c)->shards : 0;
         for (uint32_t j = first; j < coordinator_links(c); j++) {
             struct worker_view worker = coordinator_worker(c, j);
             fprintf(out, "%s{role=\"%s\",index=\"%" PRIu32 "\"}", figure->metric.name,
                     role_name(worker.role), worker.index);
-            write_value(out, figure->number(&(struct figure_source){.worker = &worker}));
+            metrics_write_value(out, figure->number(&(struct figure_source){.worker = &worker}));
         }
     }
 }
@@ -116,34 +117,35 @@ static void write_processes(FILE *out, const struct coordinator *c) {
 
 static void write_run(FILE *out, const struct live *live) {
     const char *now = live_state(live);
-    describe(out, "dml_build_info", METRIC_GAUGE, "The program's version; always 1.");
-    write_labelled(out, "dml_build_info", "version", PACKAGE_VERSION, 1);
-    describe(out, "dml_run_info", METRIC_GAUGE, "The job and its objective; always 1.");
+    metrics_describe(out, "dml_build_info", METRIC_GAUGE, "The program's version; always 1.");
+    metrics_write_labelled(out, "dml_build_info", "version", PACKAGE_VERSION, 1);
+    metrics_describe(out, "dml_run_info", METRIC_GAUGE, "The job and its objective; always 1.");
     fputs("dml_run_info{job=", out);
-    write_quoted(out, live->job->name);
+    metrics_write_quoted(out, live->job->name);
     fputs(",objective=", out);
-    write_quoted(out, objective_name(live->job->objective));
+    metrics_write_quoted(out, objective_name(live->job->objective));
     fputs("} 1\n", out);
-    describe(out, "dml_run_state", METRIC_GAUGE,
-             "1 for the state that the run is in, 0 for the others.");
+    metrics_describe(out, "dml_run_state", METRIC_GAUGE,
+                     "1 for the state that the run is in, 0 for the others.");
     for (enum stage stage = STAGE_TRAINING + 1; stage < STAGE_COUNT; stage++)
-        write_labelled(out, "dml_run_state", "state", stage_text(stage),
-                       !strcmp(stage_text(stage), now));
+        metrics_write_labelled(out, "dml_run_state", "state", stage_text(stage),
+                               !strcmp(stage_text(stage), now));
     for (enum coordinator_phase phase = PHASE_REJOINING; phase <= PHASE_FAILED; phase++)
         if (phase != PHASE_DISMISSED && phase != PHASE_STOPPED && phase != PHASE_READ)
-            write_labelled(out, "dml_run_state", "state", live_phase(phase),
-                           !strcmp(live_phase(phase), now));
+            metrics_write_labelled(out, "dml_run_state", "state", live_phase(phase),
+                                   !strcmp(live_phase(phase), now));
 }
 
 static void write_devices(FILE *out, const struct coordinator *c) {
-    describe(out, "dml_process_device", METRIC_GAUGE, "What the process computes on; always 1.");
+    metrics_describe(out, "dml_process_device", METRIC_GAUGE,
+                     "What the process computes on; always 1.");
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         struct worker_view worker = coordinator_worker(c, i);
         if (!*worker.device)
             continue;
         fprintf(out, "dml_process_device{role=\"%s\",index=\"%" PRIu32 "\",device=",
                 role_name(worker.role), worker.index);
-        write_quoted(out, worker.device);
+        metrics_write_quoted(out, worker.device);
         fputs("} 1\n", out);
     }
 }
@@ -156,9 +158,10 @@ static void write_hosts(FILE *out, const struct hosts *hosts) {
         counts[hosts_state(&hosts->items[i])]++;
         failures += hosts->items[i].failed;
     }
-    describe(out, "dml_hosts", METRIC_GAUGE, "Hosts that workers are started on, by their state.");
+    metrics_describe(out, "dml_hosts", METRIC_GAUGE,
+                     "Hosts that workers are started on, by their state.");
     for (enum hosts_state state = HOSTS_STARTING; state <= HOSTS_SET_ASIDE; state++)
-        write_labelled(out, "dml_hosts", "state", hosts_state_text(state), counts[state]);
+        metrics_write_labelled(out, "dml_hosts", "state", hosts_state_text(state), counts[state]);
     write_one(out, "dml_host_failures_total", METRIC_COUNTER, "Workers that failed on a host.",
               (double)failures);
 }
@@ -170,11 +173,11 @@ static void write_http(FILE *out, const struct http_counts *counts) {
               "Requests answered, whatever the answer.", (double)counts->requests);
     write_one(out, "dml_http_connections", METRIC_GAUGE, "Connections that are open.",
               counts->connections);
-    describe(out, "dml_http_refused_total", METRIC_COUNTER,
-             "Requests and connections turned away.");
+    metrics_describe(out, "dml_http_refused_total", METRIC_COUNTER,
+                     "Requests and connections turned away.");
     for (enum http_drop i = 0; i < HTTP_DROP_COUNT; i++)
-        write_labelled(out, "dml_http_refused_total", "reason", http_drop_text(i),
-                       (double)counts->dropped.counts[i]);
+        metrics_write_labelled(out, "dml_http_refused_total", "reason", http_drop_text(i),
+                               (double)counts->dropped.counts[i]);
 }
 
 /* When this process started, in clock ticks after the boot; 0 if that is not known. */
@@ -237,11 +240,11 @@ char *metrics_text(const struct live *live, const struct http_counts *http, size
         write_figures(out, "evaluation", &source);
         if (source.view.downpour.epochs)
             write_figures(out, "downpour", &source);
-        describe(out, "dml_safeguards_total", METRIC_COUNTER,
-                 "How often a safeguard of the optimizer fired.");
+        metrics_describe(out, "dml_safeguards_total", METRIC_COUNTER,
+                         "How often a safeguard of the optimizer fired.");
         for (unsigned i = 0; i < SAFEGUARDS; i++)
-            write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
-                           (double)live->counters->safeguards[i]);
+            metrics_write_labelled(out, "dml_safeguards_total", "safeguard", safeguard_text(i),
+                                   (double)live->counters->safeguards[i]);
         write_tensors(out, source);
         write_devices(out, live->coordinator);
         write_processes(out, live->coordinator);

@@ -2,13 +2,19 @@
 
 #include "coordinator/status/page.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/status/result.h"
+
+#define FIGURES_MOST 3  /* of a set of rows, in the list of folders */
+#define POINTS_MOST 200 /* of a curve there */
 
 /* The build makes page.inc from page.html: the bytes as numbers. */
 const unsigned char page_html[] = {
@@ -20,13 +26,27 @@ static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
     "<meta name=\"color-scheme\" content=\"light dark\"><title>dml: state folders</title><style>"
-    "body { font: 14px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 0 auto; "
-    "padding: 20px; overflow-wrap: anywhere; }"
-    "table { border-collapse: collapse; width: 100%; }"
-    "td, th { text-align: left; padding: 6px 16px 6px 0; border-bottom: 1px solid #8884; }"
-    "h1 { font-size: 22px; }</style></head><body><h1>State folders</h1><table><thead><tr>"
-    "<th>folder</th><th>last run</th><th>state</th><th>begun</th></tr></thead><tbody>\n";
-static const char tail[] = "</tbody></table></body></html>\n";
+    ":root { --page: #f4f6f7; --panel: #fff; --text: #17212b; --muted: #55626e; --line: #dde3e8;"
+    " --accent: #1667a8; --good: #0b6f5f; --bad: #b3173d; }"
+    "@media (prefers-color-scheme: dark) { :root { --page: #0e1317; --panel: #151c22;"
+    " --text: #e6ecf1; --muted: #9dabb8; --line: #2a353f; --accent: #62b1f0; --good: #4cc9ae;"
+    " --bad: #ff7d93; } }"
+    "body { font: 14px/1.45 system-ui, sans-serif; max-width: 1280px; margin: 0 auto;"
+    " padding: 20px 16px; overflow-wrap: anywhere; background: var(--page); color: var(--text); }"
+    "main { display: grid; gap: 12px;"
+    " grid-template-columns: repeat(auto-fill, minmax(min(100%, 380px), 1fr)); }"
+    "article { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;"
+    " padding: 12px 16px; }"
+    "h1 { font-size: 22px; } h2 { font-size: 16px; margin: 0; } a { color: var(--accent); }"
+    "p { margin: 4px 0 0; } .muted { color: var(--muted); } .good { color: var(--good); }"
+    ".bad { color: var(--bad); }"
+    "svg { display: block; width: 100%; height: 52px; margin-top: 8px; }"
+    "polyline { fill: none; stroke: var(--accent); stroke-width: 1.6;"
+    " vector-effect: non-scaling-stroke; }"
+    "dl { display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 8px 0 0; } dt {"
+    " color: var(--muted); font-size: 12px; } dd { margin: 0; font-size: 17px; }"
+    "</style></head><body><h1>State folders</h1><main>\n";
+static const char tail[] = "</main></body></html>\n";
 
 /* Writes a text from outside as text, never as markup. */
 static void put_text(const char *text, FILE *out) {
@@ -45,33 +65,152 @@ static void put_text(const char *text, FILE *out) {
     json_decref(clean);
 }
 
+/* "5 minutes", "3 days" */
+static void put_age(double seconds, FILE *out) {
+    static const struct {
+        double seconds;
+        const char *unit;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}};
+    size_t i = 0;
+    while (i < 2 && seconds < 2 * units[i].seconds)
+        i++;
+    long long count = (long long)(seconds / units[i].seconds);
+    fprintf(out, "%lld %s%s", count < 0 ? 0 : count, units[i].unit, count == 1 ? "" : "s");
+}
+
+static void put_date(long long wall_ms, FILE *out) {
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm local;
+    char text[32];
+    localtime_r(&seconds, &local);
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+    fputs(text, out);
+}
+
+/* ---- what an entry shows ---- */
+
+static const json_t *find_live(const json_t *runs) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(json_object_get(runs, "runs"), i,
+                       run) if (!strcmp(member_text(run, "publication"), "live")) return run;
+    return NULL;
+}
+
+static void put_figures(const json_t *run, const char *over, FILE *out) {
+    const json_t *figures = json_object_get(run, over);
+    const char *name;
+    unsigned at = 0;
+    if (!json_is_object(figures))
+        return;
+    fputs("<dl>", out);
+    for (unsigned shown = 0; shown < FIGURES_MOST && (name = figures_in_line(figures, &at));
+         shown++)
+        fprintf(out, "<div><dt>%s, %s</dt><dd>%.5g</dd></div>", name, over,
+                member_number(figures, name));
+    fputs("</dl>", out);
+}
+
+/* The figure by which a sweep has chosen this run. */
+static void put_chosen(const json_t *chosen, const json_t *run, FILE *out) {
+    if (!json_is_number(json_object_get(chosen, "mean")) ||
+        member_count(chosen, "run") != member_count(run, "run"))
+        return;
+    fputs("<dl><div><dt>", out);
+    put_text(member_text(chosen, "choose_by"), out);
+    fprintf(out, ", the best of a sweep</dt><dd>%.5g</dd></div></dl>",
+            member_number(chosen, "mean"));
+}
+
+static void put_live(const struct index_entry *entry, FILE *out) {
+    const json_t *live = find_live(entry->runs);
+    double ended_ms = member_number(live, "ended_ms");
+    if (!live) {
+        fputs("<p class=\"muted\">no model is live</p>", out);
+        return;
+    }
+    fprintf(out, "<p><b class=\"good\">★ run %lld is live</b>", member_count(live, "run"));
+    if (json_is_string(json_object_get(live, "tag"))) {
+        fputs(", ", out);
+        put_text(member_text(live, "tag"), out);
+    }
+    if (!isnan(ended_ms)) {
+        fputs(", trained ", out);
+        put_age(((double)clock_wall_ms() - ended_ms) / 1e3, out);
+        fputs(" ago", out);
+    }
+    fputs("</p>", out);
+    put_figures(live, "holdout", out);
+    put_figures(live, "test", out);
+    put_chosen(json_object_get(entry->status, "chosen"), live, out);
+}
+
+static void put_refusals(const json_t *decisions, FILE *out) {
+    long long count = member_count(decisions, "refusals");
+    if (!count)
+        return;
+    fprintf(out, "<p><span class=\"bad\">✕ the gate has refused %lld time%s since ", count,
+            count == 1 ? "" : "s");
+    put_date(member_count(decisions, "refusals_since_ms"), out);
+    fputs("</span>: ", out);
+    put_text(member_text(decisions, "refusal"), out);
+    fputs("</p>", out);
+}
+
+static void put_last(const json_t *status, FILE *out) {
+    fprintf(out, "<p class=\"muted\">last run %lld, begun ", member_count(status, "run"));
+    put_date(member_count(status, "started_ms"), out);
+    fputs(": ", out);
+    put_text(member_text(status, "state"), out);
+    if (json_is_string(json_object_get(status, "reason"))) {
+        fputs(", ", out);
+        put_text(member_text(status, "reason"), out);
+    }
+    if (json_is_number(json_object_get(status, "loss")))
+        fprintf(out, ", loss %.6g", member_number(status, "loss"));
+    fputs("</p>", out);
+}
+
+/* The losses as a line, of at most so many points as can be told apart. */
+static void put_curve(const struct index_entry *entry, FILE *out) {
+    double least = INFINITY, most = -INFINITY;
+    size_t every = entry->steps / POINTS_MOST + 1;
+    for (size_t i = 0; i < entry->steps; i++) {
+        least = fmin(least, entry->losses[i]);
+        most = fmax(most, entry->losses[i]);
+    }
+    if (entry->steps < 2 || !isfinite(least) || !isfinite(most) || !(most > least))
+        return;
+    fprintf(out,
+            "<svg viewBox=\"0 0 100 52\" preserveAspectRatio=\"none\" role=\"img\" "
+            "aria-label=\"loss from %.5g to %.5g in %zu %s\"><polyline points=\"",
+            most, least, entry->epochs ? entry->steps : entry->steps - 1,
+            entry->epochs ? "epochs" : "steps");
+    for (size_t i = 0; i < entry->steps; i += every)
+        if (isfinite(entry->losses[i]))
+            fprintf(out, "%.2f,%.2f ", 100.0 * (double)i / (double)(entry->steps - 1),
+                    2 + 48 * (most - entry->losses[i]) / (most - least));
+    fputs("\"/></svg>", out);
+}
+
 static void put_entry(const struct index_entry *entry, uint32_t number, FILE *out) {
-    fprintf(out, "<tr><td><a href=\"%u/\">", number);
+    fprintf(out, "<article><h2><a href=\"%u/\">", number);
+    put_text(entry->status ? member_text(entry->status, "job") : entry->folder, out);
+    fputs("</a></h2><p class=\"muted\">", out);
     put_text(entry->folder, out);
-    fputs("</a></td><td>", out);
-    if (entry->status) {
-        fprintf(out, "%lld, ", member_count(entry->status, "run"));
-        put_text(member_text(entry->status, "job"), out);
-    }
-    fputs("</td><td>", out);
-    if (entry->status)
-        put_text(member_text(entry->status, "state"), out);
-    if (entry->status && json_is_string(json_object_get(entry->status, "reason"))) {
-        fputs(": ", out);
-        put_text(member_text(entry->status, "reason"), out);
-    }
-    if (entry->trouble)
+    fputs("</p>", out);
+    if (entry->trouble) {
+        fputs("<p class=\"bad\">", out);
         put_text(entry->trouble, out);
-    fputs("</td><td>", out);
-    if (entry->status) {
-        time_t seconds = (time_t)(member_count(entry->status, "started_ms") / 1000);
-        struct tm local;
-        char text[32];
-        localtime_r(&seconds, &local);
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
-        fputs(text, out);
+        fputs("</p>", out);
     }
-    fputs("</td></tr>\n", out);
+    if (entry->runs)
+        put_live(entry, out);
+    put_refusals(json_object_get(entry->runs, "decisions"), out);
+    if (entry->status)
+        put_last(entry->status, out);
+    put_curve(entry, out);
+    fputs("</article>\n", out);
 }
 
 void index_answer(const struct index_entry *entries, uint32_t count, struct http_answer *answer) {

@@ -23,7 +23,11 @@ extern const size_t page_html_length;
 struct index_entry {
     const char *folder;
     const json_t *status; /* of its newest run, or NULL */
+    const json_t *runs;   /* report_runs(), or NULL */
     char *trouble;        /* why there is none, or why it may be old; or NULL */
+    const double *losses; /* of that run, step by step; they may be NaN */
+    size_t steps;
+    bool epochs; /* they are means of epochs of minibatches: there are no steps */
 };
 
 /* Entry i, from 0, is a link to the page at i + 1 and a slash. */

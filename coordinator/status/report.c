@@ -112,6 +112,30 @@ static int report_take_sweep(void *context, const struct store_sweep *sweep) {
     return code;
 }
 
+/* The run of a sweep's member stands for the sweep once that has ended: the run that was chosen. */
+struct winner_search {
+    int64_t sweep, winner; /* 0: it has not ended */
+};
+
+static int take_winner(void *context, const struct store_sweep *sweep) {
+    struct winner_search *search = context;
+    if (sweep->sweep == search->sweep && sweep->ended_ms)
+        search->winner = sweep->winner;
+    return 0;
+}
+
+static int stand_for_sweep(struct store *store, struct store_run *run) {
+    struct winner_search search = {.sweep = run->sweep};
+    bool found = true;
+    int code = run->sweep && run->ended_ms ? store_sweeps(store, take_winner, &search) : 0;
+    if (!code && search.winner && search.winner != run->run)
+        code = store_run_find(store, search.winner, run, &found);
+    if (!code && !found)
+        code = error_set(ERROR_IO, "there is no record of run %lld, which sweep %lld has chosen",
+                         (long long)search.winner, (long long)search.sweep);
+    return code;
+}
+
 /* What is known of the sweep that the run is of. */
 static int add_sweep(struct store *store, const struct store_run *run, json_t *status) {
     struct sweep_search search = {.store = store, .sweep = run->sweep, .list = json_array()};
@@ -123,6 +147,39 @@ static int add_sweep(struct store *store, const struct store_run *run, json_t *s
     return code;
 }
 
+/* ---- what became of models ---- */
+
+/* "live" (what `current` points to), "pending" (it was decided that the run's model goes live, but
+ * the command was cut off before it did), "published" (it was live once), "refused", "kept" (it was
+ * not made live), or null if there is no decision. */
+static json_t *publication_of(const struct history *history, int64_t current, int64_t run) {
+    const struct history_item *item = history_of(history, run);
+    if (!item)
+        return json_null();
+    if (!decision_makes_live(item->decision))
+        return json_string(decision_text(item->decision));
+    if (run == current)
+        return json_string("live");
+    return json_string(item == history_pending(history) ? "pending" : "published");
+}
+
+static int add_publication(struct store *store, int64_t run, json_t *status) {
+    struct history history;
+    char *folder = store_folder(store);
+    int code = history_read(store, &history);
+    int64_t current = history_current(folder);
+    json_t *path = json_object_get(json_object_get(status, "sweep"), "path"), *row;
+    size_t i;
+    if (!code)
+        json_object_set_new(status, "publication", publication_of(&history, current, run));
+    if (!code)
+        json_array_foreach(path, i, row) json_object_set_new(
+            row, "publication", publication_of(&history, current, member_count(row, "run")));
+    history_release(&history);
+    free(folder);
+    return code;
+}
+
 int report_status(struct store *store, json_t **status) {
     struct store_run run;
     bool found;
@@ -130,6 +187,8 @@ int report_status(struct store *store, json_t **status) {
     int code = store_run_last(store, &run, &found);
     if (!code && !found)
         code = error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
+    if (!code)
+        code = stand_for_sweep(store, &run);
     if (!code)
         code = last_ms(store, &run, &wall_ms);
     if (code)
@@ -152,6 +211,8 @@ int report_status(struct store *store, json_t **status) {
         code = add_epochs(store, &run, *status);
     if (!code)
         code = add_sweep(store, &run, *status);
+    if (!code)
+        code = add_publication(store, run.run, *status);
     json_decref(result);
     return code;
 }
@@ -213,20 +274,6 @@ struct runs_listed {
     json_t *list;
 };
 
-/* "live" (what `current` points to), "pending" (it was decided that the run's model goes live, but
- * the command was cut off before it did), "published" (it was live once), "refused", or null if
- * there is no decision. */
-static json_t *publication_of(const struct runs_listed *runs, int64_t run) {
-    const struct history_item *item = history_of(&runs->history, run);
-    if (!item)
-        return json_null();
-    if (item->decision == DECISION_REFUSED)
-        return json_string("refused");
-    if (run == runs->current)
-        return json_string("live");
-    return json_string(item == history_pending(&runs->history) ? "pending" : "published");
-}
-
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
@@ -244,7 +291,8 @@ static int report_take_run(void *context, const struct store_run *run) {
     json_decref(result);
     json_object_set_new(of_run, "model", text_or_null(folder));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
-    json_object_set_new(of_run, "publication", publication_of(runs, run->run));
+    json_object_set_new(of_run, "publication",
+                        publication_of(&runs->history, runs->current, run->run));
     if (run->sweep)
         json_object_set_new(of_run, "sweep",
                             json_pack("{s:I, s:I}", "number", (json_int_t)run->sweep, "member",
@@ -260,6 +308,48 @@ static int report_take_run(void *context, const struct store_run *run) {
     return 0;
 }
 
+static json_t *find_numbered(const json_t *list, const char *key, long long number) {
+    size_t i;
+    json_t *item;
+    json_array_foreach(list, i, item) if (member_count(item, key) == number) return item;
+    return NULL;
+}
+
+/* Adds to a run of a sweep which fold it left out, 0 for a full fit, and whether it was chosen; to
+ * the row of its value in the sweep's table, what became of its model. The members are numbered
+ * value by value, all full fits first (status/sweep_plan.h). */
+static void add_place(json_t *run, const json_t *sweeps) {
+    json_t *place = json_object_get(run, "sweep");
+    const json_t *sweep = find_numbered(sweeps, "number", member_count(place, "number"));
+    long long values = sweep ? member_count(sweep, "runs") / (member_count(sweep, "folds") + 1) : 0;
+    if (!place || values < 1)
+        return;
+    long long number = member_count(run, "run");
+    json_t *row = find_numbered(json_object_get(sweep, "path"), "run", number);
+    bool chosen = member_count(json_object_get(sweep, "chosen"), "run") == number;
+    json_object_set_new(place, "fold", json_integer(member_count(place, "member") / values));
+    json_object_set_new(place, "chosen", json_boolean(chosen));
+    if (row)
+        json_object_set(row, "publication", json_object_get(run, "publication"));
+}
+
+/* Since when a model is live, and what the gate refused: since then, and in all. */
+static json_t *decisions_json(const struct history *history) {
+    struct history_refusals refusals = history_refusals(history);
+    json_int_t since_ms = 0, refused = 0;
+    for (size_t i = 0; i < history->count; i++) {
+        if (decision_makes_live(history->items[i].decision))
+            since_ms = history->items[i].wall_ms;
+        refused += history->items[i].decision == DECISION_REFUSED;
+    }
+    return json_pack("{s:o, s:I, s:o, s:o, s:I}", "live_since_ms",
+                     since_ms ? json_integer(since_ms) : json_null(), "refusals",
+                     (json_int_t)refusals.count, "refusals_since_ms",
+                     refusals.last ? json_integer(refusals.since_ms) : json_null(), "refusal",
+                     refusals.last ? text_to_json(refusals.last->text) : json_null(), "refused",
+                     refused);
+}
+
 int report_runs(struct store *store, json_t **runs) {
     char *folder = store_folder(store);
     struct runs_listed list = {
@@ -271,9 +361,13 @@ int report_runs(struct store *store, json_t **runs) {
     struct sweep_search sweeps = {.store = store, .list = json_array()};
     if (!code)
         code = store_sweeps(store, report_take_sweep, &sweeps);
+    size_t i;
+    json_t *run;
+    json_array_foreach(list.list, i, run) add_place(run, sweeps.list);
+    *runs = json_pack("{s:o, s:o, s:o}", "runs", list.list, "sweeps", sweeps.list, "decisions",
+                      decisions_json(&list.history));
     history_release(&list.history);
     changes_release(&list.changes);
-    *runs = json_pack("{s:o, s:o}", "runs", list.list, "sweeps", sweeps.list);
     if (code) {
         json_decref(*runs);
         *runs = NULL;

@@ -8,16 +8,19 @@
 /* The status of a live run; without a coordinator, what is about a training is null or missing. */
 json_t *report_live_status(const struct live *live);
 
-/* The last state of the newest run in the store. `state` is "ended", or "interrupted" if its
+/* The last state of the newest run in the store; of a sweep that has ended, of the run that was
+ * chosen. `state` is "ended", or "interrupted" if its
  * coordinator was lost; what only a live coordinator knows is null or missing. ERROR_UNAVAILABLE if
  * there is no run. */
 int report_status(struct store *store, json_t **status);
 
-/* {"runs": […]}, oldest first. What a run's result says is null until the run has ended.
+/* {"runs": […], "sweeps": […], "decisions": {live_since_ms, refusals, refusals_since_ms, refusal,
+ * refused}}, oldest first. What a run's result says is null until the run has ended.
  * `publication` is "live", "pending" (it goes live with the next command), "published" (it was
- * live), "refused" or null. `changed` is how the run differs from the one before: {key: {from, to}}
- * for keys that both have, and {"data": {from, to}} with fingerprints if the same files had another
- * content; null if the run before is of another job, or there is none. */
+ * live), "refused", "kept" (another one stayed live) or null. `changed` is how the run differs from
+ * the one before: {key: {from, to}} for keys that both have, and {"data": {from, to}} with
+ * fingerprints if the same files had another content; null if the run before is of another job, or
+ * there is none. */
 int report_runs(struct store *store, json_t **runs);
 
 /* The same, but the run that a coordinator works on is "running", and its seconds are those spent

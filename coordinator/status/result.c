@@ -246,6 +246,8 @@ static void print_retraining(const json_t *result) {
                json_is_true(json_object_get(condition, "holds")) ? "holds" : "does not hold");
     if (published)
         printf("%-12s %s\n", "published", json_is_true(published) ? "yes" : "no");
+    if (json_is_string(json_object_get(result, "to_publish")))
+        print_text("to publish", member_text(result, "to_publish"));
     if (json_is_string(json_object_get(result, "live")))
         print_text("live", member_text(result, "live"));
 }
@@ -263,15 +265,16 @@ static void print_redone(const json_t *result) {
         printf("%-12s %lld copies of portions\n", "backups", member_count(result, "backup_copies"));
 }
 
-static void print_cell(const json_t *row, const char *member, int width, const char *format)
-    __attribute__((format(printf, 4, 0)));
+static void print_cell(const json_t *row, const char *member, int width, const char *format,
+                       FILE *out) __attribute__((format(printf, 4, 0)));
 
-static void print_cell(const json_t *row, const char *member, int width, const char *format) {
+static void print_cell(const json_t *row, const char *member, int width, const char *format,
+                       FILE *out) {
     const json_t *value = json_object_get(row, member);
     char text[32] = "-";
     if (json_is_number(value))
         snprintf(text, sizeof text, format, json_number_value(value));
-    printf(" %*s", width, text);
+    fprintf(out, " %*s", width, text);
 }
 
 /* What the columns of a path show, so narrow that a line has 80. */
@@ -282,44 +285,46 @@ struct path_columns {
     int width;      /* of its column */
 };
 
-static void print_path_head(const struct path_columns *columns) {
+static void print_path_head(const struct path_columns *columns, FILE *out) {
     bool loss = !strcmp(columns->by, "loss");
     const char *heading = loss ? columns->folds ? "fold mean" : "holdout" : columns->by;
-    printf("\n%9s", "l2");
+    fprintf(out, "\n%9s", "l2");
     if (columns->penalties)
-        printf(" %9s %8s", "l1", "nonzero");
-    printf(" %9s %*s", "loss", columns->width, heading);
+        fprintf(out, " %9s %8s", "l1", "nonzero");
+    fprintf(out, " %9s %*s", "loss", columns->width, heading);
     if (columns->folds)
-        printf(" %9s", "std error");
-    printf(" %5s %5s\n", "run", "evals");
+        fprintf(out, " %9s", "std error");
+    fprintf(out, " %5s %5s\n", "run", "evals");
 }
 
 /* Behind the figures: what is special about the value. */
-static void print_path_marks(const json_t *row) {
+static void print_path_marks(const json_t *row, FILE *out) {
     bool chosen = json_is_true(json_object_get(row, "chosen"));
     bool failed = json_is_false(json_object_get(row, "converged"));
     if (chosen || failed)
-        printf("  %s%s%s", chosen ? "chosen" : "", chosen && failed ? ", " : "",
-               failed ? member_text(row, "reason") : "");
-    putchar('\n');
+        fprintf(out, "  %s%s%s", chosen ? "chosen" : "", chosen && failed ? ", " : "",
+                failed ? member_text(row, "reason") : "");
+    putc('\n', out);
 }
 
-static void print_path_row(const json_t *row, const struct path_columns *columns) {
+static void print_path_row(const json_t *row, const struct path_columns *columns, FILE *out) {
     const json_t *score = json_object_get(row, "score");
-    printf("%9.4g", member_number(row, "l2"));
+    fprintf(out, "%9.4g", member_number(row, "l2"));
     if (columns->penalties) {
-        print_cell(row, "l1", 9, "%.4g");
-        print_cell(row, "nonzero", 8, "%.0f");
+        print_cell(row, "l1", 9, "%.4g", out);
+        print_cell(row, "nonzero", 8, "%.0f", out);
     }
-    print_cell(row, "loss", 9, "%.6g");
-    print_cell(score, "mean", columns->width, "%.6g");
+    print_cell(row, "loss", 9, "%.6g", out);
+    print_cell(score, "mean", columns->width, "%.6g", out);
     if (columns->folds)
-        print_cell(score, "standard_error", 9, "%.2g");
-    printf(" %5lld %5lld", member_count(row, "run"), member_count(row, "evaluations"));
-    print_path_marks(row);
+        print_cell(score, "standard_error", 9, "%.2g", out);
+    bool live = !strcmp(member_text(row, "publication"), "live"); /* marked as `jobs` marks it */
+    fprintf(out, " %5lld%c%5lld", member_count(row, "run"), live ? '*' : ' ',
+            member_count(row, "evaluations"));
+    print_path_marks(row, out);
 }
 
-void path_show(const json_t *path, const char *by) {
+void path_show(const json_t *path, const char *by, FILE *out) {
     const json_t *first = json_array_get(path, 0);
     int width = (int)strlen(by);
     struct path_columns columns = {
@@ -329,8 +334,8 @@ void path_show(const json_t *path, const char *by) {
     if (!first)
         return;
     json_array_foreach(path, i, row) columns.penalties |= member_number(row, "l1") > 0;
-    print_path_head(&columns);
-    json_array_foreach(path, i, row) print_path_row(row, &columns);
+    print_path_head(&columns, out);
+    json_array_foreach(path, i, row) print_path_row(row, &columns, out);
 }
 
 void chosen_show(const json_t *chosen, const char *before, FILE *out) {
@@ -353,7 +358,10 @@ static void print_end(const json_t *result) {
     const json_t *downpour = json_object_get(result, "downpour");
     printf("%-12s ", "job");
     escape_put(member_text(result, "job"), stdout);
-    printf(", run %lld\n", member_count(result, "run"));
+    printf(", run %lld", member_count(result, "run"));
+    if (member_count(result, "continues"))
+        printf(", which goes on from the end of run %lld", member_count(result, "continues"));
+    putchar('\n');
     printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
            json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
     if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point */
@@ -403,7 +411,8 @@ static void print_table(const json_t *result) {
     print_retraining(result);
     const json_t *chosen = json_object_get(result, "chosen");
     chosen_show(chosen, "chosen       ", stdout);
-    path_show(json_object_get(result, "path"), chosen ? member_text(chosen, "choose_by") : "loss");
+    path_show(json_object_get(result, "path"), chosen ? member_text(chosen, "choose_by") : "loss",
+              stdout);
 }
 
 void result_show(const json_t *result, bool json, bool cron) {

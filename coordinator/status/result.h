@@ -25,9 +25,9 @@ void result_add_model(json_t *result, const char *folder, const char *sha256);
 /* Prints the result on standard output: as JSON, or as a table. With `cron` it prints no table. */
 void result_show(const json_t *result, bool json, bool cron);
 
-/* Prints the table of a path of values, a line a value; nothing if there is none. `by` is the
- * figure that decides. */
-void path_show(const json_t *path, const char *by);
+/* Prints the table of a path of values, a line a value; a * marks the live one; nothing if
+ * there is none. `by` is the figure that decides. */
+void path_show(const json_t *path, const char *by, FILE *out);
 
 /* Prints which value of a sweep was chosen, and by what, in a line; nothing if `chosen` is no
  * object. */

@@ -153,7 +153,7 @@ static enum member_state state_of(const struct member_read *reading, const struc
         return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
     const struct sweep_limits *limits = reading->limits;
     bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
-                   has_checkpoints(limits->state, run->run);
+                   has_checkpoints(limits->state, run->origin);
     return goes_on ? MEMBER_OPEN : MEMBER_DONE;
 }
 

@@ -103,7 +103,8 @@ class Mock:
     def row(self, step, run=None):
         noise, part = random.Random(f'{run or self.run}*{step}').random(), step / self.steps_whole
         seconds = .05 * step
-        row = {'step': step, 'loss': self.loss(step, run), 'gradient_max': self.gradient(step, run),
+        row = {'step': step, 'evaluations': 1 + step + 5 * (step >= 20),
+               'loss': self.loss(step, run), 'gradient_max': self.gradient(step, run),
                'step_length': 0. if step == 0 else 1. if noise < .85 else round(.04 + noise / 3, 4),
                'trials': 0 if step == 0 else 1 if noise < .85 else 2 if noise < .96 else 4,
                'history': min(step, 100), 'note': self.notes.get(step, ''),

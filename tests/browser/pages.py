@@ -117,14 +117,14 @@ def assert_readable(page):
     assert not pale, pale[:5]
 
 
-def shown_in_every_way(page):
+def shown_in_every_way(page, chart='gradient-chart'):
     """Both widths, both schemes: it fits, and the curves are there."""
     for scheme in ('dark', 'light'):
         page.call('Emulation.setEmulatedMedia',
                   features=[{'name': 'prefers-color-scheme', 'value': scheme}])
         for width in (390, 1280):
             assert_fits(page, width)
-            assert colours_in(page, 'gradient-chart') > 4, f'{scheme}, {width}: nothing is drawn'
+            assert colours_in(page, chart) > 4, f'{scheme}, {width}: nothing is drawn'
         assert_readable(page)
 
 

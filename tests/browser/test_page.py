@@ -66,14 +66,19 @@ def epochs_of_minibatches_are_shown_with_the_curve_of_the_holdout(mock, page):
                     'holdout_accuracy': .86, 'best_epoch': None, 'stopped_early': False,
                     'minibatches_per_second': 812.4}
     last = "document.querySelectorAll('#epoch-charts output')[{}].textContent"
-    tab.until(last.format(2) + " === '0.86'")
+    tab.until(last.format(1) + " === '0.86'")
     assert tab.text('epochs-text') == ('epoch 6 of 12: 123 of 422 minibatches, 812 a second, '
                                        'rate 0.02'), tab.text('epochs-text')
     assert tab.text('step-note') == 'epoch 6 of minibatches', tab.text('step-note')
-    shown_in_every_way(tab)
-    assert colours_in(tab, 'epoch-holdout_loss-chart') > 3
+    shown_in_every_way(tab, 'epoch-loss-chart')
+    assert tab.run(last.format(0)) == '0.26833, holdout 0.26265', 'both are in one chart'
+    assert tab.text('epochs-shown').endswith('best on the holdout: epoch 5'), tab.text('epochs-shown')
+    assert not tab.run("document.getElementById('convergence').offsetHeight"), 'there is no step yet'
+    tab.run("document.querySelector('input[name=epoch-axis][value=minibatches]').click()")
+    assert tab.run("known.epochs.reach(known.epochAxis)") == 5 * 422
     job.downpour |= {'epoch': 3}  # the run went back to a checkpoint
-    tab.until(last.format(2) + " === '0.83333'")
+    tab.until(last.format(1) + " === '0.83333'")
+    assert tab.run("known.epochs.reach(known.epochAxis)") == 3 * 422
     job.downpour |= {'epoch': 7, 'running': False, 'stopped_early': True, 'done': 2954}
     tab.until("document.getElementById('epochs-text').textContent"
               ".startsWith('7 epochs, stopped early of 12, ')")
@@ -150,6 +155,23 @@ def a_key_reads_a_step_off_the_charts(mock, page):
     tab.key('ArrowLeft')
     text = tab.text('read')
     assert text.startswith('step 39: F 0.32') and 'history reset' in text, text
+
+
+@in_browser
+def charts_run_along_steps_passes_or_time(mock, page):
+    tab = page(mock(step=6000, steps_whole=6000))
+    ticks = 'axisTicks(known.axis, reach(), 5).map(tick => tick[1])'
+    drawn = {}
+    for axis, last in ('step', '6,000'), ('evaluations', '6,000'), ('seconds', '5 min'):
+        tab.run(f"document.querySelector('input[name=axis][value={axis}]').click()")
+        assert tab.run(ticks)[-1] == last, tab.run(ticks)
+        # The middle of the chart is another step on each axis.
+        drawn[axis] = tab.run('known.steps.nearest(known.axis, reach() / 2)')
+        shown_in_every_way(tab)
+    assert drawn == {'step': 3000, 'evaluations': 2997, 'seconds': 3000}, drawn
+    tab.run("document.getElementById('loss-chart').focus()")
+    tab.key('Home')
+    assert ', 1 pass,' in tab.text('read'), tab.text('read')
 
 
 @in_browser
@@ -419,6 +441,8 @@ def the_values_of_a_sweep_are_a_table(mock, page):
         ['l2', 'average precision, mean of 3 folds', '± error', 'run', ''],
         ['0.1', '0.75', '0.013', '4', ''], ['0.01', '0.875', '0.013', '4', 'chosen'],
         ['0', '–', '0.013', '–', '']], tab.run(rows)
+    assert tab.run("document.querySelectorAll('.spread').length") == 2, 'deviations over the folds'
+    assert tab.run("document.querySelectorAll('.curves .inforce').length") == 1, 'what was chosen'
     job.outcome = {'sweep': {**sweep, 'folds': 0, 'choose_by': 'loss', 'path': [
         sweep_row(.1, .5, False, l1=.25, nonzero=1234), sweep_row(.1, .25, True, nonzero=7)]}}
     tab.until("document.querySelectorAll('.sweep tr').length == 3")

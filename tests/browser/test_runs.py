@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """The page of real runs, in a real browser: alive, lost, ended, served and in a report."""
 
+import csv
+import random
 import re
 import sys
 
 from pages import LIVE, browser, main, settle, shown_in_every_way
-from harness import COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of
+from harness import (COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of,
+                     write_job)
+from sweeps import write_rows
 
 
 def served(job):
@@ -57,7 +61,8 @@ def a_page_that_watches_is_told_how_the_run_ended(folder):
     result = process.wait().json
     tab.until("tick(), document.getElementById('connection').className === 'ended'")
     assert 'the run has ended (time limit' in tab.text('link'), tab.text('link')
-    assert result['model_sha256'] in tab.text('model'), tab.text('model')
+    # What the page says of the model comes with the answer behind that.
+    tab.until(f"document.getElementById('model').textContent.includes('{result['model_sha256']}')")
     assert tab.text('step') == f'{result["steps"]:,}', (tab.text('step'), result)
     tab.close()
 
@@ -72,7 +77,9 @@ def record_shown(tab, steps):
     assert tab.text('step') == str(steps), tab.text('step')
     assert not tab.run("document.getElementById('evaluation').offsetHeight")
     assert tab.run("document.querySelectorAll('#runs tbody tr').length") == 1
-    tab.until("document.querySelectorAll('.weights tr').length === 21")  # with the intercept
+    tab.until("document.querySelectorAll('.weights td.weight').length === 20")
+    tab.run("document.querySelector('input[name=weights][value=raw]').click()")
+    assert tab.run("document.querySelectorAll('.weights td.weight').length") == 21, 'the intercept'
     tab.run("document.querySelector('#runs input').click()")
     tab.until("[...known.overlays.values()].every(overlay => overlay.steps.last > 0)")
     shown_in_every_way(tab)
@@ -89,7 +96,7 @@ def runs_that_have_ended_are_served(folder):
     try:
         tab = tabs.open(url_of(process))
         record_shown(tab, result['steps'])
-        assert result['model_sha256'] in tab.text('model'), tab.text('model')
+        tab.until(f"document.getElementById('model').textContent.includes('{result['model_sha256']}')")
         train(job, '--set', 'l2=0.5')  # nothing holds the folder
         tab.until("tick(), known.status.run === 3")
         tab.close()
@@ -109,6 +116,127 @@ def a_report_is_a_page_that_needs_no_server(folder):
     record_shown(tab, result['steps'])
     assert 'true # </script><b>' in tab.text('values'), tab.text('values')
     tab.close()
+
+
+@test
+def a_report_of_a_sweep_shows_what_was_chosen_and_folds_only_when_asked(folder):
+    tabs = browser()
+    write_rows(folder / 'rows.libsvm', 120, seed=2)
+    job = small_job(folder, data=['rows.libsvm'], l2=[0.1, 0.01], folds=3)
+    first = train(job, '--tag', 'first')['run']
+    train(job, '--set', 'folds=off', '--set', 'l2=0.5', '--publish')
+    report = folder / 'report.html'
+    assert dml('report', job, '-o', report).status == 0
+    tab = tabs.open(report.as_uri())
+    tab.until("known.runs.length > 0 && known.weights.length > 0")
+    settle(tab)
+    rows = "[...document.querySelectorAll('#runs tbody tr')].map(row => " \
+           "[...row.cells].slice(0, 3).map(cell => cell.textContent.trim()))"
+    assert tab.run(rows) == [[f'run {first}', 'was live', 'first']], tab.run(rows)
+    assert '★ live' in tab.text('run'), tab.text('run')
+    tab.run("document.getElementById('folds').click()")
+    assert tab.run("document.querySelectorAll('#runs tbody tr').length") == 8
+    shown_in_every_way(tab)
+    tab.close()
+
+
+@test
+def the_list_of_folders_shows_what_is_live_and_fits_every_width(folder):
+    tabs = browser()
+    for name in 'one', 'two':
+        train(small_job(folder, holdout='0.3'), '--state', folder / f'{name}.state', '--tag', name)
+    process = Process(COORDINATOR, 'serve', folder / 'one.state', folder / 'two.state')
+    try:
+        tab = tabs.open(url_of(process))
+        texts = tab.run("[...document.querySelectorAll('article')].map(entry => entry.innerText)")
+        assert len(texts) == 2 and all('★ run 1 is live' in text for text in texts), texts
+        assert 'one, trained' in texts[0] and 'accuracy, holdout' in texts[0], texts
+        for width in 1400, 400, 320:
+            tab.resize(width)
+            assert tab.run('document.documentElement.scrollWidth') <= width, width
+        box = tab.run("document.querySelector('polyline').getBoundingClientRect().width")
+        assert box > 200 and not tab.errors, (box, tab.errors)
+        tab.close()
+    finally:
+        process.end()
+
+
+@test
+def the_loss_on_the_holdout_stands_beside_f_and_its_best_step_is_marked(folder):
+    tabs = browser()
+    job = small_job(folder, holdout='0.3', early_stopping=5, precondition='none')
+    best = train(job)['early_stopping']['best_step']
+    report = folder / 'report.html'
+    assert dml('report', job, '-o', report).status == 0
+    tab = tabs.open(report.as_uri())
+    tab.until('known.steps.last > 0')
+    settle(tab)
+    assert tab.text('shown') == f'○best on the holdout: step {best}', tab.text('shown')
+    tab.run("document.querySelector('input[name=loss][value=itself]').click()")
+    settle(tab)
+    assert tab.text('shown').endswith('loss on the holdout'), tab.text('shown')
+    shown_in_every_way(tab)
+    assert not tab.errors, tab.errors
+    tab.close()
+
+
+@test
+def what_columns_bring_and_weights_of_each_class_are_shown(folder):
+    tabs = browser()
+    rng = random.Random(3)
+    classes = [f'class {k}' for k in range(24)]
+    with open(folder / 'rows.csv', 'w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(['<b>size</b>', 'town', 'label'])
+        for i in range(600):
+            writer.writerow([1000 + i % 24 + rng.random(), rng.choice(['"a" & b', 'c']), classes[i % 24]])
+    job = write_job(folder, data=['rows.csv'], objective='softmax', holdout='0.3', standardise=True)
+    train(job)
+    report = folder / 'report.html'
+    assert dml('report', job, '-o', report).status == 0
+    tab = tabs.open(report.as_uri())
+    tab.until('known.importance !== null && known.weights.length === 24 && known.steps.last > 0')
+    settle(tab)
+    shown_in_every_way(tab)
+    panel = ("[...[...document.querySelectorAll('#outcome-parts h3')].find(head => "
+             "head.textContent.startsWith({})).closest('.panel')"
+             ".querySelectorAll('tbody tr')].map(row => row.cells[0].textContent)")
+    assert tab.run(panel.format("'What each column brings'")) == ['<b>size</b>', 'town']
+    weights = panel.format("'Heaviest weights'")
+    assert '(intercept)' not in tab.run(weights), 'it has no deviation'
+    first = "document.querySelector('.bar ~ .scroll td:nth-child(2)').textContent"
+    before = tab.run(first)
+    tab.run("document.querySelector('input[name=weights][value=raw]').click()")
+    assert '(intercept)' in tab.run(weights) and tab.run(first) != before
+    tab.run("(select => { select.value = '8'; select.dispatchEvent(new Event('change')); })"
+            "(document.querySelector('#outcome-parts select'))")
+    assert tab.run('known.weightsShown.output') == 8 and '(intercept)' in tab.run(weights)
+    # They take the width of the page, and scroll within their own box.
+    tab.resize(390)
+    settle(tab)
+    wide = "document.querySelector('.confusion.wide')"
+    assert tab.run(f'{wide}.offsetWidth > {wide}.parentNode.clientWidth')
+    assert tab.run('document.documentElement.scrollWidth') <= 390
+    assert tab.run('known.axis') == 'evaluations', 'a report compares runs by passes'
+    assert not tab.errors, tab.errors
+    tab.close()
+
+
+@test
+def the_list_of_folders_draws_epochs_where_there_are_no_steps(folder):
+    tabs = browser()
+    for name in 'one', 'two':
+        train(small_job(folder, optimizer='downpour', downpour={'epochs': 4}),
+              '--state', folder / f'{name}.state')
+    process = Process(COORDINATOR, 'serve', folder / 'one.state', folder / 'two.state')
+    try:
+        tab = tabs.open(url_of(process))
+        labels = tab.run("[...document.querySelectorAll('svg')].map(svg => "
+                         "svg.getAttribute('aria-label'))")
+        assert len(labels) == 2 and all(label.endswith(' in 4 epochs') for label in labels), labels
+        tab.close()
+    finally:
+        process.end()
 
 
 if __name__ == '__main__':

@@ -172,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 #ifndef LIBFUZZER
 #include "tests/fuzz/corpus.h"
 
-enum { COURSES = 200, COURSE_BYTES = 8192 };
+enum { COURSES = 100, COURSE_BYTES = 8192 };
 
 /* A course drawn from a seed, so that a failing one can be repeated. */
 static void run_course(uint64_t seed) {

@@ -70,7 +70,7 @@ def add_awaited(seed, future):
         check_possible()
         done = future.result()
         assert done.returncode == 0, done.stdout + done.stderr
-        print('\n'.join(done.stdout.splitlines()[1:-1]), flush=True)
+        print('\n'.join(line for line in done.stdout.splitlines() if line.startswith('#')), flush=True)
     add_test(seed, result)
 
 

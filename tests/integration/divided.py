@@ -1,10 +1,18 @@
-"""What tests of the one model share: runs that are divided otherwise, or lose processes."""
+"""What tests of the one model share: runs that are divided otherwise, or lose processes.
+
+Every pair of values of two settings occurs; with DML_BITS=all (make check-bits) every combination.
+With DML_FAULTS=all (make check-faults) each place is met by both workers of a role, else by one.
+"""
+
+import os
 
 from harness import train, words
 from sweeps import killed, rows_of
 
-DIVISIONS = [{'shards': shards, 'replicas': replicas, 'threads': threads}
-             for shards in (1, 2) for replicas in (1, 3) for threads in (1, 2)]
+EVERY_DIVISION = [{'shards': shards, 'replicas': replicas, 'threads': threads}
+                  for shards in (1, 2) for replicas in (1, 3) for threads in (1, 2)]
+PAIRS_OF_VALUES = [EVERY_DIVISION[i] for i in (0, 3, 5, 6)]
+DIVISIONS = EVERY_DIVISION if os.environ.get('DML_BITS') == 'all' else PAIRS_OF_VALUES
 
 
 def one_model(job, check, *arguments):
@@ -15,6 +23,13 @@ def one_model(job, check, *arguments):
         check(result)
         models.setdefault(result['model_sha256'], []).append(divided)
     assert len(models) == 1, models
+
+
+def by_turns(role, *places):
+    """Rules for one of the two workers of a role at each place, or for both."""
+    both = os.environ.get('DML_FAULTS') == 'all'
+    return [f'{role}{worker}.{place}' for number, place in enumerate(places)
+            for worker in ((0, 1) if both else (number % 2,))]
 
 
 def survives(folder, job, check, *rules):

@@ -5,9 +5,11 @@ INTEGRATION_TESTS = \
 	tests/integration/test_http.py \
 	tests/integration/test_init.py \
 	tests/integration/test_retrain.py \
+	tests/integration/test_publishing.py \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \
 	tests/integration/test_choosing.py \
+	tests/integration/test_columns.py \
 	tests/integration/test_shuffled.py \
 	tests/integration/test_text.py \
 	tests/integration/test_epochs.py \
@@ -26,6 +28,9 @@ INTEGRATION_TESTS = \
 	tests/integration/test_bounds.py \
 	tests/integration/test_crosses.py \
 	tests/integration/test_dates.py \
+	tests/integration/test_jsonl.py \
+	tests/integration/test_parquet.py \
+	tests/integration/test_remote.py \
 	tests/integration/test_covariance.py \
 	tests/integration/test_summary.py \
 	tests/integration/test_hosts.py \
@@ -56,9 +61,12 @@ INTEGRATION_TESTS = \
 	tests/integration/test_table_nights.py \
 	tests/integration/test_tables.py \
 	tests/integration/test_figures.py \
+	tests/integration/test_library.py \
+	tests/integration/test_python.py \
 	tests/integration/test_predict.py \
 	tests/integration/test_prune.py \
 	tests/integration/test_export.py \
+	tests/integration/test_importance.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \
 	tests/integration/test_early_stopping.py \
@@ -69,6 +77,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_kronecker.py \
 	tests/integration/test_standardise.py \
 	tests/integration/test_objectives.py \
+	tests/integration/test_onnx.py \
 	tests/integration/test_losses.py \
 	tests/integration/test_directions.py \
 	tests/integration/test_tiles.py \
@@ -91,6 +100,8 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/descent.py \
 	tests/integration/wide.py \
 	tests/integration/nightly.py \
+	tests/integration/objects.py \
+	tests/integration/onnx_graph.py \
 	tests/integration/optimum.py \
 	tests/integration/row_hash.py \
 	tests/integration/responses.py \
@@ -102,8 +113,11 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/metrics_text.py
 
 # Every combination of the settings that must not change a bit: takes minutes.
+DIVIDED_TESTS = tests/integration/test_tiles.py tests/integration/test_directions.py \
+	tests/integration/test_heavy.py tests/integration/test_offsets.py \
+	tests/integration/test_covariance.py
 check-bits: all
-	$(MAKE) check-TESTS TESTS=tests/integration/test_bits.py DML_BITS=all
+	$(MAKE) check-TESTS DML_BITS=all TESTS='tests/integration/test_bits.py $(DIVIDED_TESTS)'
 .PHONY: check-bits
 
 # The optima of all rows of the large data sets, too.

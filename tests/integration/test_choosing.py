@@ -5,6 +5,7 @@ error."""
 import math
 import os
 import random
+import re
 import signal
 import statistics
 import sys
@@ -122,7 +123,7 @@ def counts_are_chosen_by_their_deviance(folder):
 def another_rule_chooses_among_the_same_models_without_training(folder):
     job = grid_job(folder)
     first = train(job)
-    finished = dml('run', job, '--json', *ONE_SE)
+    finished = dml('run', job, '--json', '--publish', *ONE_SE)
     second = finished.json
     assert 'sweep 1 has ended; another of its models may be chosen now' in finished.stderr
     assert first['run'] != second['run'] == second['chosen']['run'], second
@@ -202,7 +203,7 @@ def a_choice_that_was_killed_is_made_by_the_same_command(folder):
     for kill in 'sweep_ended:1', 'publish_decided:1':
         state = folder / f'{kill}.state'
         first = train(job, '--state', state)
-        killed('run', job, kill, '--state', state, *ONE_SE)
+        killed('run', job, kill, '--publish', '--state', state, *ONE_SE)
         second = train(job, '--state', state, *ONE_SE)
         assert second['run'] != first['run'] and second['sweep']['number'] == 1, (kill, second)
         assert os.readlink(state / 'models/current') == str(second['run']), kill
@@ -241,13 +242,41 @@ def jobs_status_and_report_have_the_table_also_of_a_sweep_under_way(folder):
     status = dml('status', job, '--json').json
     sweeps = dml('jobs', job, '--json').json['folders'][0]['sweeps']
     assert status['chosen'] == result['chosen'] == sweeps[0]['chosen'], status
+    assert [row.pop('publication') for row in status['sweep']['path']].count('live') == 1
+    assert [row.pop('publication') for row in sweeps[0]['path']].count('live') == 1
     assert status['sweep']['path'] == result['path'] == sweeps[0]['path'], status
     report = folder / 'report.html'
     assert dml('report', job, '-o', report).status == 0
     assert '"best_run":' in report.read_text().replace(': ', ':')
     text = dml('jobs', job).stdout
     assert f'chosen: run {result["run"]}, l1 = ' in text and 'std error' in text, text
-    assert f'run 24 of 24 of sweep 1\nchosen: run {result["run"]}, ' in dml('status', job).stdout
+    words = dml('status', job).stdout
+    assert f'job run {result["run"]}: ended' in words and '; live' in words.splitlines()[0], words
+    assert f'sweep 1: 24 runs\nchosen: run {result["run"]}, ' in words and 'std error' in words, words
+    assert f' {result["run"]}*' in words and f' {result["run"]}*' in text.split('std error')[1], words
+
+
+@test
+def a_sweep_is_one_run_where_runs_are_listed_unless_folds_are_asked_for(folder):
+    job = grid_job(folder, l1=0, l2=[1e-2, 1e-4, 1e-6])
+    chosen = train(job)['run']
+    other = train(job, '--set', 'l2=0.1', '--set', 'folds=off')['run']
+
+    def listed(*options):
+        table = dml('jobs', job, *options).stdout.split('\nsweep')[0]
+        return [int(line[:4]) for line in table.splitlines()[2:] if line[:4].strip().isdigit()], table
+
+    assert listed()[0] == [chosen, other], listed()
+    assert 'more runs of sweeps: --folds lists them' in listed()[1], listed()
+    assert listed('--folds')[0] == list(range(1, other + 1)) and 'fold 3' in listed('--folds')[1]
+    assert dml('publish', str(4 - chosen) if chosen != 2 else '1', folder / 'job.state').status == 0
+    assert len(listed()[0]) == 3, 'what is live is always listed'
+    runs = dml('jobs', job, '--json', '--sort', 'loss').json['folders'][0]['runs']
+    folds = [(run.get('sweep') or {}).get('fold', 0) > 0 for run in runs]
+    assert folds == sorted(folds) and sum(folds) == other - 4, 'folds are not ranked'
+    assert [run['run'] for run in runs if (run.get('sweep') or {}).get('chosen')] == [chosen]
+    steps = [path for path in re.findall(r'steps\?since=0&run=(\d+)', dml('report', job).stdout)]
+    assert sorted(map(int, steps)) == [1, 2, 3, other], steps
 
 
 @test

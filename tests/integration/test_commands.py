@@ -5,12 +5,14 @@ import gzip
 import hashlib
 import json
 import math
+import os
 import re
 import struct
 import sys
 
 from harness import (BUILD, dml, endless_job, main, read_safetensors, run, small_data,
                      small_job, test, train, write_job)
+from nightly import check_model
 
 RESULT_MEMBERS = {
     'job', 'run', 'reason', 'objective', 'loss', 'gradient_max', 'steps', 'evaluations',
@@ -50,7 +52,7 @@ def quiet_says_nothing_but_the_result(folder):
     finished = dml('run', job, '--quiet', '--json')
     assert finished.status == 0 and finished.stderr == '', finished
     assert finished.stdout.count('\n') == 1, finished
-    table = dml('run', job, '--fresh', '--quiet')
+    table = dml('run', job, '--fresh', '--quiet', '--publish')
     assert table.stderr == '' and 'gradient tolerance' in table.stdout, table
     for command in 'check', 'pack', 'retrain', 'rollback':
         finished = dml(command, job, '--quiet')
@@ -103,20 +105,44 @@ def checkpoints_of(folder, run):
 
 
 @test
-def a_run_that_ended_at_its_step_limit_goes_on_when_the_limit_is_raised(folder):
+def a_raised_limit_is_gone_on_from_by_another_run(folder):
     exact = {'gradient_tolerance': 1e-9, 'loss_tolerance': 0}
     job = small_job(folder, max_steps=3, **exact)
     stopped = train(job)
     assert stopped['reason'] == 'step limit' and stopped['steps'] == 3, stopped
     assert stopped['restarts']['coordinator'] == 0 and checkpoints_of(folder, 1), stopped
+    between = train(job, '--set', 'max_steps=6')
+    assert between['steps'] == 6 and (between['run'], between['continues']) == (2, 1), between
     further = train(job, '--set', 'max_steps=1000')
-    assert further['reason'] == 'gradient tolerance' and further['run'] == 1, further
-    assert further['restarts']['coordinator'] == 1, further
+    assert further['reason'] == 'gradient tolerance' and further['run'] == 3, further
+    assert further['continues'] == 2 and not checkpoints_of(folder, 1), further
     assert further['seconds']['total'] > stopped['seconds']['total'], (stopped, further)
     at_once = train(small_job(folder, **exact), '--fresh')
-    assert at_once['run'] == 2 and at_once['restarts']['coordinator'] == 0, at_once
+    assert at_once['run'] == 4 and 'continues' not in at_once, at_once
     assert further['model_sha256'] == at_once['model_sha256'], (further, at_once)
     assert further['evaluations'] == at_once['evaluations'], (further, at_once)
+
+
+@test
+def a_model_stays_what_it_is_whatever_goes_on_from_its_run_and_wherever_that_is_killed(folder):
+    exact = {'gradient_tolerance': 1e-9, 'loss_tolerance': 0}
+    whole = train(small_job(folder, **exact), '--state', folder / 'whole')
+    job = small_job(folder, max_steps=3, **exact)
+    for place in ('store_commit_full:3', 'store_committed_full:3', 'store_commit_full:4',
+                  'store_committed_full:4', 'state_attempt:1', 'run_ended:1'):
+        state = folder / f'{place}.state'
+        first = train(job, '--state', state)
+        further = ('run', job, '--state', state, '--set', 'max_steps=1000')
+        killed = dml(*further, DML_FAILPOINT=f'coordinator.{place}:kill')
+        assert killed.status == -9, (place, killed)
+        dml('prune', job, '--state', state)
+        second = dml(*further, '--json').json
+        assert (second['run'], second['published']) == (2, False), (place, second)
+        assert second['model_sha256'] == whole['model_sha256'], (place, second)
+        assert second['evaluations'] == whole['evaluations'], (place, second)
+        assert os.readlink(state / 'models/current') == '1', place
+        assert json.loads((state / 'models/1/model.json').read_text())['result']['steps'] == 3, place
+        assert check_model(state / 'models') == first['model_sha256'], place
 
 
 @test

@@ -70,7 +70,7 @@ def set_takes_the_keys_and_the_values_of_the_job_file(folder):
 
 @test
 def formats_are_completed_in_both_spellings(folder):
-    assert complete(folder, 'export', '--format', '') == ['liblinear', 'tsv', 'json']
+    assert complete(folder, 'export', '--format', '') == ['liblinear', 'tsv', 'json', 'onnx']
     assert complete(folder, 'export', '--format', '=', 't') == ['tsv']
     assert complete(folder, 'export', '--format=t', breaks='"') == ['--format=tsv']
 

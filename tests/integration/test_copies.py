@@ -43,7 +43,7 @@ def a_copy_of_a_state_folder_goes_on_with_workers_of_its_own(folder):
         assert all(path.read_bytes() == was for path, was in files.items()), copy
         original = ended(job, folder / 'job.state')
         assert original.status == 0 and 'is a copy' not in original.stderr, original
-        process.until(lambda: not process.survivors(), 'its workers are told to exit')
+        assert process.deserted(), 'its workers are not told to exit'
 
 
 @test
@@ -52,7 +52,7 @@ def a_state_folder_that_was_moved_keeps_its_workers(folder):
         (folder / 'job.state').rename(folder / 'moved.state')
         moved = ended(job, folder / 'moved.state')
         assert moved.status == 0 and 'is a copy' not in moved.stderr, moved
-        process.until(lambda: not process.survivors(), 'its workers are told to exit')
+        assert process.deserted(), 'its workers are not told to exit'
 
 
 @test

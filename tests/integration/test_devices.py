@@ -170,7 +170,7 @@ def a_run_goes_on_with_what_it_was_not_begun_with(folder):
             begun = trained(job, {'max_steps': 2}, first)
             assert begun['reason'] == 'step limit' and begun['steps'] == 2, begun
             result = train(job, *words({**SHORT, 'device': second}))
-            assert result['run'] == begun['run'], (begun, result)
+            assert result['continues'] == begun['run'], (begun, result)
             assert used(result).keys() == {second}, result['devices']
             assert result['model_sha256'] == expected['model_sha256'], (first, second)
 

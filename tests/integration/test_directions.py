@@ -6,7 +6,7 @@ import functools
 import random
 import sys
 
-from divided import (goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
+from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
                      has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 
@@ -75,22 +75,22 @@ def disturbed(folder):
 
 @test
 def a_shard_that_dies_goes_on_with_the_window_of_the_checkpoint(folder):
-    survives(folder, disturbed(folder), check_directions, *(f'shard{shard}.receive_PROGRAM:{visit}' for shard in (0, 1)
-                       for visit in (2, 9, 30, 61)))
+    survives(folder, disturbed(folder), check_directions,
+             *by_turns('shard', *(f'receive_PROGRAM:{visit}' for visit in (2, 9, 30, 61))))
 
 
 @test
 def a_shard_that_dies_with_margins_that_x_has_not_reached_costs_no_bit(folder):
-    survives(folder, disturbed(folder), check_directions, *(f'shard{shard}.{place}' for shard in (0, 1)
-                       for place in ('rows_taken:1', 'rows_taken:2', 'rows_taken:9',
-                                     'rows_advanced:1', 'rows_advanced:2', 'rows_advanced:7')))
+    survives(folder, disturbed(folder), check_directions,
+             *by_turns('shard', 'rows_taken:1', 'rows_taken:2', 'rows_taken:9', 'rows_advanced:1',
+                       'rows_advanced:2', 'rows_advanced:7'))
 
 
 @test
 def a_replica_that_dies_in_a_product_or_a_transpose_costs_no_bit(folder):
-    survives(folder, disturbed(folder), check_directions, *(f'replica{replica}.{place}' for replica in (0, 1)
-                       for place in ('receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
-                                     'receive_PARAMETERS:12')))
+    survives(folder, disturbed(folder), check_directions,
+             *by_turns('replica', 'receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
+                       'receive_PARAMETERS:12'))
 
 
 @test

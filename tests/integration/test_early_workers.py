@@ -58,13 +58,6 @@ def packing(folder, job, sockets=('replica-0.0', 'shard-0.0'), **environment):
         process.end()
 
 
-def gone(process):
-    end = time.monotonic() + 60
-    while process.survivors() and time.monotonic() < end:
-        time.sleep(0.02)
-    return not process.survivors()
-
-
 @test
 def workers_listen_while_the_data_is_packed_and_a_signal_ends_them(folder):
     job = small_job(folder)
@@ -75,7 +68,7 @@ def workers_listen_while_the_data_is_packed_and_a_signal_ends_them(folder):
             finished = process.wait(60)
             assert finished.status == AGAIN, finished
             assert 'the same command goes on from here' in finished.stderr, finished
-            assert gone(process), finished
+            assert process.deserted(), finished
             assert not list(places.iterdir()), 'sockets are left'
     train(job)
 
@@ -130,7 +123,7 @@ def a_coordinator_that_is_killed_while_it_packs_leaves_nothing_that_lasts(folder
     with packing(folder, job) as (process, places):
         process.signal(signal.SIGKILL)
         process.wait(60)
-        assert gone(process), 'workers outlive their coordinator'
+        assert process.deserted(), 'workers outlive their coordinator'
     result = train(job, **places_of(folder)[1])
     assert not list(places.iterdir()), 'sockets are left'
     assert result['restarts'] == {'coordinator': 0, 'shard': 0, 'replica': 0}, result

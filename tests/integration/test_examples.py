@@ -2,13 +2,18 @@
 """The examples of the manual pages and of README.md work as they are typed: whole job files, lines
 to be added to one, command lines, and programs in Python."""
 
+import datetime
 import gzip
+import http.server
+import json
 import os
 import random
 import re
 import struct
 import subprocess
 import sys
+import threading
+import uuid
 
 from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
 
@@ -21,7 +26,7 @@ STAND_INS = {
 # What needs a cluster.
 ELSEWHERE = re.compile(r'\$ (?:sbatch|ssh|srun) ')
 # What a page calls by the names of one machine, and here is another.
-HERE = {'/srv/model/': '', '127.0.0.1:8080': '127.0.0.1:0', '--to 8': '--to 2', 'models/8': 'models/2',
+HERE = {'/srv/model/': '', '127.0.0.1:8080': '127.0.0.1:0', 'publish 8': 'publish 2', 'models/8': 'models/2',
         ' - --labels': ' - --labels < new.txt'}
 
 
@@ -164,7 +169,7 @@ def every_example_of_the_tasks_works_as_typed(folder):
             commands += 1
         elif re.match(r'\w+ += ', block):
             add_to_a_job(folder, block)
-    assert jobs == 12 and commands == 12, (jobs, commands)
+    assert jobs == 12 and commands == 13, (jobs, commands)
 
 
 @test
@@ -254,6 +259,40 @@ def margins_in_python(folder, program, rows):
     done = run(sys.executable, 'example.py', cwd=folder)
     assert done.status == 0, done
     return [[float(margin) for margin in line.split(',')] for line in done.stdout.splitlines()]
+
+
+class Catalogue(http.server.BaseHTTPRequestHandler):
+    """Keeps the last event that it was sent."""
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        self.server.event = self.path, self.headers['Authorization'], json.loads(body)
+        self.send_response(201)
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+
+@test
+def a_catalogue_is_told_of_a_published_model(folder):
+    small_data(folder)
+    server = http.server.HTTPServer(('127.0.0.1', 0), Catalogue)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    told = {'OPENLINEAGE_URL': f'http://127.0.0.1:{server.server_port}', 'OPENLINEAGE_API_KEY': 'k'}
+    job = write_job(folder, data=['small.libsvm'], holdout=0.3,
+                    on_publish=f'{sys.executable} {SOURCE / "examples/openlineage.py"}')
+    finished = dml('run', job, '--json', **told)
+    server.shutdown()
+    path, key, event = server.event
+    assert finished.status == 0 and (path, key) == ('/api/v1/lineage', 'Bearer k'), finished
+    assert event['eventType'] == 'COMPLETE' and event['schemaURL'].endswith('#/$defs/RunEvent'), event
+    uuid.UUID(event['run']['runId'])
+    assert datetime.datetime.fromisoformat(event['eventTime']).tzinfo, event
+    assert event['inputs'] == [{'namespace': 'file', 'name': str(folder / 'small.libsvm')}], event
+    version = event['outputs'][0]['facets']['version']
+    assert version['datasetVersion'] == finished.json['model_sha256'], event
+    for facets in event['run']['facets'], event['outputs'][0]['facets']:
+        assert all(facet['_producer'] and facet['_schemaURL'] for facet in facets.values()), event
 
 
 @test

@@ -307,7 +307,7 @@ def a_file_appears_whole_and_replaces_another(folder):
 @test
 def the_format_must_be_one_of_those_known(folder):
     train(small_job(folder))
-    for words in [], ['--format', 'onnx'], ['--format', 'tsv', '--json']:
+    for words in [], ['--format', 'pmml'], ['--format', 'tsv', '--json']:
         finished = dml('export', folder / 'job.state', *words)
         assert finished.status == USAGE and finished.stdout == '', finished
         assert 'json' in finished.stderr, finished

@@ -6,8 +6,8 @@ import functools
 import random
 import sys
 
-from divided import (goes_on_from_a_model, has_one_path, has_the_bits_of_a_device, one_model,
-                     survives, survives_its_coordinators)
+from divided import (by_turns, goes_on_from_a_model, has_one_path, has_the_bits_of_a_device,
+                     one_model, survives, survives_its_coordinators)
 from harness import main, test, train, words, write_job
 
 ROWS = 3000
@@ -101,8 +101,9 @@ def check_refreshed(result):
 
 @test
 def a_shard_that_dies_while_it_makes_a_factor_costs_no_bit(folder):
-    survives(folder, disturbed(folder), check_refreshed, *(f'shard{shard}.factor_{when}:{visit}' for shard in (0, 1)
-                       for when in ('begin', 'done') for visit in (1, 2)))
+    survives(folder, disturbed(folder), check_refreshed,
+             *by_turns('shard', 'factor_begin:1', 'factor_begin:2', 'factor_done:2',
+                       'factor_done:1'))
 
 
 @test
@@ -119,8 +120,8 @@ def a_shard_that_dies_later_goes_on_with_the_factor_of_the_checkpoint(folder):
 
 @test
 def a_replica_that_dies_in_a_refresh_costs_no_bit(folder):
-    survives(folder, disturbed(folder), check_refreshed, *(f'replica{replica}.{place}' for replica in (0, 1)
-                       for place in ('receive_EVALUATE:2', 'receive_EVALUATE:5', 'send_FLUSHED:2')))
+    survives(folder, disturbed(folder), check_refreshed,
+             *by_turns('replica', 'receive_EVALUATE:2', 'receive_EVALUATE:5', 'send_FLUSHED:2'))
 
 
 @test

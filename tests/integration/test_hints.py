@@ -23,7 +23,7 @@ def refused(status, *arguments):
 @test
 def files_of_other_formats_are_named_with_what_converts_them(folder):
     foreign = {
-        b'PAR1\x15\x04\x15\x00\x15\x10': ('Parquet', 'pandas.read_parquet'),
+        b'ORC\x11\0\0\x0a\x06': ('ORC', 'pandas.read_orc'),
         b'ARROW1\0\0\xff\xff\xff\xff': ('Arrow', 'pandas.read_feather'),
         b'PK\x03\x04\x14\0\0\0': ('zip', 'unzip '),
         'a,b\n1,2\n'.encode('utf-16'): ('UTF-16', 'iconv -f UTF-16'),
@@ -48,11 +48,11 @@ def a_table_whose_first_name_is_a_sign_of_another_format_is_a_table(folder):
 
 @test
 def an_address_is_told_from_a_file(folder):
-    said = refused(BAD_DATA, 'check', job_of(folder, data='s3://bucket/day.csv'))
-    assert 'aws s3 cp s3://bucket/day.csv -' in said, said
+    said = refused(BAD_DATA, 'check', job_of(folder, data='gs://bucket/day.csv'))
+    assert 'gsutil cat gs://bucket/day.csv' in said, said
     dml('run', job_of(folder))
-    said = refused(BAD_DATA, 'predict', folder / 'job.state', 'https://host/day.csv')
-    assert 'curl -fsS https://host/day.csv' in said, said
+    said = refused(BAD_DATA, 'predict', folder / 'job.state', 'ftp://host/day.csv')
+    assert 'curl -fsS ftp://host/day.csv' in said, said
 
 
 @test

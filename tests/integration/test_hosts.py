@@ -7,7 +7,6 @@ import pathlib
 import re
 import signal
 import sys
-import time
 
 from harness import (AGAIN, BUILD, CONFIG, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main,
                      small_job, test, train)
@@ -214,10 +213,7 @@ def orphans(folder):
         process.signal(signal.SIGKILL)
         process.popen.wait()
         yield job, workers_of(job)
-        end = time.monotonic() + 60
-        while process.survivors() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert not process.survivors(), 'workers outlive their run'
+        assert process.deserted(), 'workers outlive their run'
     finally:
         process.end()
 

@@ -167,7 +167,9 @@ def steps_and_events_are_followed_from_number_to_number(folder):
         assert [step['step'] for step in steps] == list(range(len(steps)))
         assert next_step == len(steps)
         assert {'step', 'loss', 'gradient_max', 'holdout_loss', 'holdout_accuracy', 'step_length',
-                'trials', 'history', 'note', 'wall_ms', 'seconds'} == set(steps[0])
+                'trials', 'evaluations', 'history', 'note', 'wall_ms', 'seconds'} == set(steps[0])
+        counts = [step['evaluations'] for step in steps]
+        assert counts[0] == 1 and sorted(set(counts)) == counts, 'each step has read the data again'
         run, = server.json('/api/v1/runs')['runs']
         assert run['run'] == part['run'] == 1 and run['state'] == 'running', run
         replica = next(p for p in server.json('/api/v1/status')['processes']

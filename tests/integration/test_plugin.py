@@ -227,7 +227,7 @@ def another_library_is_another_run_and_scores_no_model_of_the_first(folder):
     job = odd_job(folder, max_steps=2)
     first = train(job)
     shutil.copy(folder / 'odd.so', folder / 'kept.so')
-    assert train(job, '--set', 'max_steps=3')['run'] == first['run']
+    assert train(job, '--set', 'max_steps=3')['continues'] == first['run']
     build_odd(folder, 'odd.so', '-O1', '-DOTHER')
     assert (hashlib.sha256((folder / 'odd.so').read_bytes()).digest() !=
             hashlib.sha256((folder / 'kept.so').read_bytes()).digest())

@@ -70,7 +70,7 @@ def a_repeated_rollback_fails_as_the_first_would_have(folder):
 @test
 def a_rollback_completes_a_publication_first_and_goes_back_from_it(folder):
     job, state = versions(folder)
-    killed('run', job, 'publish_decided:1', '--fresh')
+    killed('run', job, 'publish_decided:1', '--fresh', '--publish')
     assert live(state) == (3, [4])
     back = dml('rollback', state)
     assert 'run 3 is live again, in place of run 4' in back.stdout, back
@@ -83,8 +83,8 @@ def a_run_that_was_killed_after_its_training_is_not_trained_again(folder):
     job = small_job(folder)
     state = folder / 'job.state'
     for number, place in enumerate(('run_ended', 'publish_decided', 'model_linked'), 1):
-        killed('run', job, f'{place}:1', '--fresh')
-        repeated = dml('run', job, '--json')
+        killed('run', job, f'{place}:1', '--fresh', '--publish')
+        repeated = dml('run', job, '--json', '--publish')
         assert repeated.status == 0 and repeated.json['run'] == number, repeated
         assert f'run {number} had ended when an earlier command was cut off' in repeated.stderr
         assert live(state) == (number, [])

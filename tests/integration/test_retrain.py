@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 
-from harness import (AGAIN, BAD_DATA, CONFIG, UNAVAILABLE, USAGE, dml, lines_of, main, shared, test,
+from harness import (AGAIN, BAD_DATA, CONFIG, UNAVAILABLE, dml, lines_of, main, shared, test,
                      train, write_job)
 from nightly import SLOW, Nights, check_model
 
@@ -66,7 +66,30 @@ def a_model_that_the_gate_refuses_does_not_go_live(folder):
     assert (nights.state / 'models/2/model.json').exists(), 'it cannot be looked at'
     assert nights.of('refused') == [2] and nights.of('live') == [1]
     again = nights.retrain()
-    assert again.status == 0 and 'no new data since run 2, which was refused' in again.stdout, again
+    assert again.status == BAD_DATA and not again.stdout, again
+    assert 'no new data since run 2, which was refused: ' in again.stderr, again
+
+
+@test
+def a_gate_that_goes_on_refusing_is_told_each_night_until_somebody_acts(folder):
+    nights = Nights(folder, gate=['loss <= 0.5 * live'])
+    nights.good_nights(1)
+    for night in 2, 3:
+        nights.add(night)
+        refused = nights.retrain('--cron')
+        assert refused.status == BAD_DATA and 'run %d is refused' % night in refused.stderr, refused
+    day = time.strftime('%Y-%m-%d ')
+    words = f'the gate has refused 2 times since {day}'
+    assert words in refused.stderr and 'the model of run 1 is live' in refused.stderr, refused
+    quiet = nights.retrain('--cron')
+    assert quiet.status == BAD_DATA and not quiet.stdout and words in quiet.stderr, quiet
+    assert 'loss <= 0.5 * live does not hold' in quiet.stderr, quiet
+    told = nights.retrain('--json').json
+    assert told['reason'] == 'no new data' and told['refusals']['count'] == 2, told
+    assert told['refusals']['since_ms'] > 0 and len(nights.runs()) == 3
+    assert dml('publish', '3', '--force', nights.state).status == 0
+    silent = nights.retrain('--cron')
+    assert silent.status == 0 and not silent.stdout + silent.stderr, silent
 
 
 @test
@@ -222,7 +245,7 @@ def a_run_that_was_told_to_stop_is_finished_by_the_next(folder):
 
 
 @test
-def a_live_run_that_was_taken_up_beyond_its_limit_keeps_its_model_until_the_gate_has_judged(folder):
+def what_goes_on_from_a_live_run_is_finished_by_the_next_night_and_judged(folder):
     nights = Nights(folder, gate=['accuracy >= 0.7'], max_steps=3)
     nights.add(1, rows=1200)
     first = nights.good()
@@ -230,7 +253,7 @@ def a_live_run_that_was_taken_up_beyond_its_limit_keeps_its_model_until_the_gate
     nights.kill_in_training('--set', 'max_steps=200', command='run', steps=4)
     refused = nights.retrain('--json', '--set', 'max_steps=200', '--set', 'gate=accuracy >= 0.999')
     assert refused.status == BAD_DATA and refused.json['run'] == 2, refused
-    assert refused.json['start']['run'] == 1 and nights.live() == 1, refused
+    assert refused.json['continues'] == 1 and nights.live() == 1, refused
     assert check_model(nights.state / 'models') == first['model_sha256']
 
 
@@ -438,7 +461,7 @@ def rollback_to_a_run_puts_that_live_and_one_that_is_gone_is_named(folder):
     refused(nights)
     gone = dml('rollback', nights.job, '--to', '1')
     assert gone.status == UNAVAILABLE and 'there is no model of run 1' in gone.stderr, gone
-    assert dml('rollback', nights.job, '--to', 'x').status == USAGE
+    assert dml('rollback', nights.job, '--to', 'x').status == UNAVAILABLE
     assert dml('rollback', nights.job, '--to', '4').status == 0
     assert nights.live() == 4 and nights.of('live') == [4]
     assert dml('rollback', nights.job).status == 0
@@ -457,7 +480,7 @@ def the_version_that_the_next_rollback_goes_to_is_kept(folder):
 
 
 @test
-def run_publishes_without_a_gate(folder):
+def run_with_publish_does_not_ask_the_gate(folder):
     nights = Nights(folder)
     nights.add(1)
     nights.good()

@@ -41,7 +41,7 @@ def a_copy_is_made_shared_by_replicas_used_again_and_gives_the_same_bits(folder)
     assert copy.read_bytes() == before and copies(folder) == [copy]
     first = train(job, '--fresh', '--set', 'max_steps=3')
     later = train(job, '--set', f'scratch={folder}/other')
-    assert later['run'] == first['run'] and later['model_sha256'] == expected, later
+    assert later['continues'] == first['run'] and later['model_sha256'] == expected, later
 
 
 @test

@@ -5,12 +5,14 @@ import contextlib
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 
-from harness import (AGAIN, CREATE, IO, UNAVAILABLE, USAGE, COORDINATOR, Process, dml, endless_job, main,
+import metrics_text
+from harness import (AGAIN, BAD_DATA, CREATE, IO, UNAVAILABLE, USAGE, COORDINATOR, Process, dml, endless_job, main,
                      small_job, test, train, url_of)
 
 
@@ -65,7 +67,7 @@ def a_folder_is_served_with_all_its_runs_and_steps(folder):
         assert sizes == sorted(sizes, reverse=True) and isinstance(output['intercept'], float)
         assert '<!DOCTYPE html>' in ask(url)[1]
         assert ask(url + 'livez')[0] == 200
-        assert [ask(url + path)[0] for path in ('readyz', 'metrics', 'nothing')] == [503, 404, 404]
+        assert [ask(url + path)[0] for path in ('readyz', 'nothing')] == [503, 404]
 
 
 @test
@@ -77,6 +79,8 @@ def several_folders_have_a_page_each_and_names_are_never_markup(folder):
     (folder / 'empty.state').mkdir()
     with serving(evil, folder / 'two.state', folder / 'empty.state') as (url, _):
         index = ask(url)[1]
+        assert index.count('★ run 1 is live') == 2 and index.count('<polyline') == 2, index
+        assert 'trained 0 minutes ago' in index and '<script' not in index, index
         assert '&lt;b>&amp;one.state' in index and '<b>&one' not in index, index
         assert 'href="1/"' in index and 'href="3/"' in index, index
         assert 'nothing was run there' in index, index
@@ -85,6 +89,36 @@ def several_folders_have_a_page_each_and_names_are_never_markup(folder):
         assert ask(url + '2/')[0] == 200
         assert ask(url + '3/api/v1/status')[0] == 503
         assert [ask(url + path)[0] for path in ('0/', '4/', '2', '99999999999999999999/')] == [404] * 4
+
+
+@test
+def the_metrics_of_the_record_are_served_and_written_for_node_exporter(folder):
+    job = small_job(folder, holdout='0.3')
+    first = train(job)
+    assert dml('run', job, '--set', 'gate=loss <= 0.1 * live').status == BAD_DATA
+    state, empty = folder / 'job.state', folder / '"e\\mpty.state'
+    empty.mkdir()
+    with serving(state, empty) as (url, _):
+        status, text = ask(url + 'metrics')
+    samples, wrong = metrics_text.read(text)
+    assert status == 200 and not wrong, (status, wrong)
+    of = (('state', str(state)),)
+    assert samples['dml_live_model_run', of] == 1 and samples['dml_gate_refusals', of] == 1
+    assert samples['dml_gate_refusals_total', of] == 1 and samples['dml_state_readable', of] == 1
+    runs = dml('jobs', state, '--json').json['folders'][0]['runs']
+    assert abs(samples['dml_live_model_trained_timestamp_seconds', of] - runs[0]['ended_ms'] / 1e3) < 1e-3
+    assert samples['dml_last_run_timestamp_seconds', of] > \
+        samples['dml_live_model_trained_timestamp_seconds', of]
+    loss = samples['dml_live_model_figure', (*of, ('over', 'holdout'), ('figure', 'loss'))]
+    assert loss == first['holdout']['loss'], samples
+    escaped = str(empty).replace('\\', '\\\\').replace('"', '\\"')
+    assert samples['dml_state_readable', (('state', escaped),)] == 0, samples
+    file = folder / 'dml.prom'
+    written = dml('metrics', state, empty, '-o', file)
+    assert written.status == 0 and str(empty) in written.stderr, written
+    assert metrics_text.read(file.read_text())[0] == samples
+    before = file.stat().st_ino
+    assert dml('metrics', state, '-o', file).status == 0 and file.stat().st_ino != before, 'renamed'
 
 
 @test
@@ -144,6 +178,22 @@ def what_cannot_be_served_is_told(folder):
         assert taken.status == UNAVAILABLE and 'port 0' in taken.stderr, taken
     wrong = dml('serve', '--http', 'here', folder / 'job.state')
     assert wrong.status == USAGE and 'here' in wrong.stderr, wrong
+
+
+@test
+def a_service_manager_is_told_that_the_server_lives_and_ends(folder):
+    train(small_job(folder))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(folder / 'notify'))
+        manager.settimeout(30)
+        told = {'NOTIFY_SOCKET': str(folder / 'notify'), 'WATCHDOG_USEC': '20000'}
+        with serving(folder / 'job.state', **told) as (_, process):
+            heard = [manager.recv(100) for _ in range(3)]
+            assert heard == [b'READY=1', b'WATCHDOG=1', b'WATCHDOG=1'], heard
+            process.signal(signal.SIGTERM)
+            while heard[-1] == b'WATCHDOG=1':
+                heard.append(manager.recv(100))
+            assert heard[-1] == b'STOPPING=1', heard
 
 
 @test

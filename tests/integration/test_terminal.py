@@ -117,7 +117,7 @@ def retrain_shows_every_stage_and_leaves_nothing_behind(folder):
 def nothing_is_drawn_where_nothing_can_be_erased_or_it_is_not_wanted(folder):
     job = small_job(folder)
     for words, environment in ([], {'TERM': 'dumb'}), ([], {'TERM': None}), (['--quiet'], {}):
-        with on_terminal('run', job, '--fresh', *words, **environment) as terminal:
+        with on_terminal('run', job, '--fresh', '--publish', *words, **environment) as terminal:
             assert terminal.wait() == 0, terminal.text
         assert '\x1b' not in terminal.text and 'evaluation 1' not in terminal.text, terminal.text
     finished = dml('run', job, '--fresh')

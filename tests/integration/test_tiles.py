@@ -7,9 +7,10 @@ import json
 import random
 import sys
 
-from divided import (goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
+from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
                      has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
+from sweeps import rows_of
 
 ROWS, COLUMNS = 1500, 9000
 
@@ -55,9 +56,10 @@ def check_tiles(result):
 FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('poisson', {}), ('ordinal', {}),
          ('logistic', {'intercept': False}), ('softmax', {'intercept': False}),
          ('logistic', {'weights': ['weights']}), ('logistic', {'history_type': 'double'}),
-         ('logistic', {'directions': 1}), ('logistic', {'strip_columns': 300}),
+         ('logistic', {'directions': 1}), ('logistic', {'strip_columns': 700}),
          ('softmax', {'portion_chunks': 3}), ('softmax', {'portion_chunks': 0}),
-         ('logistic', {'flush_ms': 1}), ('logistic', {'directions': 'auto'})]
+         ('logistic', {'flush_ms': 1}), ('logistic', {'directions': 'auto'}),
+         ('softmax', {'holdout': 0.2, 'early_stopping': 3, 'weights': ['weights']})]
 for objective, settings in FORMS:
     def behaviour(folder, objective=objective, settings=settings):
         rng = random.Random(4)
@@ -86,23 +88,131 @@ def disturbed(folder):
 @test
 def a_shard_that_dies_goes_on_with_the_margins_of_the_checkpoint(folder):
     survives(folder, disturbed(folder), check_tiles,
-             *(f'shard{shard}.{place}' for shard in (0, 1)
-               for place in ('receive_PROGRAM:3', 'receive_PROGRAM:31', 'rows_taken:1',
-                             'rows_taken:2', 'rows_taken:9', 'rows_advanced:2')))
+             *by_turns('shard', 'receive_PROGRAM:3', 'receive_PROGRAM:31', 'rows_taken:1',
+                       'rows_taken:2', 'rows_taken:9', 'rows_advanced:2'))
 
 
 @test
 def a_replica_that_dies_within_a_strip_costs_no_bit(folder):
     survives(folder, disturbed(folder), check_tiles,
-             *(f'replica{replica}.{place}' for replica in (0, 1)
-               for place in ('receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
-                             'send_FLUSHED:21', 'receive_PARAMETERS:12')))
+             *by_turns('replica', 'receive_EVALUATE:2', 'receive_EVALUATE:9', 'send_FLUSHED:4',
+                       'send_FLUSHED:21', 'receive_PARAMETERS:12'))
 
 
 @test
 def a_coordinator_that_dies_within_a_step_costs_no_bit(folder):
     survives_its_coordinators(folder, disturbed(folder), 'send_EVALUATE:1', 'send_EVALUATE:3',
                               'send_EVALUATE:8', 'state_accept:6', 'state_accept:44')
+
+
+# ---- l1, bounds, and a line search: evaluations by a product and its transpose ----
+
+def check_trials(result):
+    assert result['strips'] > 1 and result['steps'] > 0 and result['directions'] == 0, result
+
+
+TRIALS = [('logistic', {'l1': 1e-3}),
+          ('softmax', {'l1': 1e-3, 'weights': ['weights'], 'holdout': 0.2, 'early_stopping': 9}),
+          ('squared', {'directions': 0}), ('poisson', {'bounds': ['1-900 = [-0.1, 0.1]']})]
+for objective, settings in (TRIALS[1], TRIALS[3]):
+    def behaviour(folder, objective=objective, settings=settings):
+        (folder / 'weights').write_text(''.join(f'{row % 3}\n' for row in range(ROWS)))
+        one_model(job_of(folder, objective, max_steps=5, **settings), check_trials)
+    behaviour.__name__ = ' '.join([objective, *settings]) + ' by products has one model'
+    test(behaviour)
+
+
+def trials(folder):
+    return job_of(folder, shards=2, replicas=2, threads=1, max_steps=5, l1=1e-3)
+
+
+@test
+def a_worker_that_dies_within_a_trial_costs_no_bit(folder):
+    survives(folder, trials(folder), check_trials,
+             *(f'shard1.{place}' for place in ('receive_PROGRAM:6', 'rows_taken:3', 'rows_taken:6',
+                                               'rows_advanced:4')),
+             *(f'replica0.{place}' for place in ('receive_EVALUATE:5', 'receive_EVALUATE:8',
+                                                 'send_FLUSHED:9')))
+
+
+@test
+def a_coordinator_that_dies_within_a_trial_costs_no_bit(folder):
+    survives_its_coordinators(folder, trials(folder), 'send_EVALUATE:2', 'send_EVALUATE:7',
+                              'state_accept:9', 'state_accept:40')
+
+
+for objective, settings in (TRIALS[0], TRIALS[2], TRIALS[3]):
+    def behaviour(folder, objective=objective, settings=settings):
+        settings = {key: value for key, value in settings.items() if key != 'weights'}
+        job = job_of(folder, objective, max_steps=3000, gradient_tolerance=1e-8, **settings)
+        tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
+                        for width in (2000, 0))
+        check_trials(tiles)
+        assert whole['strips'] == 0 and tiles['converged'] and whole['converged'], (tiles, whole)
+        assert abs(tiles['loss'] - whole['loss']) <= 1e-9 * whole['loss'], (tiles, whole)
+        assert tiles.get('nonzero') == whole.get('nonzero'), (tiles, whole)
+    behaviour.__name__ = ' '.join([objective, *settings]) + ' by products has the optimum'
+    test(behaviour)
+
+
+# ---- the holdout ----
+
+STOPPING = {'holdout': 0.2, 'early_stopping': 3, 'l2': 1e-3, 'max_steps': 400}
+
+
+def check_stop(result):
+    best = result['early_stopping']
+    assert result['strips'] > 1 and result['reason'] == 'early stopping', result
+    assert 0 < best['best_step'] < result['steps'], result
+    assert result['examples'] + result['holdout']['examples'] == ROWS, result
+
+
+for objective in 'logistic', 'softmax', 'squared':
+    def behaviour(folder, objective=objective):
+        job = job_of(folder, objective, **STOPPING)
+        for directions in 6, 0:
+            result = train(job, '--fresh', '--set', f'directions={directions}')
+            check_stop(result)
+            best, scored = result['early_stopping'], result['holdout']
+            assert abs(best['holdout_loss'] - scored['loss']) <= 1e-12 * scored['loss'], result
+            accuracy = best['holdout_accuracy']
+            assert (accuracy is None if objective == 'squared' else
+                    abs(accuracy - scored['accuracy']) <= 1e-12), result
+    behaviour.__name__ = f'{objective} stops early at the loss that its best point has on the holdout'
+    test(behaviour)
+
+
+def steps_like_whole_rows(folder, job, count, *arguments):
+    """The first steps are those of whole rows, but for rounding."""
+    steps = []
+    for width in 2000, 0:
+        state = folder / f'{width}.state'
+        result = train(job, '--state', state, '--set', f'strip_columns={width}', *arguments)
+        assert (result['strips'] > 1) == (width > 0), result
+        steps.append(rows_of(state, 'SELECT loss, gradient_max, holdout_loss, holdout_accuracy '
+                                    f'FROM steps WHERE step <= {count} ORDER BY step'))
+    assert len(steps[0]) == len(steps[1]) == count + 1, steps
+    for tiles, whole in zip(*steps):
+        for a, b in zip(tiles, whole):
+            assert a == b or abs(a - b) <= 1e-9 * abs(b), steps
+
+
+for directions in 6, 0:
+    def behaviour(folder, directions=directions):
+        (folder / 'weights').write_text(''.join(f'{row % 3}\n' for row in range(ROWS)))
+        steps_like_whole_rows(folder, job_of(folder, **STOPPING, directions=directions,
+                                             weights=['weights']), 4)
+    behaviour.__name__ = f'steps of {directions} directions have the holdout of whole rows'
+    test(behaviour)
+
+
+@test
+def a_loss_of_any_process_costs_no_bit_of_an_early_stop(folder):
+    job = job_of(folder, shards=2, replicas=2, threads=1, **STOPPING)
+    survives(folder, job, check_stop,
+             *by_turns('shard', 'rows_taken:2', 'rows_advanced:3', 'receive_PROGRAM:27'),
+             *by_turns('replica', 'receive_EVALUATE:4', 'send_FLUSHED:21'))
+    survives_its_coordinators(folder, job, 'send_EVALUATE:1', 'send_EVALUATE:9', 'state_accept:44')
 
 
 # ---- what it gives ----
@@ -168,8 +278,7 @@ def a_night_on_the_same_rows_goes_on_from_the_last(folder):
 @test
 def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
-    for setting, why in (('l1=1e-3', 'with l1'), ('directions=0', '`directions` is 0'),
-                         ('standardise=true', 'shifts columns'),
+    for setting, why in (('standardise=true', 'shifts columns'),
                          ('precondition=diagonal', 'asks for a preconditioner'),
                          ('start=downpour', 'minibatches'), ('objective=network', 'linear')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)

@@ -54,6 +54,7 @@ struct cluster_shape {
     X(into_downpour, "times back into Downpour")                                                   \
     X(common_runs, "runs with common directions")                                                  \
     X(tiled_runs, "runs in tiles")                                                                 \
+    X(trial_runs, "of them without common directions")                                             \
     X(common_steps, "steps in their span")                                                         \
     X(common_back, "times back to a durable step with them")                                       \
     X(products, "products of rows with a direction")                                               \

@@ -198,7 +198,7 @@ static void hold_out(struct job *job, uint64_t seed) {
     struct set_info *data = &job->data;
     random_init(&random,
                 seed ^ UINT64_C(0x401d)); /* of its own: the other jobs stay as they were */
-    if (random_below(&random, 2) && data->chunks > 1 && !data->strip_columns)
+    if (random_below(&random, 2) && data->chunks > 1)
         data->holdout_chunks = between(&random, 1, data->chunks / 2);
     if (data->holdout_chunks && random_below(&random, 5))
         job->optimizer.patience = between(&random, 1, 6);
@@ -375,7 +375,7 @@ static void choose_working_set(struct job *job, struct random *random) {
     uint32_t weights = features * outputs;
     uint32_t most = weights < 500 ? weights : 500;
     if (job->shape.network.layers || !features || !objective->convex || !objective->second ||
-        job->downpour.epochs)
+        job->downpour.epochs || job->data.strip_columns)
         return;
     job->optimizer.preconditioner = (struct preconditioner_settings){
         .form = PRECONDITION_LISTED,
@@ -390,12 +390,13 @@ static void choose_working_set(struct job *job, struct random *random) {
     };
 }
 
-/* Half of those without one have l1, from so little that few weights are zero to so much that most
- * are. Drawn from a generator of its own. */
+/* Half of those without one, and an eighth of those in tiles, have l1, from so little that few
+ * weights are zero to so much that most are. Drawn from a generator of its own. */
 static void choose_l1(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0x11));
-    if (job->optimizer.preconditioner.form || job->data.strip_columns || random_below(&random, 2))
+    if (job->optimizer.preconditioner.form || random_below(&random, 2) ||
+        (job->data.strip_columns && random_below(&random, 4) != 2))
         return;
     job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
     job->optimizer.bounds_gap = !job->shape.intercept;
@@ -403,15 +404,16 @@ static void choose_l1(struct job *job) {
         choose_working_set(job, &random);
 }
 
-/* A third of those with l1 or without a preconditioner have limits: bounds of all kinds, and an l1
- * of each column. Drawn from a generator of its own. */
+/* A third of those with l1 or without a preconditioner, and a ninth of those in tiles, have limits:
+ * bounds of all kinds, and an l1 of each column. Drawn from a generator of its own. */
 static void choose_limits(struct job *job) {
     struct random random;
     struct optimizer_settings *optimizer = &job->optimizer;
     enum precondition form = optimizer->preconditioner.form;
     random_init(&random, job->seed ^ UINT64_C(0xb0d));
-    if (job->shape.network.layers || job->data.strip_columns || job->downpour.epochs ||
-        (form && form != PRECONDITION_LISTED) || random_below(&random, 3))
+    if (job->shape.network.layers || job->downpour.epochs ||
+        (form && form != PRECONDITION_LISTED) || random_below(&random, 3) ||
+        (job->data.strip_columns && random_below(&random, 3) != 2))
         return;
     optimizer->limited = true;
     optimizer->bounds_gap = false;
@@ -457,7 +459,8 @@ static void choose_gap(struct job *job) {
                                                .newton = random_below(&random, 2),
                                                .least = 1e-3,
                                                .tolerance = 1e-4 * random_unit(&random),
-                                               .waited_for = random_below(&random, 2)};
+                                               .waited_for = random_below(&random, 2),
+                                               .asked_for = job->seed % 3 == 0};
     if (!job->columns)
         job->squares = memory_new(job->shape.features, sizeof *job->squares);
     for (uint32_t j = 0; j < job->shape.features; j++) {
@@ -466,23 +469,23 @@ static void choose_gap(struct job *job) {
     }
 }
 
-/* Nearly all linear ones without l1 and minibatches, and all in tiles, minimise over common
- * directions: with windows
- * so short that directions leave them soon, and often with fewer pairs, as it is by default. Drawn
- * from a generator of its own. */
+/* Nearly all linear ones without l1, limits and minibatches minimise over common directions, and
+ * all such in tiles: with windows so short that directions leave them soon, and often with
+ * fewer pairs, as it is by default. Drawn from a generator of its own. */
 static void choose_directions(struct job *job) {
     struct random random;
     struct optimizer_settings *optimizer = &job->optimizer;
     random_init(&random, job->seed ^ UINT64_C(0xd14));
-    if (job->shape.network.layers || job->downpour.epochs || settings_orthants(optimizer) ||
-        optimizer->summary || (random_below(&random, 8) == 0 && !job->data.strip_columns))
+    if (job->shape.network.layers || job->downpour.epochs || optimizer->summary)
+        return;
+    optimizer->outputs = job->shape.outputs;
+    optimizer->weighted = job->data.weighted;
+    optimizer->offsets = job->data.has_offsets;
+    if (settings_orthants(optimizer) || (random_below(&random, 8) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
     if (optimizer->directions > 2 && random_below(&random, 2))
         optimizer->memory = 1;
-    optimizer->outputs = job->shape.outputs;
-    optimizer->weighted = job->data.weighted;
-    optimizer->offsets = job->data.has_offsets;
 }
 
 /* Where each chunk begins in vectors of rows. */
@@ -573,7 +576,7 @@ bool job_evaluates(const struct job *job, uint64_t chunks) {
     uint64_t all = first_chunks(job->data.chunks),
              training = first_chunks(set_training_chunks(&job->data));
     if (job->tiles)
-        return chunks == training || chunks == first_chunks(set_tiles(&job->data));
+        return chunks == all || chunks == first_chunks(set_tiles(&job->data));
     if (chunks == all)
         return job->optimizer.patience || all == training;
     if (chunks == training)

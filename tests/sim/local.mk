@@ -3,7 +3,7 @@ noinst_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
-	optimizer/lbfgs_span.c optimizer/lbfgs_report.c \
+	optimizer/lbfgs_products.c optimizer/lbfgs_span.c optimizer/lbfgs_report.c \
 	optimizer/lbfgs_state.c optimizer/lbfgs_summary.c optimizer/lbfgs_working.c optimizer/row.c optimizer/span.c \
 	optimizer/window.c optimizer/working.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
@@ -36,7 +36,7 @@ tests_sim_sim_LDADD = libsimulated.a $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(WIRE_LI
 tests_sim_sim_LDFLAGS = -Wl,--wrap=operation_list_read
 
 TESTS += tests/sim/test_sim.py
-EXTRA_DIST += tests/sim/test_sim.py tests/sim/regression-seeds.txt
+EXTRA_DIST += tests/sim/test_sim.py tests/sim/regression-seeds.txt tests/sim/mutant-seeds.txt
 tests/sim/test_sim.log: tests/sim/sim$(EXEEXT)
 
 # make check-sim SEEDS=1-100000

@@ -148,10 +148,10 @@ static void print_tally(void) {
 #undef X
 }
 
-/* Passes over all chunks, and the messages between them. A step in the span of directions has
- * several of both. */
+/* Passes over all chunks, and the messages between them. A step in the span of directions, or in
+ * tiles, has several of both. */
 static int64_t usual_time(const struct cluster_shape *shape) {
-    bool common = job.optimizer.directions > 0;
+    bool common = job.optimizer.directions > 0 || job.tiles;
     uint64_t steps = common ? job.expected.evaluations : job.expected.steps;
     int64_t passes = (int64_t)(steps + job.downpour.epochs + 2);
     int64_t rounds = (int64_t)(steps + job.expected.minibatches + 2);
@@ -184,6 +184,7 @@ static bool run_seed(uint64_t seed, enum say say) {
     cluster_release(&cluster);
     cluster.tally.common_runs = job.optimizer.directions > 0;
     cluster.tally.tiled_runs = job.tiles != NULL;
+    cluster.tally.trial_runs = job.tiles && !job.optimizer.directions;
     add_tally(&cluster.tally);
     return good;
 }
@@ -213,10 +214,12 @@ static enum mutant mutant_from_name(const char *name) {
 /* Whether the job comes to the place of the mutant at all. */
 static bool may_show(enum mutant mutant) {
     bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
-    bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED;
     bool of_tiles = mutant >= MUTANT_SIZES_NOT_FETCHED;
+    bool of_trials = mutant >= MUTANT_TRIAL_LOSS_FORGOTTEN;
+    bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED && !of_tiles;
     return (job.downpour.epochs || !of_downpour) && (job.tiles || !of_tiles) &&
-           (job.optimizer.directions || !of_directions);
+           (job.optimizer.directions || !of_directions) &&
+           (!job.optimizer.directions || !of_trials);
 }
 
 /* Whether a seed of the range finds the mutant out. Says which, and by what. */

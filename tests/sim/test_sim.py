@@ -3,11 +3,13 @@
 
     test_sim.py [FIRST-LAST]
 
-With a range (make check-sim SEEDS=FIRST-LAST) only that is run.
+With a range (make check-sim SEEDS=FIRST-LAST) only that is run. A mutant is first tried with the seed
+that found it last, by mutant-seeds.txt; where that finds it no more, with one seed after another.
 """
 
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -15,7 +17,8 @@ import sys
 BUILD = pathlib.Path(os.environ.get('DML_BUILD') or '.')
 SOURCE = pathlib.Path(os.environ.get('DML_SOURCE') or '.')
 SIM = str(BUILD / 'tests/sim/sim')
-SEEDS = '1-2000'
+SEEDS = '1-1000'
+MUTANT_SEEDS = '1-2000'  # until one finds the bug
 PIECE = 500
 # Of any one process. Hundreds of runs in a row show what a run does not give back: memory that was
 # mapped too, of which a leak checker knows nothing.
@@ -29,35 +32,55 @@ def pieces(seeds):
 
 
 def run_all(commands):
-    """Runs the commands, some at a time; answers what they printed, and how many failed."""
-    waiting, running, texts, failed = list(commands), [], [], 0
+    """Runs the commands, some at a time; answers what each printed, and whether it failed."""
+    waiting, running, ends = list(commands), [], []
     while waiting or running:
         while waiting and len(running) < len(os.sched_getaffinity(0)):
             running.append(subprocess.Popen([SIM, *waiting.pop(0)], stdout=subprocess.PIPE,
                                             text=True))
         process = running.pop(0)
-        texts.append(process.communicate()[0])
-        failed += process.returncode != 0
-    return texts, failed
+        ends.append((process.communicate()[0], process.returncode != 0))
+    return ends
+
+
+def mutants():
+    """Their names."""
+    return re.findall(r'^    X\((\w+),', (SOURCE / 'base/mutant.h').read_text(), re.M)
+
+
+def run_mutants():
+    """As run_all(), for each mutant. A seed that was not known yet is said."""
+    text = (SOURCE / 'tests/sim/mutant-seeds.txt').read_text()
+    known = dict(re.findall(r'^(\w+) (\d+)$', text, re.M))
+    tried = [name for name in mutants() if name in known]
+    ends = dict(zip(tried, run_all([['--mutant', name, '--mutants', f'{known[name]}-{known[name]}']
+                                    for name in tried])))
+    missed = [name for name in mutants() if name not in ends or ends[name][1]]
+    found = run_all([['--mutant', name, '--mutants', MUTANT_SEEDS] for name in missed])
+    for name, (text, failed) in zip(missed, found):
+        by = re.search(r'seed (\d+)', text)
+        ends[name] = text + (f'# mutant-seeds.txt would be up to date with: {name} {by[1]}\n'
+                             if by else ''), failed
+    return list(ends.values())
 
 
 def main():
     only = sys.argv[1] if len(sys.argv) > 1 else None
     seeds = only or SEEDS
     cases = [(f'seeds {seeds} come to the fault-free model, each example counted once',
-              [['--seeds', piece] for piece in pieces(seeds)])]
+              lambda: run_all([['--seeds', piece] for piece in pieces(seeds)]))]
     if not only:
         cases.append(('seeds that once failed do not fail again',
-                      [['--file', str(SOURCE / 'tests/sim/regression-seeds.txt')]]))
-        cases.append(('every deliberate bug in the protocol is found out',
-                      [['--mutants', SEEDS]]))
+                      lambda: run_all([['--file', str(SOURCE / 'tests/sim/regression-seeds.txt')]])))
+        cases.append(('every deliberate bug in the protocol is found out', run_mutants))
     print(f'1..{len(cases) + 1}')
     worst = 0
-    for number, (name, commands) in enumerate(cases, 1):
-        texts, failed = run_all(commands)
-        for text in texts:
+    for number, (name, behaviour) in enumerate(cases, 1):
+        ends = behaviour()
+        for text, _ in ends:
             for line in text.splitlines():
                 print(line if line.startswith('#') else f'# {line}')
+        failed = any(end[1] for end in ends)
         print(f'{"not ok" if failed else "ok"} {number} - {name}', flush=True)
         worst = worst or failed
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -22,15 +22,27 @@ void tiles_choose(struct job *job) {
     job->data.strip_columns = (features + strips - 1) / strips;
 }
 
-/* Of each row of training. */
+/* Of each row, with those that are held out. */
 static void measure_rows(struct job *job) {
-    job->size = memory_new(job->data.rows, sizeof *job->size);
-    for (uint64_t row = 0; row < job->data.rows; row++) {
-        double sum = 0;
-        for (uint32_t i = job->start[row]; i < job->start[row + 1]; i++)
-            sum += fabs(job->value[i]);
-        job->size[row] = (int16_t)fixed_size(sum, job->start[row + 1] - job->start[row]);
+    job->size = memory_new(set_vector_rows(&job->data), sizeof *job->size);
+    for (uint32_t c = 0; c < job->data.chunks; c++) {
+        const struct rows *chunk = &job->chunks[c];
+        for (uint32_t row = 0; row < chunk->count; row++) {
+            uint32_t first = chunk->start[row], end = chunk->start[row + 1];
+            double sum = 0;
+            for (uint32_t i = first; i < end; i++)
+                sum += fabs(job->value[i]);
+            job->size[chunk->first + row] = (int16_t)fixed_size(sum, end - first);
+        }
     }
+}
+
+/* Values of all chunks, of which some may come twice. */
+static uint64_t values_of(const struct job *job) {
+    uint64_t values = 0;
+    for (uint32_t c = 0; c < job->data.chunks; c++)
+        values += job->chunks[c].values;
+    return values;
 }
 
 /* Copies what the rows of a chunk have in the columns [first, end). */
@@ -64,10 +76,10 @@ void tiles_make(struct job *job) {
     job->to_count = tiles;
     measure_rows(job);
     job->tiles = memory_new(tiles, sizeof *job->tiles);
-    job->tile_start =
-        memory_new(set_strips(data) * (data->rows + data->chunks), sizeof *job->tile_start);
-    job->tile_feature = memory_new(data->values + 1, sizeof *job->tile_feature);
-    job->tile_value = memory_new(data->values + 1, sizeof *job->tile_value);
+    job->tile_start = memory_new(set_strips(data) * (set_vector_rows(data) + data->chunks),
+                                 sizeof *job->tile_start);
+    job->tile_feature = memory_new(values_of(job) + 1, sizeof *job->tile_feature);
+    job->tile_value = memory_new(values_of(job) + 1, sizeof *job->tile_value);
     uint32_t *starts = job->tile_start;
     for (uint32_t i = 0; i < tiles; i++) {
         const struct rows *chunk = &job->chunks[i % data->chunks];

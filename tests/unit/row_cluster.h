@@ -26,13 +26,15 @@ struct row_cluster {
     uint64_t program; /* of all shards */
 };
 
-static inline struct message row_setup(const char *objective, uint32_t outputs, bool weighted) {
+static inline struct message row_setup(const char *objective, uint32_t outputs, bool weighted,
+                                       uint64_t held) {
     struct message message = setup(ROW_PARAMETERS, 0, ROW_PARAMETERS);
     struct message_shard_setup *body = &message.shard_setup;
     uint32_t rest = ROW_PARAMETERS % outputs;
     body->layout = layout_blob(ROW_PARAMETERS - rest, outputs, rest);
     body->directions = DIRECTIONS;
     body->rows = ROWS;
+    body->held_rows = held;
     body->outputs = outputs;
     body->weighted = weighted;
     body->objective = objective;
@@ -40,14 +42,16 @@ static inline struct message row_setup(const char *objective, uint32_t outputs, 
     return message;
 }
 
-/* `shards` of them, each with a block of parameters, the last with the rest. */
-static inline void row_cluster_init(struct row_cluster *cluster, size_t shards,
-                                    const char *objective, uint32_t outputs, bool weighted) {
+/* `shards` of them, each with a block of parameters, the last with the rest. The last `held` rows
+ * are held out. */
+static inline void row_cluster_init_held(struct row_cluster *cluster, size_t shards,
+                                         const char *objective, uint32_t outputs, bool weighted,
+                                         uint64_t held) {
     *cluster = (struct row_cluster){.count = shards, .outputs = outputs};
     const struct sums_sizes sizes = {
         .parameters = ROW_PARAMETERS, .rows = ROWS, .outputs = outputs};
     for (size_t i = 0; i < shards; i++) {
-        struct message message = row_setup(objective, outputs, weighted);
+        struct message message = row_setup(objective, outputs, weighted, held);
         uint64_t first = i * BLOCK_ELEMENTS;
         uint64_t end = i + 1 == shards ? ROW_PARAMETERS : first + BLOCK_ELEMENTS;
         message.shard_setup.first = first;
@@ -56,6 +60,11 @@ static inline void row_cluster_init(struct row_cluster *cluster, size_t shards,
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);
     }
+}
+
+static inline void row_cluster_init(struct row_cluster *cluster, size_t shards,
+                                    const char *objective, uint32_t outputs, bool weighted) {
+    row_cluster_init_held(cluster, shards, objective, outputs, weighted, 0);
 }
 
 static inline void row_cluster_release(struct row_cluster *cluster) {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,9 +71,22 @@ static void copy_results(FILE *from, int *count) {
     free(line);
 }
 
+static double seconds(struct timeval time) {
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+/* What the suites that ended have cost. */
+static double processor_seconds(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_CHILDREN, &usage))
+        abort();
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 /* Answers whether the suite passed. If it ended otherwise than by its last return, that is one more
  * result. */
 static bool run_suite(const struct suite *suite, int *count) {
+    double before = processor_seconds();
     int ends[2];
     if (fflush(stdout) || pipe(ends))
         abort();
@@ -95,6 +110,7 @@ static bool run_suite(const struct suite *suite, int *count) {
     int status;
     if (waitpid(child, &status, 0) != child)
         abort();
+    printf("# %s: %.1f s of processors\n", suite->name, processor_seconds() - before);
     if (WIFSIGNALED(status))
         printf("not ok %d - %s ended by signal %d\n", ++*count, suite->name, WTERMSIG(status));
     else if (WEXITSTATUS(status) > EXIT_FAILURE)

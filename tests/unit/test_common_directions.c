@@ -156,6 +156,13 @@ static void assert_same_end(const struct minimization *a, const struct minimizat
     assert_int_equal(a->optimizer.reason, b->optimizer.reason);
 }
 
+/* Sanitizers are slow, and look for what few places show. */
+#ifdef __SANITIZE_ADDRESS__
+enum { APART = 11 };
+#else
+enum { APART = 1 };
+#endif
+
 /* At each request, or after each step. */
 static void assert_same_bits(test_hessian *hessian, uint32_t patience,
                              enum disturbance disturbance) {
@@ -166,7 +173,7 @@ static void assert_same_bits(test_hessian *hessian, uint32_t patience,
                      : disturbance == LIMITED  ? (uint32_t)undisturbed.optimizer.step
                                                : undisturbed.requests;
     assert_true(undisturbed.optimizer.step > 5);
-    for (uint32_t at = 0; at < times; at++) {
+    for (uint32_t at = 0; at < times; at += APART) {
         minimize_rows(&problem, hessian, disturbance, at, start, &settings, &disturbed);
         assert_same_end(&disturbed, &undisturbed);
         free(disturbed.x);
@@ -225,21 +232,24 @@ static void make_tiled(enum rows_loss loss) {
     problem.tiles = 4;
 }
 
-/* The same optimum as with rows that are whole. */
-static void tiles_have_the_optimum_of_whole_rows(void **state) {
-    (void)state;
+static void assert_optimum_of_whole_rows(uint32_t directions) {
     for (enum rows_loss loss = ROWS_LOGISTIC; loss <= ROWS_SOFTMAX; loss++) {
         struct minimization tiled, whole;
         make_tiled(loss);
-        minimize_undisturbed(10, &tiled);
+        minimize_undisturbed(directions, &tiled);
         make(loss, true);
-        minimize_undisturbed(10, &whole);
+        minimize_undisturbed(directions, &whole);
         assert_int_equal(tiled.optimizer.reason, REASON_GRADIENT_TOLERANCE);
         for (uint32_t i = 0; i < problem.columns * problem.outputs; i++)
             assert_true(fabs(tiled.x[i] - whole.x[i]) < 1e-7);
         free(tiled.x);
         free(whole.x);
     }
+}
+
+static void tiles_have_the_optimum_of_whole_rows(void **state) {
+    (void)state;
+    assert_optimum_of_whole_rows(10);
 }
 
 /* Labels, weights and sizes of rows are fetched anew, and bounds of points are measured anew. */
@@ -268,6 +278,47 @@ static void a_run_in_tiles_is_checked_by_margins_made_anew(void **state) {
     double loss = lbfgs_answer(&result.optimizer).loss;
     assert_true(fabs(loss - mean - settings.l2 / 2 * (double)square) < 1e-15);
     assert_int_equal(result.optimizer.common.age, 0);
+    free(result.x);
+}
+
+/* ---- tiles without directions: evaluations by products ---- */
+
+static void a_line_search_in_tiles_has_the_optimum_of_whole_rows(void **state) {
+    (void)state;
+    assert_optimum_of_whole_rows(0);
+}
+
+static void whatever_happens_to_a_line_search_in_tiles_it_has_the_same_bits(void **state) {
+    (void)state;
+    for (enum disturbance disturbance = SERIALIZED; disturbance <= LIMITED; disturbance++) {
+        struct minimization undisturbed, disturbed;
+        make_tiled(ROWS_LOGISTIC);
+        problem.weights = weights;
+        struct optimizer_settings settings = settings_of(0);
+        minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &undisturbed);
+        for (uint32_t at = 0; at < 40; at++) {
+            minimize_rows(&problem, NULL, disturbance, at, start, &settings, &disturbed);
+            assert_same_end(&disturbed, &undisturbed);
+            free(disturbed.x);
+        }
+        free(undisturbed.x);
+    }
+}
+
+/* Of a trial that is much too far the loss is measured, and no derivative is fetched. */
+static void a_trial_that_is_too_far_costs_a_product_alone(void **state) {
+    (void)state;
+    struct optimizer_settings settings = settings_of(0);
+    struct minimization result;
+    double far[N];
+    for (uint32_t j = 0; j < N; j++)
+        far[j] = j % 2 ? 20 : -20;
+    make_tiled(ROWS_LOGISTIC);
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, far, &settings, &result);
+    uint64_t products = 1 + result.optimizer.step + result.optimizer.retries;
+    uint64_t fetched = 2; /* labels and sizes */
+    assert_true(result.optimizer.retries > 0);
+    assert_true(result.optimizer.evaluations < fetched + 2 * products);
     free(result.x);
 }
 
@@ -358,6 +409,9 @@ SUITE(common_directions) {
         cmocka_unit_test(tiles_have_the_optimum_of_whole_rows),
         cmocka_unit_test(whatever_happens_to_a_run_in_tiles_it_has_the_same_bits),
         cmocka_unit_test(a_run_in_tiles_is_checked_by_margins_made_anew),
+        cmocka_unit_test(a_line_search_in_tiles_has_the_optimum_of_whole_rows),
+        cmocka_unit_test(whatever_happens_to_a_line_search_in_tiles_it_has_the_same_bits),
+        cmocka_unit_test(a_trial_that_is_too_far_costs_a_product_alone),
         cmocka_unit_test(a_run_with_a_holdout_ends_at_its_best_point),
         cmocka_unit_test(what_is_told_of_the_end_comes_from_an_ordinary_evaluation),
         cmocka_unit_test(margins_that_overflow_end_a_run_with_a_reason),

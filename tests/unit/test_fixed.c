@@ -55,6 +55,25 @@ static void the_derivative_exponent_is_the_least_that_covers(void **state) {
     assert_int_equal(fixed_derivative_exponent(NAN), FIXED_DERIVATIVE_MAX);
 }
 
+/* The sum of squares of a column is at most 2^123 in its finer unit, and above 2^121. */
+static void finer_exponents_leave_room_for_products_of_columns(void **state) {
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        double value = ldexp(1 + 0.37 * (i % 3), i % 401 - 200), rows = 1 + i * i;
+        int e = fixed_exponent(value * rows, (uint64_t)rows);
+        int k = fixed_finer(value * value * rows, e);
+        double square = ldexp(value, e + k);
+        assert_true(square * square * rows < 0x1p123);
+        assert_true(!k || square * square * rows >= 0x1p121);
+    }
+    /* Half a bit for each of a million values; nothing for a single one, or for none. */
+    assert_int_equal(fixed_finer(0x1p20, fixed_exponent(0x1p20, 1 << 20)), 10);
+    assert_int_equal(fixed_finer(9, fixed_exponent(3, 1)), 0);
+    assert_int_equal(fixed_finer(0, 61), 0);
+    assert_int_equal(fixed_finer(INFINITY, 61), 0);
+    assert_int_equal(fixed_finer(0x1p-1070, 0), FINER_MAX);
+}
+
 static void one_exponent_serves_columns_of_like_scale_only(void **state) {
     (void)state;
     double sums[3] = {1000, 10, 0};
@@ -167,6 +186,7 @@ SUITE(fixed) {
         cmocka_unit_test(exponents_hold_at_the_ends_of_the_range),
         cmocka_unit_test(a_size_bounds_the_row_by_little_more_than_it_must),
         cmocka_unit_test(the_derivative_exponent_is_the_least_that_covers),
+        cmocka_unit_test(finer_exponents_leave_room_for_products_of_columns),
         cmocka_unit_test(one_exponent_serves_columns_of_like_scale_only),
         cmocka_unit_test(the_columns_of_text_share_an_exponent_with_the_intercept),
         cmocka_unit_test(merging_adds_element_by_element),

@@ -80,12 +80,16 @@ static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state
     assert_false(settings.newton); /* most rows have no curvature in P */
 }
 
-static void a_tolerance_is_waited_for_where_both_are_at_their_defaults(void **state) {
+static void tolerances_wait_where_they_are_left_or_the_gap_is_given(void **state) {
     (void)state;
-    struct job job = {.gradient_tolerance = 1e-5, .loss_tolerance = 1e-9};
+    struct job job = {.gradient_tolerance = 1e-5, .loss_tolerance = 1e-9, .gap_tolerance = 1e-6};
     assert_true(gap_settings_of(&job, &squared, &data).waited_for);
     job.loss_tolerance = 1e-8;
     assert_false(gap_settings_of(&job, &squared, &data).waited_for);
+    assert_false(gap_settings_of(&job, &squared, &data).asked_for);
+    job.gap_tolerance = 1e-8;
+    assert_true(gap_settings_of(&job, &squared, &data).waited_for);
+    assert_true(gap_settings_of(&job, &squared, &data).asked_for);
 }
 
 static void a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one(void **state) {
@@ -123,7 +127,7 @@ SUITE(gap) {
         cmocka_unit_test(columns_count_in_their_own_scale),
         cmocka_unit_test(a_bias_that_columns_can_replace_hardly_curves),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
-        cmocka_unit_test(a_tolerance_is_waited_for_where_both_are_at_their_defaults),
+        cmocka_unit_test(tolerances_wait_where_they_are_left_or_the_gap_is_given),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),
         cmocka_unit_test(networks_and_plug_ins_have_none),
     };

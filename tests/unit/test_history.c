@@ -16,6 +16,9 @@
 #define B(number)                                                                                  \
     { .decision = DECISION_ROLLED_BACK, .run = (number) }
 
+#define K(number)                                                                                  \
+    { .decision = DECISION_KEPT, .run = (number) }
+
 #define HISTORY(...)                                                                               \
     (&(struct history){.items = (struct history_item[]){__VA_ARGS__},                              \
                        .count = sizeof((struct history_item[]){__VA_ARGS__}) /                     \
@@ -70,9 +73,32 @@ static void one_that_was_made_live_by_other_means_is_gone_back_from(void **state
     assert_int_equal(history_before(HISTORY(P(1), P(2)), 7), 2);
 }
 
+static void one_that_was_kept_was_never_live(void **state) {
+    (void)state;
+    assert_int_equal(history_live(HISTORY(P(1), K(2))), 1);
+    assert_int_equal(history_live(HISTORY(K(1))), 0);
+    assert_int_equal(history_before(HISTORY(P(1), K(2), P(3)), 3), 1);
+    assert_int_equal(history_before(HISTORY(P(1), K(2), P(2)), 2), 1);
+}
+
+static void refusals_count_since_a_model_went_live(void **state) {
+    (void)state;
+    assert_int_equal(history_refusals(&(struct history){0}).count, 0);
+    assert_int_equal(history_refusals(HISTORY(R(1), P(2))).count, 0);
+    const struct history *history = HISTORY(R(1), P(2), R(3), K(4), R(5));
+    struct history_refusals refusals = history_refusals(history);
+    assert_int_equal(refusals.count, 2);
+    assert_int_equal(refusals.last->run, 5);
+    history->items[2].wall_ms = 7;
+    assert_int_equal(history_refusals(history).since_ms, 7);
+    assert_int_equal(history_refusals(HISTORY(P(1), R(2), B(1))).count, 0);
+}
+
 SUITE(history) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_that_was_not_refused_is_live),
+        cmocka_unit_test(one_that_was_kept_was_never_live),
+        cmocka_unit_test(refusals_count_since_a_model_went_live),
         cmocka_unit_test(the_last_decision_about_a_run_counts),
         cmocka_unit_test(one_goes_back_version_by_version),
         cmocka_unit_test(a_version_that_was_rolled_back_from_is_not_gone_back_to),

@@ -411,10 +411,59 @@ static void an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last(v
                                      .gap_bound = NAN};
             lbfgs_note_gap(o, &last);
         }
+        o->step--;
         double flatness = doubted ? 8 : 1 / 0.75, estimate = doubted ? 1e-3 : 1e-6;
         assert_true(fabs(lbfgs_gap_estimate(o, &last) / (estimate * flatness) - 1) < 1e-9);
     }
     free(o);
+}
+
+static void an_estimate_by_masked_pairs_is_the_largest_of_seven(void **state) {
+    (void)state;
+    struct lbfgs *o = memory_new(1, sizeof *o);
+    struct optimizer_settings settings = settings_for(1e-3);
+    settings.l1 = 1e-3;
+    settings.gap = (struct gap_settings){.known = true, .waited_for = true};
+    lbfgs_init(o, &settings, &(struct optimizer_data){.weight_sum = 1});
+    o->started = true;
+    for (o->step = 0; o->step <= GAPS_KEPT_BARE; o->step++) {
+        const struct measured m = {
+            .loss = 1, .gap = o->step ? 1e-6 : 1e-3, .steepness = 1, .gap_bound = NAN};
+        lbfgs_note_gap(o, &m);
+        double expected = o->step < GAPS_KEPT_BARE ? 1e-3 : 1e-6;
+        assert_true(fabs(lbfgs_gap_estimate(o, &m) / expected - 1) < 1e-9);
+    }
+    free(o);
+}
+
+/* The step at which a run ends whose loss is level, with this estimate of the gap. */
+static uint64_t end_of_a_level_run(bool asked_for, double estimate) {
+    struct lbfgs *o = memory_new(1, sizeof *o);
+    struct optimizer_settings settings = settings_for(0);
+    settings.loss_tolerance = 1e-9;
+    settings.steps_max = 1000;
+    settings.gap = (struct gap_settings){
+        .known = true, .tolerance = 1e-12, .waited_for = true, .asked_for = asked_for};
+    lbfgs_init(o, &settings, &(struct optimizer_data){.weight_sum = 1});
+    o->started = true;
+    o->loss = o->gradient_max = 1;
+    o->gap_estimate = estimate;
+    enum reason reason = REASON_NONE;
+    for (lbfgs_note_loss(o); !(reason = lbfgs_reason_to_end(o)); lbfgs_note_loss(o))
+        o->step++;
+    uint64_t step = o->step;
+    assert_int_equal(reason, REASON_LOSS_TOLERANCE);
+    assert_false(lbfgs_has_converged(o));
+    free(o);
+    return step;
+}
+
+static void
+a_level_loss_ends_a_run_late_where_a_gap_was_asked_for_that_is_no_rounding(void **state) {
+    (void)state;
+    assert_int_equal(end_of_a_level_run(false, 1e-4), LOSSES_KEPT);
+    assert_int_equal(end_of_a_level_run(true, 1e-10), LOSSES_KEPT);
+    assert_int_equal(end_of_a_level_run(true, 1e-4), LOSSES_KEPT + 99);
 }
 
 SUITE(optimizer) {
@@ -436,6 +485,9 @@ SUITE(optimizer) {
         cmocka_unit_test(the_step_limit_ends_a_run_at_its_last_accepted_point),
         cmocka_unit_test(the_loss_tolerance_looks_ten_steps_back),
         cmocka_unit_test(a_tolerance_waits_until_the_gap_is_small),
+        cmocka_unit_test(an_estimate_by_masked_pairs_is_the_largest_of_seven),
+        cmocka_unit_test(
+            a_level_loss_ends_a_run_late_where_a_gap_was_asked_for_that_is_no_rounding),
         cmocka_unit_test(an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last),
         cmocka_unit_test(a_step_takes_two_rounds_whatever_the_history),
     };

@@ -230,6 +230,74 @@ static void replicas_fetch_the_derivatives_where_margins_have_advanced(void **st
     free(p);
 }
 
+/* ---- rows that are held out ---- */
+
+/* Loss, and the weight of rows whose class is predicted, from row `first` on. */
+static void expect_held(const struct problem *p, const struct operation *at, size_t first,
+                        double expected[2]) {
+    const size_t outputs = p->outputs;
+    expected[0] = expected[1] = 0;
+    for (size_t i = first; i < ROWS; i++) {
+        static double v[OUTPUTS_MOST], derivatives[OUTPUTS_MOST];
+        static double second[OUTPUTS_MOST][OUTPUTS_MOST];
+        double weight = p->weights[i * outputs], label = p->labels[i * outputs];
+        size_t best = 0;
+        for (size_t k = 0; k < outputs; k++) {
+            v[k] = p->z[i * outputs + k];
+            for (uint32_t s = 0; s < at->count; s++)
+                v[k] += at->u[s] * p->q[at->slots[s]][i * outputs + k];
+            best = v[k] > v[best] ? k : best;
+        }
+        expected[0] += weight * loss_of_row(outputs, v, label, derivatives, second);
+        expected[1] += (outputs == 1 ? v[0] > 0 : best) == label ? weight : 0;
+    }
+}
+
+/* What is measured of the others is as if the held ones weighed nothing. */
+static void assert_held(size_t shards, uint32_t outputs, uint64_t held) {
+    const struct operation operations[] = {at_a_point,
+                                           {.code = OPERATION_ROWS_HELD},
+                                           {.code = OPERATION_ROWS_LOSS},
+                                           {.code = OPERATION_ROWS_DERIVATIVE},
+                                           over_all_slots(OPERATION_ROWS_SLOPES, 0),
+                                           over_all_slots(OPERATION_ROWS_SECOND, 0.375),
+                                           {.code = OPERATION_ROWS_ADVANCE},
+                                           begin_rows(100, true)};
+    struct problem *p = problem_new(outputs, true), *others = memory_new(1, sizeof *others);
+    struct expected *expected = memory_new(1, sizeof *expected);
+    struct row_cluster cluster;
+    struct row_yields yields;
+    double found[2];
+    *others = *p;
+    memset(others->weights + (ROWS - held) * outputs, 0, held * outputs * sizeof(double));
+    expect(others, &at_a_point, 0.375, expected);
+    expect_held(p, &at_a_point, ROWS - held, found);
+    row_cluster_init_held(&cluster, shards, outputs == 1 ? "logistic" : "softmax", outputs, true,
+                          held);
+    take_problem(&cluster, p);
+    cluster.evaluation = 100;
+    run_rows(&cluster, operations, 8, &yields);
+    assert_near(exact_value(&yields.sums[0]), found[0]);
+    assert_near(exact_value(&yields.sums[1]), found[1]);
+    memmove(yields.sums, yields.sums + 2, (yields.count -= 2) * sizeof *yields.sums);
+    assert_measures(&yields, expected);
+    assert_derivatives(&cluster, expected->derivatives);
+    row_cluster_release(&cluster);
+    free(others);
+    free(expected);
+    free(p);
+}
+
+static void rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them(void **state) {
+    (void)state;
+    const uint64_t held[] = {0, 1, 77, 300, 3 * ROW_BLOCK + 77, ROWS - 1};
+    for (size_t i = 0; i < sizeof held / sizeof *held; i++)
+        for (uint32_t outputs = 1; outputs <= 3; outputs += 2)
+            for (size_t shards = 1; shards <= ROW_SHARDS; shards++)
+                assert_held(shards, outputs, held[i]);
+    assert_held(2, 20, 300); /* blocks of several pieces */
+}
+
 /* What two tiles have of margins of 3 rows and 2 outputs, at a point within 2^3. */
 static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
     (void)state;
@@ -319,7 +387,7 @@ static void nothing_is_given_out_once_it_has_changed(void **state) {
     const struct operation advance[] = {{.code = OPERATION_ROWS_AT},
                                         {.code = OPERATION_ROWS_ADVANCE}};
     struct bench bench;
-    bench_init(&bench, row_setup("logistic", 1, false));
+    bench_init(&bench, row_setup("logistic", 1, false, 0));
     run_one(&bench, begin_rows(1, true));
     run_one(&bench, (struct operation){.code = OPERATION_ZERO, .a = REGISTER_T});
     assert_given(&bench, 1, true);
@@ -410,9 +478,9 @@ static void operations_that_do_not_fit_the_shard_are_refused(void **state) {
     };
     const struct operation weights[] = {begin_rows(1, false)};
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
-        assert_refused(row_setup("logistic", 1, false), &beyond[i], 1);
+        assert_refused(row_setup("logistic", 1, false, 0), &beyond[i], 1);
     struct bench bench;
-    bench_init(&bench, row_setup("logistic", 1, false));
+    bench_init(&bench, row_setup("logistic", 1, false, 0));
     run_one(&bench, weights[0]);
     run_operations(&bench, &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_WEIGHTS},
                    1);
@@ -425,7 +493,7 @@ static void a_set_up_with_an_objective_that_rows_cannot_have_fails(void **state)
     const char *const objectives[] = {"unheard-of", "multilabel"};
     for (size_t i = 0; i < sizeof objectives / sizeof *objectives; i++) {
         struct bench bench;
-        bench_init(&bench, row_setup(objectives[i], 2, false));
+        bench_init(&bench, row_setup(objectives[i], 2, false, 0));
         assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
         bench_release(&bench);
     }
@@ -479,7 +547,7 @@ static void directions_are_kept_combined_and_measured(void **state) {
     struct bench bench;
     struct row_yields yields;
     double *v[KEPT], dots[KEPT] = {0};
-    struct message with = row_setup("logistic", 1, false);
+    struct message with = row_setup("logistic", 1, false, 0);
     random_init(&random, 3);
     with.shard_setup.layout = layout_blob(ROW_PARAMETERS - BIASES_KEPT, 1, BIASES_KEPT);
     with.shard_setup.history_type = HISTORY_FLOAT;
@@ -505,6 +573,7 @@ static void directions_are_kept_combined_and_measured(void **state) {
 SUITE(row_vectors) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_measured_alike_on_any_number_of_shards),
+        cmocka_unit_test(rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
         cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
         cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),

@@ -18,18 +18,24 @@ static void fill(int64_t slice[N], int64_t value) {
         slice[i] = value;
 }
 
+/* The first evaluation, of which the first flush is staged. */
+static void begin_with_a_slice(struct bench *bench, int64_t slice[N], int64_t value) {
+    bench_init(bench, setup(N, 0, N));
+    begin(bench, 1);
+    fill(slice, value);
+    tell(bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+}
+
 static void a_staged_slice_is_added_once_however_often_it_is_folded(void **state) {
     (void)state;
     struct bench bench;
     int64_t slice[N];
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    fill(slice, 1000);
+    begin_with_a_slice(&bench, slice, 1000);
     for (unsigned i = 0; i < 2; i++) {
-        tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
         assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
         assert_int_equal(answer(&bench, 0).staged.incarnation, 33);
         assert_int_equal(answer(&bench, 0).staged.index, 3);
+        tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
     }
     fill(slice, 0); /* the shard has what it acknowledged */
     for (unsigned i = 0; i < 3; i++) {
@@ -73,10 +79,7 @@ static void a_list_of_another_evaluation_is_passed_over(void **state) {
     (void)state;
     struct bench bench;
     int64_t slice[N];
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    fill(slice, 1000);
-    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    begin_with_a_slice(&bench, slice, 1000);
     tell(&bench, COORDINATOR_LINK, fold(flush(2, 1)));
     assert_int_equal(bench.out.count, 0);
     bench_release(&bench);
@@ -333,10 +336,7 @@ static void a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_las
     (void)state;
     struct bench bench;
     int64_t slice[N];
-    bench_init(&bench, setup(N, 0, N));
-    begin(&bench, 1);
-    fill(slice, 8);
-    tell(&bench, REPLICA_LINK, stage(flush(1, 1), slice, N));
+    begin_with_a_slice(&bench, slice, 8);
     tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
     tell(&bench, COORDINATOR_LINK, drop(flush(1, 1)));
     assert_int_equal(bench.out.count, 0);

@@ -63,6 +63,37 @@ static void an_epoch_that_is_redone_replaces_its_row(void **state) {
     store_close(store);
 }
 
+static int take_number(void *context, const struct store_step *step) {
+    ((uint64_t *)context)[step->step] = step->evaluation;
+    return 0;
+}
+
+static void put_evaluation(struct store *store, int64_t run, uint64_t number, uint64_t step,
+                           const char *outcome) {
+    const struct store_evaluation evaluation = {
+        .evaluation = number, .attempt = 1, .step = step, .outcome = outcome};
+    assert_int_equal(store_evaluation(store, run, &evaluation), 0);
+}
+
+static void a_step_has_the_number_of_its_accepted_evaluation(void **state) {
+    (void)state;
+    struct store *store = opened();
+    int64_t other = begun(store, "one"), run = begun(store, "two");
+    uint64_t numbers[3] = {9, 9, 9};
+    for (uint64_t i = 0; i < 3; i++) {
+        struct store_step step = step_numbered(i);
+        assert_int_equal(store_step(store, run, &step), 0);
+    }
+    put_evaluation(store, other, 7, 1, "accepted");
+    put_evaluation(store, run, 1, 0, "accepted");
+    put_evaluation(store, run, 2, 0, "curvature");
+    put_evaluation(store, run, 3, 1, "rejected");
+    put_evaluation(store, run, 4, 1, "accepted");
+    assert_int_equal(store_steps(store, run, 0, take_number, numbers), 0);
+    assert_true(numbers[0] == 1 && numbers[1] == 4 && numbers[2] == 0);
+    store_close(store);
+}
+
 static void terms_rise_across_openings(void **state) {
     (void)state;
     for (uint64_t expected = 1; expected <= 3; expected++) {
@@ -418,6 +449,7 @@ SUITE(store) {
         TEST(runs_are_read_oldest_first_until_the_reader_has_enough),
         TEST(an_empty_store_has_no_last_run),
         TEST(an_epoch_that_is_redone_replaces_its_row),
+        TEST(a_step_has_the_number_of_its_accepted_evaluation),
         TEST(steps_are_read_from_a_number_on),
         TEST(a_chunk_cannot_be_counted_twice_in_an_evaluation),
         TEST(processes_have_their_last_state_and_the_portions_they_counted),

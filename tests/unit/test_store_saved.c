@@ -177,6 +177,83 @@ static void a_resumed_run_has_no_end_and_its_figures(void **state) {
     store_close(store);
 }
 
+static int count_rows(void *context, const struct store_step *step) {
+    (void)step;
+    ++*(int *)context;
+    return 0;
+}
+
+/* As of run `before`, whose uuid is "one"; answers its number. */
+static int64_t continued(struct store *store, int64_t before) {
+    struct store_saved saved, taken;
+    struct store_run from, run = {.settings = "{\"a\":2}", .build = "other", .started_ms = 7};
+    bool found;
+    int steps = 0;
+    store_run_end(store, before, "step limit", "{}", 2, 3, 1, 1);
+    assert_true(unfinished(store, &from) && from.run == before);
+    assert_int_equal(store_saved_read(store, before, &saved), 0);
+    assert_int_equal(store_run_continue(store, &from, &saved, &run), 0);
+    assert_int_equal(store_saved_read(store, run.run, &taken), 0);
+    assert_true(taken.step_count == 2 && taken.attempt == saved.attempt);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(taken.steps[i].step, saved.steps[i].step);
+        assert_int_equal(taken.steps[i].attempt, saved.steps[i].attempt);
+        assert_memory_equal(taken.steps[i].state.data, saved.steps[i].state.data, 10);
+        assert_memory_equal(taken.steps[i].digests, saved.steps[i].digests, 16);
+    }
+    store_saved_release(&saved);
+    store_saved_release(&taken);
+    assert_int_equal(store_saved_read(store, before, &saved), 0);
+    assert_int_equal(saved.step_count, 0);
+    store_saved_release(&saved);
+    assert_int_equal(store_steps(store, run.run, 0, count_rows, &steps), 0);
+    assert_int_equal(steps, 1);
+    assert_int_equal(store_run_find(store, before, &from, &found), 0);
+    assert_string_equal(from.reason, "step limit");
+    assert_string_equal(from.result, "{}");
+    return run.run;
+}
+
+static void what_goes_on_from_an_end_is_another_run_with_all_that_was_saved(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    int64_t first = begun(store, "one");
+    store_attempt(store, first, 1);
+    store_attempt(store, first, 2);
+    durable(store, first, 1, 1, 10);
+    durable(store, first, 2, 2, 10);
+    store_step(store, first, &(struct store_step){.step = 2, .note = ""});
+    store_run_progress(store, first, 12.5);
+    int64_t second = continued(store, first), third = continued(store, second);
+    assert_true(unfinished(store, &run) && run.run == third);
+    assert_true(third > second && run.continues == second && run.origin == first);
+    assert_string_equal(run.uuid, "one");
+    assert_string_equal(run.settings, "{\"a\":2}");
+    assert_string_equal(run.identity, "abc");
+    assert_string_equal(run.build, "other");
+    assert_true(run.seconds == 12.5 && run.started_ms == 7 && run.restarts == 0 && !run.reason);
+    store_close(store);
+}
+
+static void a_label_stays_until_there_is_another(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run run;
+    bool found;
+    int64_t number = begun(store, "one");
+    assert_int_equal(store_run_find(store, number, &run, &found), 0);
+    assert_string_equal(run.tag, "");
+    assert_int_equal(store_run_label(store, number, "spring", "first"), 0);
+    assert_int_equal(store_run_label(store, number, NULL, "second"), 0);
+    assert_int_equal(store_run_label(store, number, NULL, NULL), 0);
+    assert_int_equal(store_run_find(store, number, &run, &found), 0);
+    assert_string_equal(run.tag, "spring");
+    assert_string_equal(run.note, "second");
+    assert_int_equal(store_run_label(store, 99, "x", NULL), ERROR_INTERNAL);
+    store_close(store);
+}
+
 static int take_event(void *context, const struct store_event_row *event) {
     assert_string_equal(event->kind, "loss");
     assert_string_equal(event->text, "second");
@@ -342,6 +419,8 @@ SUITE(store_saved) {
         TEST(rolling_back_deletes_later_epochs_and_steps),
         TEST(a_run_goes_on_if_it_was_stopped_where_it_can),
         TEST(a_resumed_run_has_no_end_and_its_figures),
+        TEST(what_goes_on_from_an_end_is_another_run_with_all_that_was_saved),
+        TEST(a_label_stays_until_there_is_another),
         TEST(events_are_read_from_a_number_on),
         TEST(a_database_of_version_1_is_brought_up_to_date),
         TEST(an_upgraded_database_has_the_tables_of_a_new_one),

@@ -117,14 +117,17 @@ static void tiles_hold_what_the_chunks_of_the_ordinary_set_hold(void **state) {
         enum label_kind labels;
         bool weighted;
         const char *const *class_weight;
-    } cases[] = {{LABEL_BINARY, false, NULL},
-                 {LABEL_BINARY, true, NULL},
-                 {LABEL_BINARY, true, heavy},
-                 {LABEL_TARGET, false, NULL},
-                 {LABEL_TARGET, true, NULL}};
+        double holdout;
+    } cases[] = {{LABEL_BINARY, false, NULL, 0}, {LABEL_BINARY, true, NULL, 0},
+                 {LABEL_BINARY, true, heavy, 0}, {LABEL_TARGET, false, NULL, 0},
+                 {LABEL_TARGET, true, NULL, 0},  {LABEL_BINARY, false, NULL, 0.3},
+                 {LABEL_TARGET, true, NULL, 0.3}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct set_options options = {
-            .labels = cases[i].labels, .class_weight = cases[i].class_weight, .threads = 2};
+        struct set_options options = {.labels = cases[i].labels,
+                                      .class_weight = cases[i].class_weight,
+                                      .holdout = cases[i].holdout,
+                                      .keep_holdout = true,
+                                      .threads = 2};
         struct set *whole = made_of(1, cases[i].weighted, "sets", &options);
         options.strip_columns = STRIP;
         struct set *tiled = made_of(1, cases[i].weighted, "sets", &options);
@@ -132,6 +135,8 @@ static void tiles_hold_what_the_chunks_of_the_ordinary_set_hold(void **state) {
         uint32_t strips = set_strips(info);
         assert_int_equal(info->strip_columns, STRIP);
         assert_int_equal(set_tiles(info), strips * info->chunks);
+        assert_int_equal(info->holdout_chunks > 0, cases[i].holdout > 0);
+        assert_int_equal(set_vector_rows(info), info->rows + info->holdout_rows);
         assert_true(strips > 3 && info->chunks > 3 && info->features % STRIP);
         assert_int_equal(tile_of(tiled, 0).features, STRIP);
         assert_int_equal(tile_of(tiled, strips * info->chunks - 1).features,
@@ -259,7 +264,6 @@ static void only_wide_sparse_sets_are_in_tiles(void **state) {
         {{.labels = LABEL_BINARY, .strip_columns = columns / 2 + 1, .whole_columns = columns - 1},
          2},
         {{.labels = LABEL_BINARY, .strip_columns = 10, .shuffled = true}, 0},
-        {{.labels = LABEL_BINARY, .strip_columns = STRIP, .holdout = 0.2, .keep_holdout = true}, 0},
         {{.labels = LABEL_BINARY, .strip_columns = columns / 2, .holdout = 0.01}, 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -45,14 +45,8 @@ static void assert_refused(const struct job *job, const char *why) {
 static void what_needs_whole_rows_is_not_in_tiles_and_has_a_reason(void **state) {
     (void)state;
     struct job job = plain;
-    job.l1.value = 1e-3;
-    assert_refused(&job, "l1");
-    job = plain;
     job.start = JOB_START_DOWNPOUR;
     assert_refused(&job, "minibatches");
-    job = plain;
-    job.early_stopping = 3;
-    assert_refused(&job, "early stopping");
     job = plain;
     job.standardise = true;
     assert_refused(&job, "standardise");
@@ -60,14 +54,40 @@ static void what_needs_whole_rows_is_not_in_tiles_and_has_a_reason(void **state)
     job.precondition = PRECONDITION_BLOCK;
     assert_refused(&job, "preconditioner");
     job = plain;
-    job.directions = 0;
-    assert_refused(&job, "directions");
-    job = plain;
     job.trains = TRAINS_NETWORK;
     assert_refused(&job, "linear");
     job = plain;
     job.trains = job.objective = OBJECTIVE_MULTILABEL;
     assert_refused(&job, "several labels");
+}
+
+/* These need products alone. */
+static void l1_a_line_search_and_early_stopping_are_in_tiles(void **state) {
+    (void)state;
+    struct job job = plain;
+    job.l1.value = 1e-3;
+    assert_null(tiling_cannot(&job));
+    job = plain;
+    job.directions = 0;
+    assert_null(tiling_cannot(&job));
+    job.early_stopping = 3;
+    assert_null(tiling_cannot(&job));
+}
+
+/* Working sets save passes, and take whole rows. */
+static void l1_is_in_tiles_by_itself_where_the_data_is_far_wider(void **state) {
+    (void)state;
+    struct job job = plain;
+    struct set_info data = {.features = 50000000};
+    assert_int_not_equal(tiling_columns(&job, &data), 0);
+    job.l1.value = 1e-3;
+    assert_int_equal(tiling_columns(&job, &data), 0);
+    assert_null(tiling_refused(&job, &data));
+    job.strip_columns = 1000000;
+    assert_int_equal(tiling_columns(&job, &data), 1000000);
+    job.strip_columns = STRIP_COLUMNS_AUTO;
+    data.features = 100000000;
+    assert_int_not_equal(tiling_columns(&job, &data), 0);
 }
 
 /* The set at hand may be of other settings. */
@@ -83,17 +103,17 @@ static void strips_are_those_of_the_job_and_not_of_the_set_at_hand(void **state)
     job.strip_columns = 1000;
     assert_int_equal(tiling_columns(&job, &data), 0);
     job.strip_columns = 300;
-    job.l1.value = 1;
+    job.standardise = true;
     assert_int_equal(tiling_columns(&job, &data), 0);
 }
 
-static void dense_rows_and_kept_holdouts_are_reasons_of_the_data(void **state) {
+static void dense_rows_and_whole_ones_are_reasons_of_the_data(void **state) {
     (void)state;
     const struct set_info dense = {.features = 5000000, .dense = true};
-    const struct set_info held = {.features = 5000000, .holdout_chunks = 1};
+    const struct set_info whole = {.features = 5000000};
     assert_int_equal(tiling_columns(&plain, &dense), 0);
     assert_non_null(strstr(tiling_refused(&plain, &dense), "dense"));
-    assert_non_null(strstr(tiling_refused(&plain, &held), "holdout"));
+    assert_non_null(strstr(tiling_refused(&plain, &whole), "whole"));
 }
 
 /* A table so small that neither would have directions, and a block would have room for all. */
@@ -119,6 +139,28 @@ static void data_in_tiles_has_directions_and_no_preconditioner(void **state) {
     sizing_directions(&plain, &whole, &shape, PRECONDITION_NONE, &sizing);
     assert_int_equal(sizing.directions, 0);
     assert_true(sizing.held == 101);
+}
+
+/* Nor steps over a working set; its shards have vectors of rows without a window. */
+static void l1_in_tiles_has_neither_directions_nor_a_working_set(void **state) {
+    (void)state;
+    int16_t exponent[101] = {0};
+    const struct set_info tiles = {.rows = 1000,
+                                   .values = 100000,
+                                   .features = 100,
+                                   .weight_sum = 1000,
+                                   .exponent = exponent,
+                                   .strip_columns = 30};
+    const struct objective_shape shape = {.features = 100, .outputs = 1, .intercept = true};
+    struct preconditioner_settings form;
+    struct sizing sizing = {.history = 20, .shards = 1, .replicas = 1};
+    struct job job = plain;
+    job.l1.value = 1e-3;
+    assert_int_equal(sizing_precondition(&job, &tiles, &shape, &form), 0);
+    assert_int_equal(form.form, PRECONDITION_NONE);
+    sizing_directions(&job, &tiles, &shape, form.form, &sizing);
+    assert_int_equal(sizing.directions, 0);
+    assert_true(sizing.row_numbers == 1000);
 }
 
 static void a_replica_needs_memory_for_a_strip_alone(void **state) {
@@ -157,9 +199,12 @@ SUITE(tiling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
         cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
+        cmocka_unit_test(l1_a_line_search_and_early_stopping_are_in_tiles),
+        cmocka_unit_test(l1_is_in_tiles_by_itself_where_the_data_is_far_wider),
         cmocka_unit_test(strips_are_those_of_the_job_and_not_of_the_set_at_hand),
-        cmocka_unit_test(dense_rows_and_kept_holdouts_are_reasons_of_the_data),
+        cmocka_unit_test(dense_rows_and_whole_ones_are_reasons_of_the_data),
         cmocka_unit_test(data_in_tiles_has_directions_and_no_preconditioner),
+        cmocka_unit_test(l1_in_tiles_has_neither_directions_nor_a_working_set),
         cmocka_unit_test(a_replica_needs_memory_for_a_strip_alone),
         cmocka_unit_test(a_coordinator_needs_memory_for_the_squares_of_all_columns),
         cmocka_unit_test(workers_with_addresses_need_no_memory_here),

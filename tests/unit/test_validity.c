@@ -289,7 +289,7 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
     REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.adagrad = 2, "flag");
-    REFUSES(SHARD_SETUP, shard_setup.directions = 5, "rows without outputs");
+    REFUSES(SHARD_SETUP, shard_setup.directions = 5, "but no rows");
     REFUSES(SHARD_SETUP, shard_setup.tiles = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.tiles = 1, "tiles without");
     REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");

@@ -5,7 +5,7 @@ TESTS += tests/unit/wire_tests
 tests_unit_wire_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_address.c tests/unit/test_channel.c tests/unit/test_connecting.c \
 	tests/unit/test_evaluation.c tests/unit/test_flush_index.c tests/unit/test_frame.c \
-	tests/unit/test_host.c tests/unit/test_key.c tests/unit/test_message.c tests/unit/test_peer.c \
+	tests/unit/test_finer.c tests/unit/test_host.c tests/unit/test_key.c tests/unit/test_message.c tests/unit/test_peer.c \
 	tests/unit/test_program.c tests/unit/test_validity.c \
 	tests/unit/connect_fixture.h tests/unit/folder_fixture.h tests/unit/layout_fixture.h \
 	tests/unit/peer_fixture.h \

@@ -1,0 +1,142 @@
+/* `publish`: makes the model of a run live, or only gives the run a tag and a note. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "coordinator/command/command.h"
+#include "coordinator/command/go_live.h"
+#include "coordinator/status/sweep_plan.h"
+#include "optimizer/row.h"
+
+/* ---- what may go live ---- */
+
+struct fold_search {
+    int64_t sweep;
+    uint32_t member, fold; /* fold: 0: the member is a full fit */
+};
+
+static int find_fold(void *context, const struct store_sweep *sweep) {
+    struct fold_search *search = context;
+    if (sweep->sweep != search->sweep)
+        return 0;
+    json_t *settings = json_loads(sweep->settings, 0, NULL);
+    struct sweep_shape shape = sweep_shape_stored(settings);
+    search->fold = sweep_place(&shape, search->member).fold;
+    json_decref(settings);
+    return 0;
+}
+
+/* A model that was trained without the rows of a fold was made to be judged on these. */
+static int check_fold(struct go_live *live, const struct store_run *run) {
+    struct fold_search search = {.sweep = run->sweep, .member = run->member};
+    int code = run->sweep ? store_sweeps(live->store, find_fold, &search) : 0;
+    if (!code && search.fold)
+        code = error_set(ERROR_UNAVAILABLE,
+                         "run %lld is fold %u of sweep %lld: its model was trained without the "
+                         "rows of the fold, to be judged on them; `jobs` says which run of the "
+                         "sweep was chosen",
+                         (long long)live->to, search.fold, (long long)run->sweep);
+    return code;
+}
+
+/* A run whose record was lost may have a model all the same. */
+static int check_run(struct go_live *live) {
+    struct store_run run;
+    bool found;
+    int code = store_run_find(live->store, live->to, &run, &found);
+    if (code || !found)
+        return code;
+    code = check_fold(live, &run);
+    if (!code && !run.reason)
+        code = error_set(ERROR_UNAVAILABLE,
+                         "run %lld has not ended, and has no model yet: `run` goes on with it",
+                         (long long)live->to);
+    else if (!code && !reason_has_model(reason_of(run.reason)))
+        code = error_set(ERROR_UNAVAILABLE, "run %lld has no model: it ended with `%s`",
+                         (long long)live->to, run.reason);
+    return code;
+}
+
+static int check_refusal(const struct go_live *live) {
+    struct history history;
+    int code = history_read(live->store, &history);
+    const struct history_item *item = code ? NULL : history_of(&history, live->to);
+    if (item && item->decision == DECISION_REFUSED && !live->options->force) {
+        char when[32];
+        time_t seconds = (time_t)(item->wall_ms / 1000);
+        struct tm local;
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M", localtime_r(&seconds, &local));
+        code = error_set(ERROR_DATA,
+                         "the gate refused run %lld on %s: %s; --force makes its model live all "
+                         "the same",
+                         (long long)live->to, when, item->text);
+    }
+    history_release(&history);
+    return code;
+}
+
+static int check(struct go_live *live) {
+    live->from = history_current(live->state);
+    int code = check_run(live);
+    if (!code)
+        code = go_live_check(live);
+    return code ? code : check_refusal(live);
+}
+
+/* ---- the command ---- */
+
+static int label(struct go_live *live) {
+    const struct options *options = live->options;
+    struct store_run run;
+    bool found;
+    if (!options->tag && !options->note)
+        return 0;
+    int code = store_run_find(live->store, live->to, &run, &found);
+    if (!code && !found)
+        code = error_set(ERROR_UNAVAILABLE, "%s: there is no record of run %lld", live->state,
+                         (long long)live->to);
+    if (!code)
+        code = store_run_label(live->store, live->to, options->tag, options->note);
+    return code ? code : store_flush(live->store);
+}
+
+static int label_only(struct go_live *live) {
+    if (!live->options->tag && !live->options->note)
+        return error_set(ERROR_USAGE, "`publish --no-publish` needs `--tag` or `--note`");
+    int code = label(live);
+    if (!code && !live->options->json)
+        printf("run %lld has its label; what is live stays\n", (long long)live->to);
+    return code;
+}
+
+/* A publication that was cut off is completed when it is repeated. */
+static int make_live(struct go_live *live) {
+    int announced = go_live_settle_earlier(live, DECISION_PUBLISHED), code = 0;
+    if (!announced && !live->completed)
+        code = check(live);
+    if (!code && (!announced || live->completed))
+        code = label(live);
+    if (!code && !announced && !live->completed)
+        announced = go_live_now(live, DECISION_PUBLISHED, "by `publish`");
+    if (code)
+        return code;
+    if (announced && announced != ERROR_UNAVAILABLE)
+        return announced;
+    code = go_live_show(live, "", "publication");
+    return announced ? announced : code;
+}
+
+int command_publish(const struct options *options) {
+    struct go_live live;
+    const char *name = options->operands[0];
+    int code = go_live_open(options, 1, &live);
+    if (!code)
+        code = go_live_find(&live, name, name, &live.to);
+    if (!code)
+        code = (options->no_publish ? label_only : make_live)(&live);
+    go_live_close(&live);
+    return code;
+}

@@ -1,0 +1,318 @@
+/* Rows of a table from the values of Parquet. Numbers go as they are, what values of a dictionary
+ * mean is found out once of each, and all else goes by its text, as a cell of CSV does. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "data/parquet_reader.h"
+
+/* ---- entries of dictionaries ---- */
+
+/* A category for each value. Their texts stay where they are, since cells are not copied. */
+static void make_categories(const struct format *format, uint32_t column,
+                            const struct parquet_span *span, struct parquet_entries *entries) {
+    uint32_t count = span->values->count;
+    size_t room = 1;
+    for (uint32_t i = 0; i < count; i++)
+        room += parquet_text_room(span, i);
+    char *at = entries->text = memory_resize(NULL, room, 1);
+    entries->category = memory_new(count, sizeof *entries->category);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t length = parquet_text_of(span, i, at);
+        if (strlen(at) != length)
+            entries->category[i].length = SIZE_MAX; /* it has a zero byte: as if it was too long */
+        else
+            category_of(format, column, at, &entries->category[i]);
+        at += length + 1;
+    }
+}
+
+/* A number for each value that is one, by its type or by its text. */
+static void make_numbers(const struct format *format, const struct parquet_span *span,
+                         struct parquet_entries *entries) {
+    uint32_t count = span->values->count;
+    entries->number = memory_new(count, sizeof *entries->number);
+    parquet_numbers(span, 0, NULL, count, entries->number, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!isnan(entries->number[i]))
+            continue;
+        char *text = memory_resize(NULL, parquet_text_room(span, i), 1);
+        double number;
+        size_t length = parquet_text_of(span, i, text);
+        if (strlen(text) == length && csv_number(format, text, &number))
+            entries->number[i] = number;
+        free(text);
+    }
+}
+
+static void make_entries_of(const struct format *format, uint32_t column, struct held_page *page) {
+    const struct parquet_span span = {page->column, &page->values};
+    if (format->column[column].kind == COLUMN_NUMBER)
+        make_numbers(format, &span, &page->entries);
+    else if (format->column[column].kind == COLUMN_CATEGORY)
+        make_categories(format, column, &span, &page->entries);
+}
+
+/* ---- cells ---- */
+
+/* A column of the file while its rows are made. */
+struct column_rows {
+    uint32_t column;
+    const struct page_rows *part; /* that the row is in */
+};
+
+/* While the rows of a block are made. */
+struct row_maker {
+    struct parquet_reader *reader;
+    const struct format *format;
+    struct parquet_block *block;
+    struct batch *batch;
+    struct column_rows *numbers, *others, *all; /* of the columns that are read; owned */
+    uint32_t number_count, other_count, count;
+};
+
+/* Where a cell is: its values, and which of them; false: it is null. */
+static bool find_value(const struct page_rows *part, uint32_t row, struct parquet_span *span,
+                       uint32_t *i) {
+    const struct held_page *page = part->page;
+    uint32_t at = part->first + row - part->at;
+    bool refers = page->values.index != NULL;
+    *span = (struct parquet_span){page->column, refers ? &page->dictionary->values : &page->values};
+    *i = refers ? page->values.index[at] : at;
+    return !page->values.present || page->values.present[at];
+}
+
+/* The text of a cell, in memory of the block; NULL: it has a zero byte. */
+static char *cell_text(struct row_maker *maker, const struct page_rows *part, uint32_t row) {
+    struct parquet_span span;
+    uint32_t i;
+    if (!find_value(part, row, &span, &i))
+        return memset(text_room_take(&maker->block->room, 1), 0, 1);
+    char *text = text_room_take(&maker->block->room, parquet_text_room(&span, i));
+    size_t length = parquet_text_of(&span, i, text);
+    return strlen(text) == length ? text : NULL;
+}
+
+static const struct page_rows *part_of(struct column_rows *rows, uint32_t row) {
+    while (rows->part->at + rows->part->count <= row)
+        rows->part++;
+    return rows->part;
+}
+
+static bool reject_zero(const struct table_row *row, uint32_t column) {
+    char name[COLUMN_TEXT];
+    return batch_reject(row->batch, row->number, "%s holds a text with a zero byte",
+                        row_describe_column(row->format, column, name));
+}
+
+static bool take_text(struct row_maker *maker, struct table_row *row, const struct page_rows *part,
+                      uint32_t at) {
+    char *text = cell_text(maker, part, at);
+    return text ? row_take(row, part->column, text) : reject_zero(row, part->column);
+}
+
+/* A cell of a category whose text was looked at before, or of a date or a number that needs none.
+ */
+static bool take_other(struct row_maker *maker, struct table_row *row, const struct page_rows *part,
+                       uint32_t at) {
+    const struct format *format = maker->format;
+    const struct csv_column *column = &format->column[part->column];
+    struct parquet_span span;
+    struct date date;
+    double number;
+    uint32_t i;
+    if (!find_value(part, at, &span, &i))
+        return take_text(maker, row, part, at);
+    if (column->kind == COLUMN_CATEGORY) {
+        const struct held_page *of = part->page->values.index ? part->page->dictionary : NULL;
+        const struct parquet_entries *entries =
+            of ? &of->entries : &maker->reader->truths[part->column];
+        if (span.column->type == PARQUET_BOOLEAN && !of)
+            i = span.values->data[i]; /* 0 or 1 */
+        if (entries->category && entries->category[i].length != SIZE_MAX)
+            return row_take_category(row, part->column, &entries->category[i]);
+    } else if (column->kind == COLUMN_DATE && !format->table->date_format) {
+        if (parquet_date(&span, i, &date)) {
+            csv_put_date(format, row->batch, part->column, &date);
+            return true;
+        }
+    } else if (column->kind != COLUMN_WORDS && column->kind != COLUMN_CLUSTER) {
+        parquet_numbers(&span, i, NULL, 1, &number, 1);
+        if (!isnan(number) && row_try_number(row, part->column, number))
+            return true;
+    }
+    return take_text(maker, row, part, at);
+}
+
+/* ---- numbers, column by column ---- */
+
+static void fill_part(struct row_maker *maker, const struct page_rows *part, double *to,
+                      size_t stride) {
+    const struct held_page *page = part->page;
+    const struct parquet_span span = {page->column, &page->values};
+    const uint8_t *present = page->values.present;
+    uint8_t *odd = maker->block->odd + part->at;
+    bool whole = false;
+    if (page->values.index) {
+        const double *number = page->dictionary->entries.number;
+        const uint32_t *index = page->values.index + part->first;
+        for (uint32_t i = 0; i < part->count; i++)
+            to[i * stride] = number[index[i]];
+    } else {
+        whole = parquet_numbers(&span, part->first, NULL, part->count, to, stride);
+    }
+    for (uint32_t i = 0; present && i < part->count; i++)
+        to[i * stride] = present[part->first + i] ? to[i * stride] : (double)NAN;
+    for (uint32_t i = 0; (!whole || present) && i < part->count; i++)
+        odd[i] = odd[i] || isnan(to[i * stride]);
+}
+
+/* Numbers alone go where they stay: a row that is rejected makes room, and each number has one
+ * value or the one that it is missing, so that no row reaches into the next. */
+static void reserve_numbers(struct row_maker *maker) {
+    struct parquet_block *block = maker->block;
+    size_t cells = (size_t)block->rows * maker->format->numbers;
+    if (!maker->format->categories)
+        batch_reserve(maker->batch, cells);
+    else if (block->number_capacity < cells)
+        block->number =
+            memory_resize(block->number, block->number_capacity = cells, sizeof *block->number);
+    if (block->odd_capacity < block->rows)
+        block->odd = memory_resize(block->odd, block->odd_capacity = block->rows, 1);
+    memset(block->odd, 0, block->rows);
+}
+
+/* The numbers of a row of the block. */
+static double *numbers_of(const struct row_maker *maker, uint32_t row) {
+    double *all = maker->format->categories ? maker->block->number : maker->batch->value;
+    return maker->format->numbers ? all + (size_t)row * maker->format->numbers : NULL;
+}
+
+static void fill_numbers(struct row_maker *maker) {
+    const struct format *format = maker->format;
+    const struct parquet_block *block = maker->block;
+    reserve_numbers(maker);
+    for (uint32_t i = 0; i < block->parts; i++) {
+        const struct page_rows *part = &block->part[i];
+        const struct csv_column *column = &format->column[part->column];
+        if (column->kind == COLUMN_NUMBER)
+            fill_part(maker, part, numbers_of(maker, part->at) + column->place, format->numbers);
+    }
+}
+
+/* ---- rows ---- */
+
+/* Numbers that are missing, or none. */
+static bool take_odd_numbers(struct row_maker *maker, struct table_row *row, uint32_t at) {
+    const double *number = row_numbers(row);
+    for (uint32_t i = 0; i < maker->number_count; i++) {
+        const struct page_rows *part = part_of(&maker->numbers[i], at);
+        if (isnan(number[maker->format->column[part->column].place]) &&
+            !take_text(maker, row, part, at))
+            return false;
+    }
+    return true;
+}
+
+/* The texts of the cells that go along with a row. */
+static bool carry(struct row_maker *maker, struct table_row *row, uint32_t at) {
+    const struct format *format = maker->format;
+    const char **carried =
+        maker->batch->carried + (size_t)maker->batch->row_count * format->carried_count;
+    for (uint32_t k = 0; k < format->carried_count; k++)
+        for (uint32_t i = 0; i < maker->count; i++) {
+            if (maker->all[i].column != format->carried[k])
+                continue;
+            carried[k] = cell_text(maker, part_of(&maker->all[i], at), at);
+            if (!carried[k])
+                return reject_zero(row, format->carried[k]);
+        }
+    return true;
+}
+
+static bool make_row(struct row_maker *maker, uint32_t at) {
+    const struct format *format = maker->format;
+    const struct parquet_block *block = maker->block;
+    struct table_row row = row_begin(format, maker->batch, block->first_row + at);
+    const double *number = numbers_of(maker, at);
+    if (format->numbers && number != row_numbers(&row))
+        memmove(row_numbers(&row), number, format->numbers * sizeof *number);
+    if (format->carried_count && !carry(maker, &row, at))
+        return false;
+    if (block->odd[at] && !take_odd_numbers(maker, &row, at))
+        return false;
+    for (uint32_t i = 0; i < maker->other_count; i++)
+        if (!take_other(maker, &row, part_of(&maker->others[i], at), at))
+            return false;
+    return row_end(&row);
+}
+
+/* Where each column of the block begins. */
+static void find_columns(struct row_maker *maker) {
+    const struct parquet_block *block = maker->block;
+    maker->all = memory_new(block->parts, sizeof *maker->all);
+    maker->numbers = memory_new(block->parts, sizeof *maker->numbers);
+    maker->others = memory_new(block->parts, sizeof *maker->others);
+    for (uint32_t i = 0; i < block->parts; i++) {
+        const struct page_rows *part = &block->part[i];
+        enum column_kind kind = maker->format->column[part->column].kind;
+        struct column_rows rows = {part->column, part};
+        if (part->at)
+            continue;
+        maker->all[maker->count++] = rows;
+        if (kind == COLUMN_NUMBER)
+            maker->numbers[maker->number_count++] = rows;
+        else if (kind != COLUMN_SKIPPED)
+            maker->others[maker->other_count++] = rows;
+    }
+}
+
+/* What entries of the dictionaries of a block mean. */
+static void make_all_entries(struct row_maker *maker) {
+    const struct parquet_block *block = maker->block;
+    for (uint32_t i = 0; i < block->parts; i++)
+        if (block->part[i].page->values.index)
+            parquet_entries_make(maker->reader, maker->format, block->part[i].column,
+                                 block->part[i].page->dictionary, make_entries_of);
+}
+
+int parquet_reader_parse(struct parquet_reader *reader, const struct format *format,
+                         struct parquet_block *block, struct batch *batch) {
+    struct row_maker maker = {.reader = reader, .format = format, .block = block, .batch = batch};
+    int code = parquet_block_read(reader, block);
+    if (code)
+        return code;
+    batch_clear(batch);
+    batch->text_length = 0;
+    batch->first_line = block->first_row;
+    if (format->carried_count)
+        batch_carry_written(batch, format->carried_count, NULL, 0);
+    batch->alike = !format->categories;
+    find_columns(&maker);
+    make_all_entries(&maker);
+    fill_numbers(&maker);
+    for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
+         i++) {
+        batch->row_line = block->first_row + i;
+        make_row(&maker, i);
+    }
+    free(maker.all);
+    free(maker.numbers);
+    free(maker.others);
+    return 0;
+}
+
+void parquet_find_truths(struct parquet_reader *reader, const struct format *format) {
+    static uint8_t both[] = {0, 1};
+    const struct parquet_values values = {.count = 2, .width = 1, .data = both};
+    reader->truths = memory_new(reader->file.columns, sizeof *reader->truths);
+    for (uint32_t i = 0; i < reader->file.columns; i++) {
+        const struct parquet_span span = {&reader->file.column[i], &values};
+        if (span.column->type == PARQUET_BOOLEAN && !span.column->refused &&
+            format->column[i].kind == COLUMN_CATEGORY)
+            make_categories(format, i, &span, &reader->truths[i]);
+    }
+}

@@ -1,0 +1,77 @@
+/* Evaluations of L-BFGS in tiles without common directions: of l1, bounds, or `directions` 0. No
+ * replica sees a row whole, so what an evaluation of the gradient does at once is done one after
+ * the other here:
+ *
+ *     max|t|, which bounds the margins as they are added up in fixed point
+ *     the margins at t, which shards take as Z
+ *     of them the losses and the largest derivative, which are sums over rows that shards have: a
+ *         trial whose loss alone shows that it is too far costs no more than this
+ *     the sums of the gradient of their derivatives
+ *
+ * and round A as ever. Nothing of rows outlives the evaluation: Z is that of a trial, no checkpoint
+ * has it, and who goes back evaluates the trial again, after labels, weights, offsets and sizes. */
+#include <assert.h>
+#include <math.h>
+
+#include "base/mutant.h"
+#include "optimizer/lbfgs.h"
+
+bool products_run(const struct lbfgs *o) {
+    return o->data.tiles > 0 && !common_runs(o);
+}
+
+enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program) {
+    assert(products_run(o) && !o->accepted);
+    o->common.stage = COMMON_NONE;
+    program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = REGISTER_T});
+    return common_measure(o, MEASURING_POINT);
+}
+
+enum optimizer_want products_point_measured(struct lbfgs *o, double largest,
+                                            struct bytes *program) {
+    assert(products_run(o) && o->common.stage == COMMON_NONE);
+    if (!isfinite(largest))
+        return lbfgs_not_finite(o, program);
+    if (!mutant(BOUND_OF_FORMER_POINT))
+        o->common.point_max = largest;
+    return common_evaluate(o, COMMON_MARGINS);
+}
+
+static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_MARGINS});
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
+    common_add_held(o, program);
+    return common_measure(o, MEASURING_SPAN);
+}
+
+enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
+                                      struct bytes *program) {
+    assert(products_run(o) && o->data.weight_sum > 0);
+    o->mean_loss = scalars[0] / o->data.weight_sum;
+    o->common.span.derivative = scalars[1];
+    common_take_held(o, scalars + 2);
+    if (!isfinite(o->mean_loss) || !isfinite(o->common.span.derivative))
+        return lbfgs_not_finite(o, program);
+    if (lbfgs_refuses(o, o->mean_loss))
+        return lbfgs_refused(o, o->mean_loss, program);
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
+    program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
+    return common_evaluate(o, COMMON_TRANSPOSE);
+}
+
+/* What is finite exceeds no bound here, as all are of what was measured. */
+enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                       struct optimizer_request *request) {
+    bool margins = o->common.stage == COMMON_MARGINS;
+    assert(products_run(o) && (margins || o->common.stage == COMMON_TRANSPOSE));
+    o->common.stage = COMMON_NONE;
+    if (found->exceeded)
+        lbfgs_report(&request->report, o, "not finite", NAN, NAN);
+    else if (margins)
+        lbfgs_report(&request->report, o, "margins", NAN, NAN);
+    if (found->exceeded)
+        return lbfgs_not_finite(o, request->program);
+    return margins ? take_margins(o, request->program) : lbfgs_measure_trial(o, request->program);
+}

@@ -1,0 +1,19 @@
+"""Scores rows with the models of dml, in this process: what `dml-coordinator predict` prints, to the
+last bit. See dml-model(3).
+
+    import dml
+    model = dml.open('adult.state')
+    model.describe()['columns']
+    model.predict([{'age': 39, 'workclass': 'State-gov', ...}])
+    model.predict_proba(frame)
+
+Rows are a list of dicts, of lists or of tuples, an array of NumPy, a DataFrame of pandas, or a sparse
+matrix of SciPy; none of these packages is needed. What comes back is an array where an array, a frame
+or a matrix was given, else a list.
+
+A model may be used by several threads at once.
+"""
+
+from dml._model import Error, Model, open, version
+
+__all__ = ['Error', 'Model', 'open', 'version']

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Parquet as data: the model is that of the CSV of the same table, wherever tables are read. The
+files were made by pyarrow: bench/parquet.py."""
+
+import json
+import shutil
+import sys
+
+from harness import BAD_DATA, SOURCE, dml, main, test, train, write_job
+
+FILES = SOURCE / 'tests/unit/parquet'
+TABLE = {'label': 'y', 'dates': ['day', 'stamp']}
+KINDS = {'csv': 'table.csv', 'parquet': 'dictionary.parquet'}
+
+
+def prepare(folder):
+    for kind, name in KINDS.items():
+        shutil.copy(FILES / name, folder / f'data.{kind}')
+
+
+@test
+def the_model_is_that_of_the_csv_and_each_reads_the_other(folder):
+    prepare(folder)
+    models = [train(write_job(folder, name=kind, data=[f'data.{kind}'], format=kind, csv=TABLE, l2=1e-3,
+                              holdout=0.2)) for kind in KINDS]
+    assert models[0]['model_sha256'] == models[1]['model_sha256'], models
+    columns = ('--columns', 'kind,price,stamp,label,probability')
+    found = [dml('predict', folder / f'{model}.state', folder / f'data.{kind}', *columns).stdout
+             for model in KINDS for kind in KINDS]
+    assert found.count(found[0]) == 4 and found[0].count('\n') == 40, found
+    with open(folder / 'data.parquet') as file:
+        piped = dml('predict', folder / 'csv.state', '-', *columns, stdin=file)
+    assert piped.stdout == found[0], piped
+    figures = [json.loads(dml('evaluate', folder / 'csv.state', folder / f'data.{kind}', '--json').stdout)
+               for kind in KINDS]
+    assert figures[0]['loss'] == figures[1]['loss'], figures
+
+
+@test
+def init_says_of_a_table_what_it_says_of_its_csv(folder):
+    prepare(folder)
+    said = [dml('init', '-o', '-', folder / f'data.{kind}', '--set', 'csv.label=y') for kind in KINDS]
+    assert said[0].status == said[1].status == 0, said
+    assert said[0].stdout.replace('data.csv', 'data.parquet') == said[1].stdout, said
+
+
+@test
+def what_is_not_read_is_refused_by_name(folder):
+    for name, why in {'brotli': 'compressed by brotli', 'nested': 'it is nested'}.items():
+        shutil.copy(FILES / f'{name}.parquet', folder)
+        job = write_job(folder, name=name, data=[f'{name}.parquet'], csv={'label': 'y'})
+        for command in 'run', 'check':
+            ended = dml(command, job)
+            assert ended.status == BAD_DATA, ended
+            assert f'{name}.parquet: column "' in ended.stderr and why in ended.stderr, ended
+
+
+if __name__ == '__main__':
+    sys.exit(main())

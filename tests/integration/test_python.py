@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""The Python package over libdml: rows in every form that Python has them in, beside `predict`."""
+
+import concurrent.futures
+import csv
+import datetime
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+
+from harness import BUILD, SOURCE, Skip, dml as program, main, small_data, small_job, test, train, write_job
+
+sys.path.insert(0, str(SOURCE / 'python'))
+
+import dml  # noqa: E402
+
+START = datetime.date(2024, 1, 1)
+
+
+def needs(package):
+    if not importlib.util.find_spec(package.split('.')[0]):
+        raise Skip(f'{package} is not installed')
+    return importlib.import_module(package)
+
+
+def predicted(model, data, *options):
+    finished = program('predict', model, data, *options)
+    assert finished.status == 0, finished
+    return [[float(number) for number in line.split()] for line in finished.stdout.splitlines()]
+
+
+def table(folder, **settings):
+    """A model of a table with numbers, texts, dates and missing cells, and its rows as Python's."""
+    rows = [{'size': None if i % 7 == 0 else i / 4, 'town': [None, 'Rome', 'a "b", c', '3'][i % 4],
+             'when': START + datetime.timedelta(days=i * 3), 'grade': i % 3,
+             'y': 'yes' if i % 5 > 1 else 'no'} for i in range(120)]
+    with open(folder / 'data.csv', 'w', newline='') as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    train(write_job(folder, data=['data.csv'], max_steps=5, **settings,
+                    csv={'dates': ['when'], 'categories': ['grade']}))
+    return folder / 'job.state', folder / 'data.csv', rows
+
+
+@test
+def rows_of_tables_are_dicts_or_lists(folder):
+    path, data, rows = table(folder)
+    expected = [value for value, in predicted(path, data)]
+    with dml.open(path) as model:
+        names = [column['name'] for column in model.describe()['columns']]
+        assert names == ['size', 'town', 'when', 'grade'], model.describe()
+        assert model.predict_values(rows) == expected
+        assert model.predict_values([[row[name] for name in names] for row in rows]) == expected
+        turned = [[row[name] for name in reversed(names)] for row in rows]
+        assert model.predict_values(turned, columns=names[::-1]) == expected
+        texts = list(csv.DictReader(open(data)))
+        assert model.predict_values(texts) == expected
+        assert model.predict_proba(rows) == predicted(path, data, '--probabilities')
+        assert model.predict_margins(rows) == [m for m, in predicted(path, data, '--margins')]
+        assert model.predict(rows) == ['yes' if value > 0.5 else 'no' for value in expected]
+        assert model.predict([]) == []
+
+
+@test
+def what_is_wrong_with_a_row_is_said(folder):
+    path, _, rows = table(folder)
+    model = dml.open(path)
+    for bad, words in ((rows[:2] + [{**rows[2], 'size': 'far'}], 'rows[2]: column 1 (size) holds "far"'),
+                       ([{'size': 1}], 'rows[0]: the column "town" is missing'),
+                       ([[1, 2]], 'rows[0]: 2 cells, where there are 4 columns')):
+        try:
+            model.predict(bad)
+            raise AssertionError(bad)
+        except dml.Error as error:
+            assert words in str(error) and error.row == len(bad) - 1, error
+    lenient = dml.open(path, missing_columns=True)
+    assert lenient.predict_values([{'size': 1}]) == \
+        lenient.predict_values([dict.fromkeys(['town', 'when', 'grade'], None) | {'size': 1}])
+    for wrong in rows[0], [{**rows[0], 'town': 'a\0b'}]:
+        try:
+            model.predict(wrong)
+            raise AssertionError(wrong)
+        except (TypeError, ValueError):
+            pass
+    try:
+        dml.open(folder / 'nothing')
+        raise AssertionError
+    except dml.Error as error:
+        assert 'holds no model' in str(error) and error.code == -65
+    model.close()
+    try:
+        model.predict(rows)
+        raise AssertionError
+    except ValueError as error:
+        assert 'closed' in str(error)
+
+
+@test
+def rows_of_numbers_are_lists_or_dicts_of_ids(folder):
+    train(small_job(folder))
+    data = small_data(folder)
+    expected = [value for value, in predicted(folder / 'job.state', data)]
+    sparse = [{int(key): float(value) for key, value in (pair.split(':') for pair in line.split()[1:])}
+              for line in data.read_text().splitlines()]
+    dense = [[row.get(j, 0) for j in range(1, 21)] for row in sparse]
+    model = dml.open(folder / 'job.state')
+    assert model.predict_values(sparse) == expected
+    assert model.predict_values(dense) == expected
+    assert model.predict_values([row[::-1] for row in dense], columns=range(20, 0, -1)) == expected
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(model.predict_values, [sparse, dense] * 20)) == [expected] * 40
+
+
+@test
+def arrays_of_numpy_are_scored(folder):
+    numpy = needs('numpy')
+    train(small_job(folder))
+    model = dml.open(folder / 'job.state')
+    rows = numpy.arange(60.0).reshape(3, 20) / 50
+    found = model.predict_values(rows)
+    assert isinstance(found, numpy.ndarray) and found.tolist() == model.predict_values(rows.tolist())
+    assert (model.predict_values(rows.astype('float32')) != found).any()
+    assert model.predict_proba(rows[:, ::-1], columns=range(20, 0, -1)).shape == (3, 2)
+
+
+@test
+def sparse_matrices_of_scipy_are_scored(folder):
+    scipy = needs('scipy.sparse')
+    train(small_job(folder))
+    model = dml.open(folder / 'job.state')
+    rows = [[float(i * j % 3) for j in range(20)] for i in range(5)]
+    assert model.predict_values(scipy.coo_matrix(rows)).tolist() == model.predict_values(rows)
+
+
+@test
+def frames_of_pandas_are_scored(folder):
+    pandas = needs('pandas')
+    path, data, rows = table(folder)
+    expected = [value for value, in predicted(path, data)]
+    model = dml.open(path)
+    for frame in pandas.read_csv(data), pandas.DataFrame(rows)[['y', 'grade', 'town', 'when', 'size']]:
+        assert model.predict_values(frame).tolist() == expected
+    frame['when'] = pandas.to_datetime(frame['when']).dt.date
+    assert model.predict(frame).tolist() == model.predict(rows)
+
+
+@test
+def a_wheel_has_the_library_in_it(folder):
+    """As pip makes it, without an index; and without a library it says what to build."""
+    environment = {**os.environ, 'DML_LIBRARY': str(BUILD / '.libs/libdml.so.0')}
+    made = subprocess.run([sys.executable, '-c', 'import sys; sys.path.insert(0, sys.argv[1]); import '
+                           'build_wheel; print(build_wheel.build_wheel(sys.argv[2]))',
+                           SOURCE / 'python', folder], env=environment, capture_output=True, text=True)
+    assert made.returncode == 0, made
+    with zipfile.ZipFile(folder / made.stdout.strip()) as wheel:
+        wheel.extractall(folder / 'site')
+    train(small_job(folder))
+    used = subprocess.run([sys.executable, '-c', 'import dml; print(dml._library.load()._name, '
+                           'dml.open("job.state").predict([[1] * 20])[0])'], cwd=folder, text=True,
+                          capture_output=True, env={**os.environ, 'PYTHONPATH': str(folder / 'site')})
+    assert used.stdout.split()[0] == str(folder / 'site/dml/libdml.so.0'), used
+    none = subprocess.run([sys.executable, '-c', 'import dml'], cwd=SOURCE / 'python', text=True,
+                          capture_output=True, env={**os.environ, 'DML_LIBRARY': '/nowhere/libdml.so.0'})
+    assert none.returncode and 'make libdml.la' in none.stderr, none
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,355 @@
+/* Parquet is read as the CSV of the same table is, and what is not read, or damaged, is named.
+ * bench/parquet.py makes the files of tests/unit/parquet/ by pyarrow. */
+#include "tests/unit/suites.h"
+#include "base/random.h"
+#include "data/date.h"
+#include "data/parquet.h"
+#include "data/parquet_cell.h"
+#include "tests/unit/data_fixture.h"
+
+static const char *stored_file(const char *name) {
+    static char path[4][512];
+    static unsigned next;
+    const char *root = getenv("DML_SOURCE");
+    char *slot = path[next++ % 4];
+    snprintf(slot, sizeof path[0], "%s/tests/unit/parquet/%s", root ? root : ".", name);
+    return slot;
+}
+
+/* ---- rows as text ---- */
+
+static void put(struct bytes *text, const char *format, ...) {
+    char word[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(word, sizeof word, format, arguments);
+    va_end(arguments);
+    bytes_append(text, word, (size_t)length < sizeof word ? (size_t)length : sizeof word - 1);
+}
+
+static int take(void *context, const struct source_rows *rows) {
+    struct bytes *text = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        put(text, "%.17g %s %.17g %llx:", rows->label[row],
+            rows->label_text && rows->label_text[row] ? rows->label_text[row] : "-",
+            rows->weight ? rows->weight[row] : 1,
+            rows->cluster ? (unsigned long long)rows->cluster[row] : 0);
+        const uint64_t *id = source_row_ids(rows, row);
+        for (uint64_t i = rows->start[row], j = 0; i < rows->start[row + 1]; i++, j++)
+            put(text, " %llx=%.17g%s", (unsigned long long)id[j], rows->value[i],
+                rows->origin && rows->origin[i].text ? rows->origin[i].text : "");
+        for (uint32_t i = 0; i < rows->carried_count; i++)
+            put(text, " [%s]", source_row_carried(rows, row)[i]);
+        put(text, "\n");
+    }
+    return 0;
+}
+
+/* All rows of a file, and what its columns are; free it. */
+static char *rows_of(const char *path, const struct source_options *options) {
+    struct source_report report;
+    struct bytes text;
+    bytes_init(&text);
+    int code = source_read(path, options, 3, take, &text, &report);
+    if (code)
+        print_message("%s\n", error_text());
+    assert_int_equal(code, 0);
+    char *table = table_text(report.table);
+    put(&text, "%llu rows\n", (unsigned long long)report.rows);
+    bytes_append(&text, table, strlen(table) + 1);
+    free(table);
+    source_report_release(&report);
+    return (char *)text.data;
+}
+
+static void assert_same_rows(const char *csv, const char *parquet,
+                             const struct source_options *options) {
+    char *expected = rows_of(csv, options), *found = rows_of(parquet, options);
+    assert_string_equal(found, expected);
+    free(expected);
+    free(found);
+}
+
+static void assert_refused(const char *path, const struct source_options *options,
+                           const char *why) {
+    struct source_report report;
+    struct bytes text;
+    bytes_init(&text);
+    assert_int_equal(source_read(path, options, 2, take, &text, &report), ERROR_DATA);
+    if (!strstr(error_text(), why))
+        print_message("%s\n", error_text());
+    assert_non_null(strstr(error_text(), why));
+    error_clear();
+    bytes_release(&text);
+}
+
+/* ---- what is read ---- */
+
+static const char *const files[] = {"dictionary.parquet", "plain.parquet", "encoded0.parquet",
+                                    "encoded1.parquet"};
+#define FILES (sizeof files / sizeof *files)
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void the_rows_are_those_of_the_csv(void **state) {
+    const char *const *dates = LIST("day", "stamp"), *const *some = LIST("double", "wide", "day");
+    const struct source_options ways[] = {
+        {.label = "y"},
+        {.label = "y", .dates = dates, .trim = true},
+        {.label = "kind", .bad_lines_max = 99, .skip = NULL},
+        {.label = "y",
+         .bad_lines_max = 99,
+         .weight = "uint32",
+         .cluster = "uint64",
+         .skip = LIST("truth")},
+        {.label = "truth",
+         .label_optional = true,
+         .offset = "int8",
+         .skip = some,
+         .bad_lines_max = 99},
+        {.label = "y",
+         .categories = LIST("cents", "wide", "half", "int8", "sum", "price", "day"),
+         .hash_bits = 9},
+        {.label = "y", .text = LIST("kind", "code"), .ngrams = 2, .lowercase = true},
+        {.label = "y", .carried = LIST("kind", "cents", "sum", "float", "stamp", "y", "truth")},
+        {.label = "y", .missing = LIST("-72", "005", "true"), .numbers = LIST("code", "fixed")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        for (size_t k = 0; k < FILES; k++)
+            assert_same_rows(stored_file("table.csv"), stored_file(files[k]), &ways[i]);
+}
+
+static void a_known_table_is_found_in_the_file(void **state) {
+    struct table *table;
+    const struct source_options first = {.label = "y", .dates = LIST("day", "stamp")};
+    (void)state;
+    assert_int_equal(source_columns(stored_file("plain.parquet"), &first, true, &table), 0);
+    const struct source_options next = {.format = FORMAT_CSV, .table = table};
+    assert_same_rows(stored_file("table.csv"), stored_file("dictionary.parquet"), &next);
+    table_free(table);
+}
+
+static void bad_rows_have_their_numbers(void **state) {
+    const struct source_options options = {.label = "y", .numbers = LIST("kind")};
+    (void)state;
+    assert_refused(stored_file("plain.parquet"), &options,
+                   "plain.parquet:1: column 12 (kind) holds \"kind \"7\", or other\"");
+}
+
+static char *bytes_of(const char *path, size_t *length) {
+    char *content = NULL;
+    assert_int_equal(file_read(path, 1u << 20, &content, length), 0);
+    return content;
+}
+
+static void compressed_as_a_whole_it_is_read_too(void **state) {
+    const struct source_options options = {.label = "y"};
+    size_t length;
+    char *content = bytes_of(stored_file("encoded0.parquet"), &length);
+    const char *path = fixture_path("whole.parquet.gz");
+    gzFile file = gzopen(path, "w");
+    (void)state;
+    assert_int_equal(gzwrite(file, content, (unsigned)length), length);
+    assert_int_equal(gzclose(file), Z_OK);
+    free(content);
+    assert_same_rows(stored_file("table.csv"), path, &options);
+}
+
+static void a_text_may_begin_as_parquet_does(void **state) {
+    const struct source_options options = {.label = "y"};
+    (void)state;
+    char *rows = rows_of(fixture_text("text", "PAR1,y\n1,0\n2,1\n"), &options);
+    assert_non_null(strstr(rows, "2 rows"));
+    free(rows);
+}
+
+/* ---- numbers of 32 bits ---- */
+
+static void a_float_is_the_number_that_its_shortest_text_means(void **state) {
+    struct random random;
+    struct parquet_column column = {.type = PARQUET_FLOAT, .width = 4};
+    struct parquet_values values = {.count = 1, .width = 4};
+    const struct parquet_span span = {&column, &values};
+    (void)state;
+    random_init(&random, 7);
+    for (int i = 0; i < 200000; i++) {
+        float number;
+        uint32_t bits = (uint32_t)random_next(&random);
+        memcpy(&number, &bits, sizeof number);
+        if (i % 2)
+            number = (float)((int)(bits % 2000001) - 1000000) / (float)(i % 3 ? 100 : 1024);
+        if (!isfinite(number))
+            continue;
+        char text[320];
+        int digits = 1;
+        do {
+            snprintf(text, sizeof text, "%.*g", digits++, (double)number);
+        } while (strtof(text, NULL) != number);
+        double found;
+        values.data = (uint8_t *)&number;
+        parquet_numbers(&span, 0, NULL, 1, &found, 1);
+        assert_true(found == strtod(text, NULL));
+    }
+}
+
+/* ---- what is refused ---- */
+
+static void what_is_not_read_is_named(void **state) {
+    const struct source_options options = {.label = "y"};
+    const struct source_options skipped = {.label = "y", .skip = LIST("list")};
+    const struct source_options labels = {.labels = stored_file("few.csv")};
+    const struct source_options wanted = {.format = FORMAT_PARQUET};
+    (void)state;
+    assert_refused(stored_file("brotli.parquet"), &options,
+                   "column \"double\" is not read: it is compressed by brotli");
+    assert_refused(stored_file("nested.parquet"), &options,
+                   "column \"list\" is not read: it is nested");
+    assert_refused(stored_file("plain.parquet"), &labels, "goes without the file of labels");
+    assert_refused(stored_file("few.csv"), &wanted, "is not Parquet, as `format` says");
+    char *rows = rows_of(stored_file("nested.parquet"), &skipped);
+    assert_non_null(strstr(rows, "5 rows"));
+    free(rows);
+}
+
+/* ---- small files, byte by byte ---- */
+
+/* Thrift's compact protocol: fields of a structure follow each other, the next one each. */
+static void put_i32(struct bytes *to, unsigned step, uint32_t value) {
+    bytes_put_u8(to, (uint8_t)(step << 4 | 5));
+    for (uint64_t left = (uint64_t)value << 1;; left >>= 7) {
+        bytes_put_u8(to, (uint8_t)((left & 0x7f) | (left > 0x7f ? 0x80 : 0)));
+        if (left <= 0x7f)
+            return;
+    }
+}
+
+static void put_bytes(struct bytes *to, const uint8_t *bytes, size_t length) {
+    bytes_append(to, bytes, length);
+}
+#define PUT(to, ...)                                                                               \
+    put_bytes(to, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
+
+/* A file of one column "y" of 64-bit integers, with one page of `there` values; its header says
+ * what it likes. */
+static const char *small_file(uint32_t unpacked, uint32_t stored, uint32_t rows, uint32_t there,
+                              uint32_t encoding) {
+    struct bytes file;
+    bytes_init(&file);
+    bytes_append(&file, "PAR1", 4);
+    put_i32(&file, 1, 0);        /* a page of data */
+    put_i32(&file, 1, unpacked); /* bytes */
+    put_i32(&file, 1, stored);
+    PUT(&file, 2 << 4 | 12); /* its own header */
+    put_i32(&file, 1, rows);
+    put_i32(&file, 1, encoding);
+    put_i32(&file, 1, 3);
+    put_i32(&file, 1, 3);
+    PUT(&file, 0, 0);
+    for (uint32_t i = 0; i < there; i++)
+        bytes_put_u64(&file, i);
+    uint32_t end = (uint32_t)file.length;
+    PUT(&file, 2 << 4 | 9, 2 << 4 | 12);              /* the schema: two elements */
+    PUT(&file, 4 << 4 | 8, 1, 'r', 1 << 4 | 5, 2, 0); /* the root, with one child */
+    PUT(&file, 1 << 4 | 5, 4, 2 << 4 | 5, 0, 1 << 4 | 8, 1, 'y', 0);
+    put_i32(&file, 1, rows);
+    PUT(&file, 1 << 4 | 9, 1 << 4 | 12); /* a group of rows */
+    PUT(&file, 1 << 4 | 9, 1 << 4 | 12); /* of one column */
+    PUT(&file, 3 << 4 | 12);             /* its metadata */
+    put_i32(&file, 1, 2);
+    put_i32(&file, 3, 0);
+    put_i32(&file, 3, end - 4);
+    put_i32(&file, 2, 4);
+    PUT(&file, 0, 0);
+    put_i32(&file, 2, rows);
+    PUT(&file, 0, 0);
+    bytes_put_u32(&file, (uint32_t)file.length - end);
+    bytes_append(&file, "PAR1", 4);
+    const char *path = fixture_bytes("small.parquet", file.data, file.length);
+    bytes_release(&file);
+    return path;
+}
+
+static void a_page_has_no_more_than_the_limits(void **state) {
+    const struct source_options options = {
+        .numbers_only = true, .label = "z", .label_optional = true};
+    (void)state;
+    struct source_report report;
+    struct bytes text;
+    bytes_init(&text);
+    assert_int_equal(source_read(small_file(24, 24, 3, 3, 0), &options, 1, take, &text, &report),
+                     0);
+    assert_int_equal(report.rows, 3);
+    source_report_release(&report);
+    bytes_release(&text);
+    assert_refused(small_file(0x7fffffff, 24, 3, 3, 0), &options, "has a page of 2147483647 bytes");
+    assert_refused(small_file(24, 24, 0x7fffffff, 3, 0), &options,
+                   "has a page of 2147483647 values");
+    assert_refused(small_file(24, 999, 3, 3, 0), &options, "longer than what is left");
+    assert_refused(small_file(24, 24, 4, 3, 0), &options, "fewer than it says");
+    assert_refused(small_file(24, 24, 3, 3, 4), &options, "in the encoding BIT_PACKED");
+    assert_refused(small_file(24, 24, 3, 3, 8), &options, "a dictionary that is not there");
+}
+
+static void an_encrypted_file_is_named(void **state) {
+    const struct source_options options = {.label = "y"};
+    size_t length;
+    char *content = bytes_of(stored_file("plain.parquet"), &length);
+    (void)state;
+    content[length - 1] = 'E';
+    assert_refused(fixture_bytes("encrypted", content, length), &options,
+                   "is encrypted Parquet, which is not read");
+    assert_refused(fixture_bytes("short", content, length - 9), &options, "is truncated");
+    free(content);
+}
+
+/* ---- damage ---- */
+
+static int count_rows(void *context, const struct source_rows *rows) {
+    uint64_t *sum = context;
+    for (uint64_t i = 0; i < rows->start[rows->count]; i++)
+        *sum += rows->id[rows->alike ? 0 : i] & 1;
+    return 0;
+}
+
+static void damage_is_an_error_or_another_value(void **state) {
+    const struct source_options options = {
+        .label = "y", .bad_lines_max = 99, .dates = LIST("day", "stamp")};
+    struct random random;
+    (void)state;
+    random_init(&random, 11);
+    for (int i = 0; i < 600; i++) {
+        size_t length;
+        uint64_t sum = 0;
+        struct source_report report;
+        char *content = bytes_of(stored_file(files[i % (int)FILES]), &length);
+        for (uint64_t left = 1 + random_below(&random, 3); left; left--) {
+            /* often the footer, which is in the last third */
+            size_t from = random_below(&random, 2) ? length - length / 3 : 0;
+            content[from + random_below(&random, length - from)] =
+                (char)(random_below(&random, 4) ? random_next(&random) : 0xff);
+        }
+        const char *path = fixture_bytes("damaged", content, length);
+        int code = source_read(path, &options, 2, count_rows, &sum, &report);
+        assert_true(code == 0 || code == ERROR_DATA);
+        if (!code)
+            source_report_release(&report);
+        error_clear();
+        free(content);
+    }
+}
+
+SUITE(parquet) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rows_are_those_of_the_csv),
+        cmocka_unit_test(a_known_table_is_found_in_the_file),
+        cmocka_unit_test(bad_rows_have_their_numbers),
+        cmocka_unit_test(compressed_as_a_whole_it_is_read_too),
+        cmocka_unit_test(a_text_may_begin_as_parquet_does),
+        cmocka_unit_test(a_float_is_the_number_that_its_shortest_text_means),
+        cmocka_unit_test(what_is_not_read_is_named),
+        cmocka_unit_test(a_page_has_no_more_than_the_limits),
+        cmocka_unit_test(an_encrypted_file_is_named),
+        cmocka_unit_test(damage_is_an_error_or_another_value),
+    };
+    return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
+}
