@@ -491,8 +491,7 @@ static void another_number_of_rows_than_the_set_has_is_told(void **state) {
     world.rows++;
     one_run(&world, 1);
     assert_non_null(world.failure);
-    assert_non_null(strstr(world.failure, "has 3000 rows of training, but the coordinator counts "
-                                          "3001"));
+    assert_non_null(strstr(world.failure, "has 3000 rows, but the coordinator counts 3001"));
     memory_unmap(world.sum, sums(&world) * 8);
     world_release(&world);
 }

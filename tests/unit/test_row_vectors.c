@@ -249,7 +249,7 @@ static void expect_held(const struct problem *p, const struct operation *at, siz
             best = v[k] > v[best] ? k : best;
         }
         expected[0] += weight * loss_of_row(outputs, v, label, derivatives, second);
-        expected[1] += (outputs == 1 ? v[0] > 0 : best) == label ? weight : 0;
+        expected[1] += (outputs == 1 ? v[0] > 0 : (double)best) == label ? weight : 0;
     }
 }
 
