@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/job/job.h"
 #include "coordinator/status/sweep_plan.h"
+#include "optimizer/row.h"
 #include "store/store.h"
 
 /* The newest run of a job, or the newest sweep: then `run` is its winner, or, as long as there is
@@ -16,6 +18,8 @@ struct last_run {
     char *result;
     bool concluded; /* it has a model */
     bool over;      /* it has ended, and cannot go on */
+    enum reason reason; /* of a run: why it ended; REASON_NONE while it runs, and of a sweep */
+    double limit;       /* the setting that ended it, if a limit did */
     bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;   /* the last decision about it */
     bool kept;      /* likewise */
@@ -33,6 +37,9 @@ void last_run_release(struct last_run *last);
 
 /* Whether the run can go on if its data is still there. */
 bool last_run_is_open(const struct last_run *last);
+
+/* Whether it ended at a limit that the job has not raised, so that there is nothing to go on for. */
+bool last_run_is_at_limit(const struct last_run *last, const struct job *job);
 
 enum task {
     TASK_NONE,

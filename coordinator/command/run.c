@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -36,8 +37,28 @@ static bool is_of_data(const struct last_run *last, const struct dataset *data) 
     return same;
 }
 
-/* A command that was cut off after its training is not to train again when it is repeated: it has
- * chosen its model. `settled` is the decision that was completed just now. */
+/* What became of its model. */
+static enum decision decision_of(const struct last_run *last) {
+    return last->refused ? DECISION_REFUSED : last->kept ? DECISION_KEPT : DECISION_PUBLISHED;
+}
+
+static void choose_last(const struct last_run *last, struct chosen *chosen,
+                        struct outcome *outcome) {
+    *chosen = (struct chosen){
+        .run = last->run, .decided = last->decided, .decision = decision_of(last)};
+    outcome->result = json_loads(last->result ? last->result : "{}", 0, NULL);
+}
+
+static bool has_folder(const struct job *job, int64_t run) {
+    char *folder = publish_folder(job->state, run);
+    bool has = access(folder, F_OK) == 0;
+    free(folder);
+    return has;
+}
+
+/* A command that was cut off after its training is not to train again when it is repeated, nor is
+ * one whose run ended at a limit that is what it was: the model is there. `settled` is the decision
+ * that was completed just now. */
 static int choose_ended(const struct training *training, const struct dataset *data,
                         const struct history_item *settled, struct chosen *chosen,
                         struct outcome *outcome) {
@@ -50,15 +71,20 @@ static int choose_ended(const struct training *training, const struct dataset *d
     int code = last_run_read(training->store, job->state, identity,
                              job_has_sweep(job) ? &shape : NULL, &last);
     bool decided = settled->publication && settled->run == last.run;
-    if (!code && last.run && last.concluded && last.over && (!last.decided || decided) &&
-        is_of_data(&last, data)) {
+    if (code || !last.run || !last.concluded || !is_of_data(&last, data)) {
+        /* there is nothing to choose */
+    } else if (last_run_is_at_limit(&last, job) && has_folder(job, last.run)) {
+        log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
+                 (long long)last.run, reason_text(last.reason),
+                 last.decided ? "nothing is left to do"
+                              : "now it is decided whether its model goes live");
+        choose_last(&last, chosen, outcome);
+    } else if (last.over && (!last.decided || decided)) {
         log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
                  (long long)last.run,
                  decided ? "nothing is left to do"
                          : "now it is decided whether its model goes live");
-        *chosen =
-            (struct chosen){.run = last.run, .decided = decided, .decision = settled->decision};
-        outcome->result = json_loads(last.result ? last.result : "{}", 0, NULL);
+        choose_last(&last, chosen, outcome);
     }
     last_run_release(&last);
     free(identity);
@@ -96,7 +122,7 @@ static int decide(struct training *training, const struct publisher *publisher,
     const struct job *job = training->job;
     int64_t live = history_current(job->state), run = chosen->run;
     assert(run > 0);
-    if (chosen->decided) {
+    if (chosen->decided && !(options->publish && live != run)) {
         gate_recall(publisher, chosen->decision, run, outcome);
         return 0;
     }

@@ -111,6 +111,11 @@ def a_raised_limit_is_gone_on_from_by_another_run(folder):
     stopped = train(job)
     assert stopped['reason'] == 'step limit' and stopped['steps'] == 3, stopped
     assert stopped['restarts']['coordinator'] == 0 and checkpoints_of(folder, 1), stopped
+    for limit in 3, 2:
+        again = dml('run', job, '--json', '--set', f'max_steps={limit}')
+        assert again.status == 0 and again.json['run'] == 1, again
+        assert again.json['model_sha256'] == stopped['model_sha256'] and again.json['published'], again
+        assert 'has ended at its step limit, which is not raised' in again.stderr, again
     between = train(job, '--set', 'max_steps=6')
     assert between['steps'] == 6 and (between['run'], between['continues']) == (2, 1), between
     further = train(job, '--set', 'max_steps=1000')

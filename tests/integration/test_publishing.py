@@ -102,6 +102,23 @@ def what_goes_on_from_a_live_run_goes_live_as_any_other_model_would(folder):
 
 
 @test
+def a_command_that_is_repeated_at_its_limit_trains_nothing_wherever_it_was_killed(folder):
+    job = small_job(folder, max_steps=2, holdout=0.3)
+    for number, place in enumerate(('run_ended', 'publish_decided', 'publish_settled'), 1):
+        state = folder / f'{place}.state'
+        killed('run', job, f'{place}:1', '--state', state)
+        again = make(job, '--state', state)
+        assert again['run'] == 1 and again['published'], (place, again)
+        assert os.readlink(state / 'models/current') == '1', place
+    kept = make(job, '--fresh', '--no-publish')
+    again = make(job)
+    assert (again['run'], again['decision'], again['live']) == (kept['run'], 'kept', None), again
+    assert make(job, '--publish')['published'] and live(folder) == kept['run']
+    assert make(job, '--set', 'max_seconds=100')['run'] == kept['run'], 'that is not the limit'
+    assert make(job, '--set', 'max_steps=3', '--no-publish')['continues'] == kept['run']
+
+
+@test
 def a_run_that_was_killed_before_its_decision_is_decided_about_by_the_same_command(folder):
     job = small_job(folder)
     make(job)
