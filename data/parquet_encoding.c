@@ -172,7 +172,7 @@ struct text_writer {
 
 /* Room for a text of so many bytes; NULL if they are too many. */
 static uint8_t *add_text(struct text_writer *writer, uint32_t i, uint64_t length) {
-    if (length > PARQUET_PAGE_BYTES_MAX - writer->length)
+    if (length >= PARQUET_PAGE_BYTES_MAX - writer->length)
         return NULL;
     size_t needed = writer->length + length + 1;
     if (needed > writer->capacity) {
