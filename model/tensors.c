@@ -121,7 +121,8 @@ int tensors_place(const char *path, size_t data, size_t length, const char *name
         return error_set(ERROR_DATA,
                          "%s is cut short: tensor %s ends %llu bytes behind the end of the file",
                          path, name, (unsigned long long)(tensor->end - (length - data)));
-    if (tensor->end - tensor->begin != 8 * elements || (data + tensor->begin) % 8)
+    uint64_t bytes = tensor->end - tensor->begin; /* 8 * elements may be more than any number */
+    if (bytes / 8 != elements || bytes % 8 || (data + tensor->begin) % 8)
         return error_set(ERROR_DATA, "%s: the place of tensor %s does not fit its shape", path,
                          name);
     *at = data + tensor->begin;
