@@ -94,6 +94,11 @@ static void sparse_rows_may_be_in_any_order(void **state) {
     assert_says(dml_score(scorer, &rows, &(struct dml_scores){.margins = margins}, &scored),
                 DML_DATA, "rows[3]: id 9 is given twice");
     assert_true(scored == 3 && margins[2] == 1030);
+    static const size_t falling[] = {0, 3, 1};
+    rows.count = 2;
+    rows.start = falling;
+    assert_says(dml_score(scorer, &rows, &(struct dml_scores){.margins = margins}, &scored),
+                DML_DATA, "rows[1]: it ends before it starts");
     dml_scorer_free(scorer);
     dml_model_close(model);
 }
@@ -227,11 +232,6 @@ static void threads_share_a_model(void **state) {
     dml_model_close(model);
 }
 
-SUITE(library) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_model_is_described),
-        cmocka_unit_test(numbers_are_scored_by_the_ids_of_features),
-        cmocka_unit_test(sparse_rows_may_be_in_any_order),
 /* ---- a model that becomes live ---- */
 
 static void make_model(const char *number, const char *json, const uint64_t ids[3]) {
@@ -288,11 +288,16 @@ static void a_model_is_opened_while_another_becomes_live(void **state) {
     assert_int_equal(mixed, 0);
 }
 
+SUITE(library) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_model_is_described),
+        cmocka_unit_test(numbers_are_scored_by_the_ids_of_features),
+        cmocka_unit_test(sparse_rows_may_be_in_any_order),
         cmocka_unit_test(a_row_that_cannot_be_scored_is_named),
         cmocka_unit_test(cells_are_texts_or_numbers),
         cmocka_unit_test(columns_may_be_missing_where_that_is_said),
         cmocka_unit_test(threads_share_a_model),
+        cmocka_unit_test(a_model_is_opened_while_another_becomes_live),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
-        cmocka_unit_test(a_model_is_opened_while_another_becomes_live),
