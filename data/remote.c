@@ -61,6 +61,7 @@ struct remote {
     bool whole;                       /* ranges are of no use here */
     uint64_t offset;                  /* so many bytes were received in all, */
     uint64_t progress;                /* and when there was progress last */
+    uint64_t came;                    /* since the patience was renewed; with what comes again */
     uint64_t total;                   /* that the object has; UNKNOWN */
     char etag[TAG_BYTES];             /* that it had first */
     struct hash_stream *hash, *again; /* of what was received; and of what comes again */
@@ -123,6 +124,20 @@ static size_t compare_again(struct remote *remote, const char *data, size_t leng
     return here;
 }
 
+/* What comes again is time well spent, but no progress: a link that always breaks in the midst of
+ * it is not made for ever. */
+static void note_progress(struct remote *remote, size_t length) {
+    remote->came += length;
+    if (remote->came >= REMOTE_PROGRESS_BYTES) {
+        remote->came = 0;
+        remote->patience.waited_ns = 0;
+    }
+    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
+        remote->progress = remote->offset;
+        remote->patience.tries = 0;
+    }
+}
+
 static size_t take_body(char *data, size_t size, size_t count, void *context) {
     struct remote *remote = context;
     size_t length = size * count, again = 0;
@@ -144,11 +159,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     hash_stream_add(remote->hash, data + again, length - again);
     bytes_append(&remote->pending, data + again, length - again);
     remote->offset += length - again;
-    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
-        remote->progress = remote->offset;
-        remote->patience.waited_ns = 0;
-        remote->patience.tries = 0;
-    }
+    note_progress(remote, length);
     return length;
 }
 

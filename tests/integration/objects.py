@@ -140,7 +140,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         rest = data[first:]
         if found.takes('cut'):
             with self.server.store.lock:
-                self.wfile.write(rest[:self.server.store.random.randrange(len(rest) + 1)])
+                at = ways.get('cut_at') or self.server.store.random.randrange(len(rest) + 1)
+                self.wfile.write(rest[:at])
             changed = ways.pop('becomes', None)
             if changed is not None:
                 found.data = changed
@@ -157,6 +158,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     break
             return self.break_off()
         if ways.get('chunked'):
+        if ways.get('slow'):
+            for at in range(0, len(rest), 2000):
+                self.wfile.write(rest[at:at + 2000])
+                self.server.store.ended.wait(.1)
+            return None
             rest = b'%x\r\n%s\r\n0\r\n\r\n' % (len(rest), rest)
         self.wfile.write(rest)
         if ways.get('lie', 0):

@@ -73,6 +73,17 @@ def objects_of_s3_are_read_with_signatures_links_that_break_and_servers_that_ask
 
 
 @test
+@test
+def what_comes_again_may_take_longer_than_nothing_may_come(folder):
+    data = table()
+    ways = {'cut': 1, 'cut_at': 52000, 'no_range': True, 'no_etag': True, 'slow': True}
+    expected = local_hash(folder)
+    with objects.Store() as store:
+        store.put('b/slow.csv', data, **ways)
+        ended = trained(folder, ['s3://b/slow.csv'], store.environment(DML_REMOTE_SECONDS='2'))
+        assert ended.status == 0 and ended.json['model_sha256'] == expected, ended
+
+
 def what_is_not_one_object_is_refused_with_its_reason(folder):
     data, other = table(), table(seed=2)
     cases = (
