@@ -58,7 +58,6 @@ struct remote {
     struct bytes pending; /* received and not handed out: from `at` on */
     size_t at;
     bool running, paused, accepted, known, ended;
-    bool whole;                       /* ranges are of no use here */
     uint64_t offset;                  /* so many bytes were received in all, */
     uint64_t progress;                /* and when there was progress last */
     uint64_t came;                    /* since the patience was renewed; with what comes again */
@@ -168,7 +167,7 @@ static void begin_request(struct remote *remote) {
     libcurl.slist_free_all(remote->headers);
     remote->headers = NULL;
     request_set(remote->easy, &remote->request, &remote->reply, &remote->headers);
-    bool goes_on = remote->offset && etag_is_strong(remote->etag) && !remote->whole;
+    bool goes_on = remote->offset && etag_is_strong(remote->etag);
     if (goes_on) {
         char *line = memory_format("If-Match: %s", remote->etag);
         remote->headers = libcurl.slist_append(remote->headers, line);
