@@ -39,6 +39,7 @@ def objects_of_s3_are_read_with_signatures_links_that_break_and_servers_that_ask
     data, key = table(), 'in a/b+c=ö.csv'
     with objects.Store(signed=True) as store:
         for name, content, ways in ((key, data, {}), ('cut.csv', data, {'cut': 6}),
+                                    ('dot/./../key.csv', data, {}),
                                     ('slow.csv', data, {'throttled': 3}),
                                     ('zipped.csv', gzip.compress(data), {'cut': 2}),
                                     ('whole.csv', data, {'cut': 3, 'no_range': True}),
