@@ -19,6 +19,7 @@
 
 #define BUFFER_BYTES (1u << 20)    /* that may wait to be taken */
 #define PAGE_BYTES_MAX (16u << 20) /* of a list of keys */
+#define EMPTY_PAGES_MAX 256        /* of it, one behind the other */
 
 static struct source_stamp stamp_of(const char *etag, uint64_t bytes) {
     struct source_stamp stamp = {.bytes = bytes == UNKNOWN ? 0 : bytes};
@@ -331,13 +332,12 @@ static int compare_bytewise(const void *a, const void *b) {
 }
 
 /* Adds a page of keys; an error names the pattern. */
-static int list_page(const char *pattern, const char *bucket, const char *prefix,
-                     struct listing *listing) {
+static int list_page(const char *pattern, const char *prefix, struct listing *listing) {
     struct address_request request;
     struct small small = {.limit = PAGE_BYTES_MAX};
     bytes_init(&small.body);
     char *token = listing->token ? memory_copy_string(listing->token) : NULL;
-    int code = address_list_request(bucket, prefix, token, &request);
+    int code = address_list_request(pattern, prefix, token, &request);
     if (!code)
         code = request_small(pattern, &request, &small);
     const char *why =
@@ -355,6 +355,22 @@ static int list_page(const char *pattern, const char *bucket, const char *prefix
     return code;
 }
 
+/* Adds all pages. Some may have no keys, but not one behind the other without end. */
+static int list_pages(const char *pattern, const char *prefix, struct listing *listing) {
+    unsigned empty = 0;
+    int code;
+    do {
+        size_t before = listing->count;
+        code = list_page(pattern, prefix, listing);
+        empty = listing->count > before ? 0 : empty + 1;
+        if (!code && empty > EMPTY_PAGES_MAX)
+            code = error_set(ERROR_UNAVAILABLE,
+                             "%s: the list of keys has %u pages without one, and no end", pattern,
+                             empty);
+    } while (!code && listing->token);
+    return code;
+}
+
 int remote_list(const char *pattern, char ***paths) {
     const char *slash = strchr(pattern + 5, '/');
     if (!slash || slash == pattern + 5)
@@ -362,11 +378,8 @@ int remote_list(const char *pattern, char ***paths) {
     struct listing listing = {0};
     char *bucket = memory_format("%.*s", (int)(slash - pattern - 5), pattern + 5),
          *prefix = memory_format("%.*s", (int)strcspn(slash + 1, "*?["), slash + 1), **found = NULL;
-    int code;
     size_t count = 0;
-    do {
-        code = list_page(pattern, bucket, prefix, &listing);
-    } while (!code && listing.token);
+    int code = list_pages(pattern, prefix, &listing);
     found = memory_new(listing.count + 1, sizeof *found);
     for (size_t i = 0; i < listing.count && !code; i++)
         if (!fnmatch(slash + 1, listing.key[i], FNM_PATHNAME | FNM_PERIOD))

@@ -105,7 +105,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body += ''.join(f'<Contents><Key>{escape(urllib.parse.quote(key))}</Key><Size>1</Size>'
                         f'<Owner><ID>x</ID></Owner></Contents>' for key in page)
         body += f'<NextContinuationToken>{token}</NextContinuationToken>' if more else ''
-        body = (store.listing or body + '</ListBucketResult>').encode()
+        listing = store.listing and store.listing.replace('COUNT', str(len(store.requests)))
+        body = (listing or body + '</ListBucketResult>').encode()
         self.send_response(200)
         self.send_header('Content-Length', str(len(body)))
         self.end_headers()
@@ -157,12 +158,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if self.server.store.ended.wait(.05):
                     break
             return self.break_off()
-        if ways.get('chunked'):
         if ways.get('slow'):
             for at in range(0, len(rest), 2000):
                 self.wfile.write(rest[at:at + 2000])
                 self.server.store.ended.wait(.1)
             return None
+        if ways.get('chunked'):
             rest = b'%x\r\n%s\r\n0\r\n\r\n' % (len(rest), rest)
         self.wfile.write(rest)
         if ways.get('lie', 0):
