@@ -41,6 +41,21 @@ static void remember(const char *shown, const char *whole) {
     pthread_mutex_unlock(&secrets_mutex);
 }
 
+void address_forget(const char *shown) {
+    pthread_mutex_lock(&secrets_mutex);
+    struct secret **at = &secrets;
+    while (*at && strcmp((*at)->shown, shown) != 0)
+        at = &(*at)->next;
+    struct secret *secret = *at;
+    if (secret) {
+        *at = secret->next;
+        free(secret->shown);
+        free(secret->whole);
+        free(secret);
+    }
+    pthread_mutex_unlock(&secrets_mutex);
+}
+
 /* The address that is shown so; free it. What is taken for a secret may be what tells objects
  * apart, as ?key=1 and ?key=2: then one would be read for the other. */
 static int recall(const char *shown, char **whole) {

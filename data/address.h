@@ -13,6 +13,9 @@ bool address_is(const char *path);
  * What is taken off is remembered for address_request(). Free it. */
 char *address_shown(const char *address);
 
+/* Forgets what was taken off: another address takes the place of this one, as on a command line. */
+void address_forget(const char *shown);
+
 /* What is asked of a server. */
 struct address_request {
     char *url;                   /* owned */

@@ -446,11 +446,11 @@ int job_file_set(struct job *job, const char *setting) {
             section ? memory_format("%.*s { %s = %s }", section, name, key_own_name(key), value)
                     : memory_format("%s = %s", name, value);
         reading.job = job;
-        key_clear(key, job);
+        key_replace(key, job);
         code = parse(text);
         free(text);
     } else {
-        key_clear(key, job);
+        key_replace(key, job);
         code = key_assign(key, job, value, place);
         if (job->given)
             job->given[key - keys] = true;

@@ -228,6 +228,13 @@ def what_tells_objects_apart_as_a_secret_alone_is_no_address(folder):
             ended = trained(folder, data, store.environment(), **more)
             assert ended.status == BAD_DATA and 'path of its own' in ended.stderr, ended
             assert 'hidden' not in ended.stderr + ended.stdout, ended
+        # One takes the place of another that has expired.
+        job = write_job(folder, name='later', data=both[:1], max_steps=20)
+        for value in both[1], f'{{ "{both[1]}" }}':
+            before = len(store.requests)
+            ended = dml('run', job, '--fresh', '--set', f'data={value}', **store.environment())
+            assert ended.status == 0, ended
+            assert all('hidden2' in path for _, path, _ in store.requests[before:]), store.requests
         # The same twice is one.
         ended = trained(folder, both[:1] * 2, store.environment())
         assert ended.status == 0 and ended.json['examples'] == 4000, ended
