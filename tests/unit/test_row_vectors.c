@@ -336,6 +336,32 @@ static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
     assert_true(margins[0] == 6 && margins[5] == -14);
 }
 
+/* A loss finds the margin of a row's class by its label. */
+static void labels_that_no_class_has_become_those_of_one(void **state) {
+    (void)state;
+    const double sent[4] = {NAN, 1e18, -5, 1};
+    const struct {
+        const char *objective;
+        double labels[4];
+    } cases[] = {
+        {"softmax", {0, 2, 0, 1}}, {"one_vs_rest", {0, 2, 0, 1}}, {"ordinal", {0, 3, 0, 1}}};
+    int64_t sums[12] = {0};
+    double labels[4], targets[4] = {-1e18, 7, -5, 1};
+    struct row_vectors rows = {.total = 4, .count = 4, .outputs = 3, .labels = labels};
+    for (size_t i = 0; i < 4; i++)
+        memcpy(&sums[i * 3], &sent[i], sizeof sent[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rows.objective = rows_objective(cases[i].objective, 3);
+        rows_take(&rows, ROWS_LABELS, 0, 0, sums);
+        assert_memory_equal(labels, cases[i].labels, sizeof labels);
+    }
+    rows.objective = rows_objective("squared", 1);
+    rows.outputs = 1;
+    memcpy(sums, targets, sizeof targets);
+    rows_take(&rows, ROWS_LABELS, 0, 0, sums);
+    assert_memory_equal(labels, targets, sizeof targets);
+}
+
 /* A replica asks every shard for the elements of a strip: a shard gives what it has of them. */
 static void a_shard_gives_the_part_of_a_strip_that_it_has(void **state) {
     (void)state;
@@ -576,6 +602,7 @@ SUITE(row_vectors) {
         cmocka_unit_test(rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
         cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
+        cmocka_unit_test(labels_that_no_class_has_become_those_of_one),
         cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),
         cmocka_unit_test(nothing_is_given_out_once_it_has_changed),
         cmocka_unit_test(a_vector_that_no_slice_made_is_zero),
