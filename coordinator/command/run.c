@@ -122,8 +122,8 @@ static int decide(struct training *training, const struct publisher *publisher,
     const struct job *job = training->job;
     int64_t live = history_current(job->state), run = chosen->run;
     assert(run > 0);
-    if (chosen->decided && !(options->publish && live != run)) {
-        gate_recall(publisher, chosen->decision, run, outcome);
+    if (live == run || (chosen->decided && !options->publish)) { /* a sweep may choose it again */
+        gate_recall(publisher, live == run ? DECISION_PUBLISHED : chosen->decision, run, outcome);
         return 0;
     }
     if (options->publish)

@@ -154,12 +154,12 @@ static int add_sweep(struct store *store, const struct store_run *run, json_t *s
  * not made live), or null if there is no decision. */
 static json_t *publication_of(const struct history *history, int64_t current, int64_t run) {
     const struct history_item *item = history_of(history, run);
+    if (run == current)
+        return json_string("live");
     if (!item)
         return json_null();
     if (!decision_makes_live(item->decision))
         return json_string(decision_text(item->decision));
-    if (run == current)
-        return json_string("live");
     return json_string(item == history_pending(history) ? "pending" : "published");
 }
 

@@ -136,6 +136,18 @@ def another_rule_chooses_among_the_same_models_without_training(folder):
 
 
 @test
+def a_live_model_that_another_rule_chooses_again_stays_live_without_a_decision(folder):
+    job, state = grid_job(folder), folder / 'job.state'
+    first = train(job)
+    again = train(job, '--set', 'choose_by=accuracy')
+    assert again['chosen']['choose_by'] == 'accuracy' and again['run'] == first['run'], again
+    assert (again['published'], again['decision']) == (True, 'published'), again
+    assert rows_of(state, 'SELECT kind FROM publications') == [('published',)]
+    runs = dml('jobs', state, '--json').json['folders'][0]['runs']
+    assert [run['run'] for run in runs if run['publication'] == 'live'] == [first['run']], runs
+
+
+@test
 def without_folds_the_figure_is_that_of_the_holdout(folder):
     path = train(grid_job(folder, folds='off', holdout='0.3', choose_by='brier'))['path']
     scores = [row['score'] for row in path]
