@@ -31,17 +31,29 @@ static void name_shards_folder(struct training *run, int64_t number) {
 
 /* ---- the starting point ---- */
 
-/* For reading a model and writing a starting point beside the loop. */
-struct starting {
-    const struct training *run;
-    const struct model *model;
-    struct model *opened;
+/* For reading a model beside the loop. */
+struct opening {
+    const char *folder;
+    struct model *model;
 };
 
 static int work_on_opening(void *context) {
-    struct starting *starting = context;
-    return model_open(starting->run->start_from, &starting->opened);
+    struct opening *opening = context;
+    return model_open(opening->folder, &opening->model);
 }
+
+int training_open_model(struct training *run, const char *folder, struct model **model) {
+    struct opening opening = {.folder = folder};
+    int code = folder ? loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &opening) : 0;
+    *model = opening.model;
+    return code;
+}
+
+/* For writing a starting point beside the loop. */
+struct starting {
+    const struct training *run;
+    const struct model *model;
+};
 
 static int work_on_start(void *context) {
     const struct starting *starting = context;
@@ -67,13 +79,8 @@ static int work_on_start(void *context) {
 /* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log
  * says why. A model that cannot be read is an error. */
 static int open_model(struct training *run, struct model **model) {
-    struct starting starting = {.run = run};
-    *model = NULL;
-    if (!run->start_from)
-        return 0;
-    int code = loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &starting);
-    *model = starting.opened;
-    if (code || !model_fits(*model, &run->layout))
+    int code = training_open_model(run, run->start_from, model);
+    if (code || !*model || !model_fits(*model, &run->layout))
         return code;
     log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
                 error_text());
