@@ -325,6 +325,13 @@ static void print_label(const json_t *run, bool colors) {
     free(words);
 }
 
+static void print_origin(const json_t *run, bool colors) {
+    char words[64] = "";
+    if (member_count(run, "continues"))
+        snprintf(words, sizeof words, "from the end of run %lld", member_count(run, "continues"));
+    print_note(words, colors);
+}
+
 static void print_changes(json_t *changed, bool colors) {
     char *words = memory_copy_string("");
     const char *key;
@@ -428,6 +435,7 @@ static bool is_folded(const json_t *run, const json_t *sweeps) {
 static void print_run_lines(const json_t *run, bool colors) {
     print_run(run, colors);
     print_label(run, colors);
+    print_origin(run, colors);
     print_sweep(json_object_get(run, "sweep"), colors);
     print_changes(json_object_get(run, "changed"), colors);
     print_run_epochs(json_object_get(run, "downpour"), colors);

@@ -270,6 +270,11 @@ static int begin_from_end_of(struct training *run, const struct store_run *found
     return 0;
 }
 
+static int resume(struct training *run, const struct store_run *found, const char *settings) {
+    run->started_ms = found->started_ms;
+    return store_run_resume(run->store, found->run, settings);
+}
+
 static void log_going_on(const struct training *run, const struct store_run *found) {
     if (!run->saved.step_count)
         log_info("run %lld goes on; no step is durable yet", (long long)found->run);
@@ -287,7 +292,6 @@ static void log_going_on(const struct training *run, const struct store_run *fou
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
     snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
     run->recorder.run = found->run;
-    run->started_ms = found->started_ms;
     run->continues = found->continues;
     run->seconds_before = found->seconds;
     run->resumed = true;
@@ -301,9 +305,8 @@ static int take_up(struct training *run, const struct store_run *found, const ch
         code = read_saved(run);
     if (code)
         return code;
-    code = reason_has_model(reason_of(found->reason))
-               ? begin_from_end_of(run, found, settings)
-               : store_run_resume(run->store, found->run, settings);
+    bool has_model = reason_has_model(reason_of(found->reason));
+    code = (has_model ? begin_from_end_of : resume)(run, found, settings);
     if (code)
         return code;
     if (run->saved.step_count)
