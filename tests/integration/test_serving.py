@@ -122,6 +122,22 @@ def the_metrics_of_the_record_are_served_and_written_for_node_exporter(folder):
 
 
 @test
+def the_metrics_of_a_folder_that_is_gone_say_so_and_nothing_else_of_it(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    gone = {('dml_state_readable', (('state', str(state)),)): 0}
+    with serving(state) as (url, server):
+        def samples():
+            return metrics_text.read(ask(url + 'metrics')[1])[0]
+
+        assert samples()[next(iter(gone))] == 1
+        state.rename(folder / 'away')
+        server.until(lambda: samples() == gone, 'it is told')
+        for _ in range(3):  # also where the folder was looked at just before
+            assert samples() == gone, samples()
+
+
+@test
 def a_run_can_begin_and_is_shown_while_its_folder_is_served(folder):
     job = small_job(folder)
     train(job)
