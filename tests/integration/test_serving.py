@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -210,6 +211,25 @@ def a_service_manager_is_told_that_the_server_lives_and_ends(folder):
             while heard[-1] == b'WATCHDOG=1':
                 heard.append(manager.recv(100))
             assert heard[-1] == b'STOPPING=1', heard
+
+
+@test
+def a_service_manager_that_is_busy_is_told_as_well(folder):
+    train(small_job(folder))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        manager.bind(str(folder / 'notify'))
+        other.connect(str(folder / 'notify'))
+        other.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                other.send(b'STATUS=')
+        with serving(folder / 'job.state', NOTIFY_SOCKET=str(folder / 'notify')) as (url, _):
+            time.sleep(.3)  # it is ready, and there is no room to say so
+            manager.settimeout(30)
+            while manager.recv(100) != b'READY=1':
+                pass
+            asked(url + 'api/v1/status')
 
 
 @test
