@@ -375,6 +375,14 @@ int report_runs(struct store *store, json_t **runs) {
     return code;
 }
 
+const json_t *report_live_model(const json_t *runs) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(json_object_get(runs, "runs"), i,
+                       run) if (!strcmp(member_text(run, "publication"), "live")) return run;
+    return NULL;
+}
+
 int report_live_runs(const struct live *live, struct store *store, json_t **runs) {
     size_t i;
     json_t *run;
