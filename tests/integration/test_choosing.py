@@ -139,9 +139,10 @@ def another_rule_chooses_among_the_same_models_without_training(folder):
 def a_live_model_that_another_rule_chooses_again_stays_live_without_a_decision(folder):
     job, state = grid_job(folder), folder / 'job.state'
     first = train(job)
-    again = train(job, '--set', 'choose_by=accuracy')
-    assert again['chosen']['choose_by'] == 'accuracy' and again['run'] == first['run'], again
-    assert (again['published'], again['decision']) == (True, 'published'), again
+    for options in ['--set', 'choose_by=accuracy'], ['--publish']:
+        again = dml('run', job, '--json', *options).json
+        assert again['run'] == first['run'] and again['live'] == first['model'], again
+        assert (again['published'], again['decision']) == (True, 'published'), again
     assert rows_of(state, 'SELECT kind FROM publications') == [('published',)]
     runs = dml('jobs', state, '--json').json['folders'][0]['runs']
     assert [run['run'] for run in runs if run['publication'] == 'live'] == [first['run']], runs
