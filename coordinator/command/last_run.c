@@ -109,10 +109,24 @@ bool last_run_is_open(const struct last_run *last) {
     return last->run && !last->concluded && !last->over && !last->decided;
 }
 
+/* Of the settings that change no training, those that change the model. One that a run of before
+ * does not have had its default. */
+static bool makes_same_model(const json_t *before, const json_t *now) {
+    static const char *const keys[] = {"calibrate", "prior_correction", "threshold",
+                                       "cost.false_positive", "cost.false_negative"};
+    bool same = true;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *value = json_object_get(before, keys[i]);
+        same &= !value || json_equal(value, json_object_get(now, keys[i]));
+    }
+    return same;
+}
+
 bool last_run_is_at_limit(const struct last_run *last, const struct job *job) {
     json_t *now = job_settings(job);
     bool at_limit = last->concluded && limit_key(last->reason) &&
-                    !limit_is_raised(last->reason, last->settings, now);
+                    !limit_is_raised(last->reason, last->settings, now) &&
+                    makes_same_model(last->settings, now);
     json_decref(now);
     return at_limit;
 }

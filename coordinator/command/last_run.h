@@ -40,8 +40,8 @@ void last_run_release(struct last_run *last);
 /* Whether the run can go on if its data is still there. */
 bool last_run_is_open(const struct last_run *last);
 
-/* Whether it ended at a limit that the job has not raised, so that there is nothing to go on for.
- */
+/* Whether it ended at a limit that the job has not raised, and the job makes the same model of that
+ * end, so that there is nothing to go on for. */
 bool last_run_is_at_limit(const struct last_run *last, const struct job *job);
 
 enum task {
