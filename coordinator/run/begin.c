@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
-#include "coordinator/status/history.h"
+#include "coordinator/status/sweep_plan.h"
 #include "numeric/setup.h"
 #include "objective/family.h"
 
@@ -329,6 +329,13 @@ static int find_unfinished(struct training *run, const char *identity, const str
                                     reason_text_can_resume, record, found);
     if (model && *found && strcmp(record->start_model, model->sha256))
         *found = false;
+    if (*found && reason_has_model(reason_of(record->reason)) &&
+        !limit_has_checkpoints(run->job->state, record->origin)) {
+        log_info(
+            "run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
+            (long long)record->run);
+        *found = false;
+    }
     return code;
 }
 

@@ -134,6 +134,13 @@ bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now
     return key && limit_of(now, key) > limit_of(before, key);
 }
 
+bool limit_has_checkpoints(const char *state, int64_t origin) {
+    char *folder = memory_format("%s/shards/%lld", state, (long long)origin);
+    bool has = access(folder, F_OK) == 0;
+    free(folder);
+    return has;
+}
+
 /* ---- its members ---- */
 
 struct member_read {
@@ -143,14 +150,6 @@ struct member_read {
     struct sweep_runs *runs;
 };
 
-/* `prune` may have removed them. */
-static bool has_checkpoints(const char *state, int64_t run) {
-    char *folder = memory_format("%s/shards/%lld", state, (long long)run);
-    bool has = access(folder, F_OK) == 0;
-    free(folder);
-    return has;
-}
-
 static enum member_state state_of(const struct member_read *reading, const struct store_run *run,
                                   const json_t *settings) {
     enum reason reason = reason_of(run->reason);
@@ -158,7 +157,7 @@ static enum member_state state_of(const struct member_read *reading, const struc
         return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
     const struct sweep_limits *limits = reading->limits;
     bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
-                   has_checkpoints(limits->state, run->origin);
+                   limit_has_checkpoints(limits->state, run->origin);
     return goes_on ? MEMBER_OPEN : MEMBER_DONE;
 }
 

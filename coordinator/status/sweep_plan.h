@@ -83,6 +83,10 @@ const char *limit_key(enum reason reason);
 /* Whether that limit is higher in the settings `now` than it was `before`. */
 bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now);
 
+/* Whether the checkpoints are there with which a run could go on from a limit, by its origin:
+ * `prune` and `retrain` remove them. */
+bool limit_has_checkpoints(const char *state, int64_t origin);
+
 /* ---- what the store knows of a sweep: how it was begun, and what became of its members ---- */
 
 /* Texts are owned. */
