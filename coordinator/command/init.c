@@ -33,8 +33,9 @@ struct proposal {
 /* ---- how columns are taken ---- */
 
 /* Names that labels often have. */
-static const char *const label_names[] = {"label",   "target", "class",   "y",
-                                          "outcome", "churn",  "default", "response"};
+static const char *const label_names[] = {
+    "label", "target",   "class",     "y",    "outcome", "churn",    "default", "response",
+    "click", "survived", "diagnosis", "diag", "fraud",   "is_fraud", "spam",    "bought"};
 
 /* One that has such a name is the label, unless the user said which. Columns of one name are warned
  * of here, and one that is not there is refused. */
@@ -70,17 +71,47 @@ static int look_for_names(struct proposal *proposal) {
     return code ? code : look(proposal);
 }
 
-/* The last column is the label, of those that are not empty: a delimiter may end each line. */
-static int look_at_labels(struct proposal *proposal) {
+/* Whether the texts of a column are nearly all different, as names and sentences are. */
+static bool all_differ(const struct column_profile *seen) {
+    return seen->different > 20 &&
+           (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
+}
+
+/* The last column is the label, of those that are neither empty, as where a delimiter ends each
+ * line, nor sentences. */
+static int look_for_labels(struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
     const bool told = proposal->reading.label;
     int code = look_for_names(proposal);
-    while (!code && !told && !proposal->profile.label_count &&
-           proposal->profile.report.label_column > 1) {
+    while (!code && !told && profile->report.label_column > 1 &&
+           (!profile->label_count || (profile->texts && all_differ(&profile->labels)))) {
         free((void *)proposal->reading.label);
-        proposal->reading.label = memory_format("%u", proposal->profile.report.label_column - 1);
+        proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
         code = look(proposal);
     }
     return code;
+}
+
+static bool stands_for_missing(const struct label_profile *label) {
+    const char *const *word = table_missing_words;
+    while (*word && (!label->text || strcmp(*word, label->text) != 0))
+        word++;
+    return *word;
+}
+
+/* Where all other labels are numbers, a word for a missing one is no class. */
+static int look_at_labels(struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    int code = look_for_labels(proposal);
+    uint32_t texts = 0, words = 0;
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        texts += profile->label[i].text != NULL;
+        words += stands_for_missing(&profile->label[i]);
+    }
+    if (code || !texts || texts > words || texts == profile->label_count)
+        return code;
+    proposal->reading.missing = table_missing_words;
+    return look(proposal);
 }
 
 /* From so many words on, in the mean, texts that differ are sentences and no names. */
@@ -128,10 +159,7 @@ static enum use use_of(const struct proposal *proposal, uint32_t i) {
         return USE_NOT;
     if (holds_dates(profile, i))
         return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
-    bool all_differ =
-        seen->different > 20 &&
-        (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
-    if (column->kind == COLUMN_CATEGORY && all_differ)
+    if (column->kind == COLUMN_CATEGORY && all_differ(seen))
         return seen->words >= SENTENCE_WORDS ? USE_AS_TEXT : USE_NOT;
     return USE_AS_FOUND;
 }
@@ -191,9 +219,11 @@ static void put_text(const char *key, const char *text, FILE *file) {
     putc('\n', file);
 }
 
+enum { LABELS_SHOWN = 5, LABEL_SHOWN = 40 };
+
 static void put_label(const struct label_profile *label, FILE *file) {
     if (label->text)
-        escape_put(label->text, file);
+        terminal_put_cut(file, false, STYLE_PLAIN, label->text, LABEL_SHOWN);
     else
         fprintf(file, "%.10g", label->number);
     fprintf(file, " (%llu rows)", (unsigned long long)label->rows);
@@ -202,15 +232,12 @@ static void put_label(const struct label_profile *label, FILE *file) {
 /* A label that stands for a missing cell elsewhere may be one of those that nobody knows. */
 static void put_doubtful_labels(const struct profile *profile, FILE *file) {
     for (uint32_t i = 0; i < profile->label_count; i++)
-        for (const char *const *word = table_missing_words; *word && profile->label[i].text; word++)
-            if (!strcmp(*word, profile->label[i].text))
-                fprintf(file,
-                        "# %s is a class here. If it says that the label is not known: list it in "
-                        "csv { missing },\n# and set bad_lines to %llu, to leave such rows out.\n",
-                        *word, (unsigned long long)profile->label[i].rows);
+        if (stands_for_missing(&profile->label[i]))
+            fprintf(file,
+                    "# %s is a class here. If it says that the label is not known: list it in "
+                    "csv { missing },\n# and set bad_lines to %llu, to leave such rows out.\n",
+                    profile->label[i].text, (unsigned long long)profile->label[i].rows);
 }
-
-enum { LABELS_SHOWN = 5 };
 
 static void put_labels(const struct profile *profile, FILE *file) {
     const struct column_profile *labels = &profile->labels;
@@ -247,6 +274,10 @@ static void put_seen(const struct column_profile *seen, enum column_kind kind, u
         fprintf(file, ", %llu missing", (unsigned long long)(rows - seen->cells));
     if (kind == COLUMN_NUMBER && seen->whole && seen->different > 2 && seen->different <= 20)
         fputs("; if these are codes: csv { categories }", file);
+    if (kind == COLUMN_NUMBER && seen->whole && rows > 20 &&
+        seen->most - seen->least >= (double)rows &&
+        (double)seen->different >= fmin((double)rows, PROFILE_DIFFERENT_MAX))
+        fputs("; if it only names the rows: csv { skip }", file);
     if (kind == COLUMN_CATEGORY && seen->dressed > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);
@@ -314,6 +345,14 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     }
     put_text("delimiter", proposal->reading.delimiter, file);
     put_text("decimal", proposal->reading.decimal, file);
+    if (proposal->reading.missing) {
+        fputs("    missing = { ", file);
+        for (const char *const *word = table_missing_words; *word; word++) {
+            fputs(word > table_missing_words ? ", " : "", file);
+            put_quoted(*word, file);
+        }
+        fputs(" }\n", file);
+    }
     put_dates(proposal, file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
@@ -385,9 +424,11 @@ static void tell(const struct proposal *proposal, const char *path) {
     printf("wrote %s: ", path);
     for (uint32_t i = 0; i < profile->columns; i++)
         left_out += use_of(proposal, i) == USE_NOT;
-    if (profile->report.label_column && table_is_named(profile->report.table))
-        printf("the label is %s, ",
-               profile->report.table->column[profile->report.label_column - 1].name);
+    if (profile->report.label_column) {
+        char name[COLUMN_TEXT];
+        printf("the label is %s (--set csv.label=COLUMN takes another), ",
+               table_describe(profile->report.table, profile->report.label_column - 1, name));
+    }
     printf("the objective %s", proposal->objective);
     if (left_out)
         printf(", %u column%s left out", left_out, left_out == 1 ? " is" : "s are");

@@ -28,7 +28,7 @@ def clients(path, header=True):
 def the_job_of_a_table_trains_as_it_is(folder):
     clients(folder / 'clients.csv')
     told = made(folder, 'clients.csv')
-    for words in ('the label is churn', 'objective logistic', '3 columns are left out',
+    for words in ('the label is column 7 (churn) (--set csv.label=', 'objective logistic', '3 columns are left out',
                   'dml-coordinator run clients.conf'):
         assert words in told, told
     text = (folder / 'clients.conf').read_text()
@@ -108,8 +108,23 @@ def rows_without_a_label_are_counted_and_left_out(folder):
     assert 'bad_lines = 10 ' in text and '10 rows have no label' in text, text
     assert result['examples'] + result['holdout']['examples'] == 90, result
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['NA', 'no', 'yes'][k % 3]))
-    text = made(folder, 'data.csv', '-o', '-')
+    text, _ = proposed(folder)
     assert 'NA is a class here' in text and 'bad_lines to 34' in text, text
+
+
+@test
+def words_for_missing_labels_among_numbers_are_no_class(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, 'NA' if k % 10 == 3 else k % 2))
+    text, result = proposed(folder)
+    assert 'objective = logistic' in text and 'bad_lines = 10 ' in text and 'missing = { "?", ' in text, text
+    assert result['examples'] + result['holdout']['examples'] == 90, result
+
+
+@test
+def sentences_are_no_labels(folder):
+    table(folder / 'data.csv', ['kind', 'message'], lambda k: (['ham', 'spam'][k % 2], f'"so it is, {k}, or {k * k}"'))
+    text, _ = proposed(folder)
+    assert 'label = "kind"' in text and 'text = { "message" }' in text, text
 
 
 @test
