@@ -77,14 +77,26 @@ static bool all_differ(const struct column_profile *seen) {
            (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
 }
 
+/* Whether numbers count the rows, as an index or an id does: each is the next one of another. */
+static bool numbers_rows(const struct profile *profile, const struct column_profile *seen) {
+    double rows = (double)profile->report.rows;
+    return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
+           (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
+}
+
+static bool may_be_labels(const struct profile *profile) {
+    const struct column_profile *labels = &profile->labels;
+    return profile->label_count && !(profile->texts && all_differ(labels)) &&
+           !(!profile->texts && numbers_rows(profile, labels));
+}
+
 /* The last column is the label, of those that are neither empty, as where a delimiter ends each
- * line, nor sentences. */
+ * line, nor sentences or names, nor count the rows, as the index that pandas puts last. */
 static int look_for_labels(struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     const bool told = proposal->reading.label;
     int code = look_for_names(proposal);
-    while (!code && !told && profile->report.label_column > 1 &&
-           (!profile->label_count || (profile->texts && all_differ(&profile->labels)))) {
+    while (!code && !told && profile->report.label_column > 1 && !may_be_labels(profile)) {
         free((void *)proposal->reading.label);
         proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
         code = look(proposal);
@@ -140,22 +152,13 @@ static uint32_t find_dates(const struct profile *profile) {
     return best;
 }
 
-/* Whether numbers count the rows, as an index or an id does: each is the next one of another. */
-static bool numbers_rows(const struct proposal *proposal, uint32_t i) {
-    const struct profile *profile = &proposal->profile;
-    const struct column_profile *seen = &profile->column[i];
-    double rows = (double)profile->report.rows;
-    return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
-           (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
-}
-
 static enum use use_of(const struct proposal *proposal, uint32_t i) {
     const struct profile *profile = &proposal->profile;
     const struct table_column *column = &profile->report.table->column[i];
     const struct column_profile *seen = &profile->column[i];
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
         return USE_NOT;
-    if (column->kind == COLUMN_NUMBER && numbers_rows(proposal, i))
+    if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
         return USE_NOT;
     if (holds_dates(profile, i))
         return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;

@@ -128,6 +128,15 @@ def sentences_are_no_labels(folder):
 
 
 @test
+def an_index_behind_the_columns_is_no_label(folder):
+    for index in (lambda k: 7 + k), (lambda k: f'row {k}'):
+        table(folder / 'data.csv', ['a', 'kind', 'i'], lambda k: (k * k, k % 2, index(k)))
+        text, result = proposed(folder)
+        assert 'label = "kind"' in text and 'skip = { "i" }' in text, text
+        assert result['features'] == 1, result
+
+
+@test
 def a_delimiter_at_the_end_of_each_line_makes_no_label(folder):
     table(folder / 'data.csv', ['a', 'y', ''], lambda k: (k * k, k % 2, ''))
     text, result = proposed(folder)
