@@ -405,9 +405,9 @@ static int refuse_missing(const char *path) {
 
 /* A table in the place of a job file, by its name. */
 static bool is_named_as_data(const char *path) {
-    static const char *const endings[] = {".csv",    ".tsv",  ".tab",     ".txt", ".jsonl",
-                                          ".ndjson", ".json", ".parquet", ".gz",  ".libsvm",
-                                          ".svm",    ".zst",  ".npy"};
+    static const char *const endings[] = {".csv",   ".tsv",    ".tab",  ".txt",
+                                          ".jsonl", ".ndjson", ".json", ".parquet",
+                                          ".gz",    ".libsvm", ".svm",  ".zst"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (name_ends(path, endings[i]))
             return true;
