@@ -111,6 +111,12 @@ def a_third_label_is_answered_with_the_objective_that_fits(folder):
 
 
 @test
+def a_third_label_is_answered_with_the_column_that_it_is_in(folder):
+    rows = 'bought,town,children\n' + ''.join(f'{k % 2},rome,{k % 5}\n' for k in range(50))
+    refused_data(folder, rows, 'is a third label', 'column 3 (children)', 'csv.label')
+
+
+@test
 def control_characters_of_the_data_are_escaped_in_messages(folder):
     evil = '\x1b[2J\x07\x9b\r'
     text = f'1,2,yes\n1,{evil}x,no\n'
