@@ -223,6 +223,19 @@ def a_choice_that_was_killed_is_made_by_the_same_command(folder):
 
 
 @test
+def a_run_that_is_chosen_again_stays_live(folder):
+    job = grid_job(folder)
+    first = train(job)
+    for options in [], ['--no-publish'], ['--set', 'publish=never'], ['--publish']:
+        finished = dml('run', job, '--set', 'choose_by=log_loss', '--json', *options)
+        again = finished.json
+        assert again['run'] == first['run'] and again['published'], (options, again)
+        assert 'to_publish' not in again and 'warning' not in finished.stderr, (options, finished)
+        listed = dml('jobs', job, '--json').json['folders'][0]['runs']
+        assert [run['publication'] for run in listed if run['run'] == first['run']] == ['live'], (options, listed)
+
+
+@test
 def workers_do_not_change_a_grid(folder):
     job = grid_job(folder, choose='one_se', choose_by='average_precision')
     expected = table_of(train(job))
