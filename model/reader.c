@@ -25,6 +25,11 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 /* The model.safetensors that `path` stands for, or NULL if there is none. Free the result. */
 static char *find_tensors(const char *path) {
     if (is_file(path))
@@ -261,6 +266,9 @@ static int open_files(const char *path, struct model *model) {
 
 int model_open(const char *path, struct model **result) {
     char *tensors_path = find_tensors(path);
+    if (!tensors_path && is_folder(path) && access(path, X_OK))
+        return error_set_errno(ERROR_PERMISSION,
+                               "cannot read %s; its owner lets others: chmod go+rx", path);
     if (!tensors_path)
         return error_set(ERROR_DATA,
                          "%s holds no model: give a model.safetensors, its folder, or a state "

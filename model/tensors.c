@@ -201,10 +201,12 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
         return error_set(ERROR_DATA, "%s is no safetensors file: it has %zu bytes", path, length);
     memcpy(&header_bytes, file, PREFIX_BYTES);
     if (header_bytes > length - PREFIX_BYTES)
-        return error_set(ERROR_DATA,
-                         "%s is no safetensors file, or cut short: its header would end behind the "
-                         "end of the file",
-                         path);
+        return error_set(
+            ERROR_DATA,
+            "%s is no safetensors file, or cut short: its header would end behind the "
+            "end of the file; a model is a state folder, a folder below its models, or "
+            "a model.safetensors",
+            path);
     json_error_t error;
     json_t *header =
         json_loadb((const char *)file + PREFIX_BYTES, header_bytes, JSON_REJECT_DUPLICATES, &error);
