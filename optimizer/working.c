@@ -117,7 +117,7 @@ uint32_t working_weights(const struct working *w, uint64_t *weights) {
 
 struct row_sampling working_sampling(const struct working *w, const struct preconditioner *p,
                                      const struct preconditioner_settings *settings) {
-    return preconditioner_sampling_of(p, settings, rows_wanted(w, settings, w->count));
+    return preconditioner_sampling_of(p, settings, rows_wanted(w, settings, w->count), w->count);
 }
 
 /* ---- the step ---- */
