@@ -225,8 +225,8 @@ struct column_run {
 
 /* Values of the rows of a batch that are in listed columns. */
 struct listed_values {
-    uint64_t *bits; /* a bit a feature: whether it is listed, or its weight is not 0 */
-    uint64_t point; /* that these are of, as objective_scratch_at() numbers them; 0: not known */
+    uint8_t *counts; /* a feature each: 1 if it is listed, or its weight is not 0 */
+    uint64_t point;  /* that these are of, as objective_scratch_at() numbers them; 0: not known */
     size_t begin[BATCH_ROWS_MAX + 1]; /* those of row i are begin[i] to begin[i + 1] of: */
     uint32_t *column;                 /* as in struct sampled_row, */
     double *value;                    /* likewise */

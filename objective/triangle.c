@@ -303,7 +303,7 @@ void triangle_add(const struct objective *objective, struct hessian_workspace *w
     bool small = is_small(workspace->order, row);
     /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
      * to each other. */
-    if (!small || (workspace->outputs == 1 ? row->count * 3 < workspace->columns
+    if (!small || (workspace->outputs == 1 ? row->count * 2 < workspace->columns
                                            : row->count * 3 < workspace->columns * 2)) {
         add_sparse(objective, workspace, row, small, triangle);
         return;

@@ -72,11 +72,11 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
  * score before the first refresh. */
 struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
                                                const struct preconditioner_settings *s,
-                                               uint64_t sample, uint64_t columns) {
-    assert(sample > 0 && s->rows > 0 && columns > 0);
+                                               uint64_t sample) {
+    assert(sample > 0 && s->rows > 0);
     double score = p->found.score;
     if (!(score > 0))
-        score = s->trace_first * (double)s->rows * (double)columns;
+        score = s->trace_first * (double)s->rows * (double)s->columns;
     struct row_sampling all = {.floor = 1, .dice = p->refreshes + 1};
     double rate = (1 - UNIFORM_SHARE) * (double)sample / score;
     if (sample >= s->rows || !isfinite(rate))
@@ -88,7 +88,7 @@ struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
 
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                             const struct preconditioner_settings *s) {
-    return preconditioner_sampling_of(p, s, preconditioner_sample(p, s), s->columns);
+    return preconditioner_sampling_of(p, s, preconditioner_sample(p, s));
 }
 
 /* Where most rows are fitted, as they are towards the end of classes that can nearly be separated,

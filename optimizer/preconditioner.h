@@ -88,10 +88,10 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                             const struct preconditioner_settings *s);
 
-/* The same for any number of rows aimed at, at most all, whose leverage is by so many columns. */
+/* The same for any number of rows aimed at, at most all. */
 struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
                                                const struct preconditioner_settings *s,
-                                               uint64_t sample, uint64_t columns);
+                                               uint64_t sample);
 
 /* The price of the last refresh. */
 double preconditioner_price(const struct preconditioner *p,
