@@ -235,7 +235,7 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && form == PRECONDITION_FULL)
         sizing->history_type = HISTORY_DOUBLE;
     bool products = sizing->directions || data->strip_columns;
-    sizing->row_numbers = products ? (double)data->rows * shape->outputs : 0;
+    sizing->row_numbers = products ? (double)set_vector_rows(data) * shape->outputs : 0;
 }
 
 /* ---- the biases ---- */
