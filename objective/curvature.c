@@ -42,7 +42,7 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
         workspace->output = memory_new(columns, sizeof *workspace->output);
     workspace->power = memory_new((size_t)shape->features + 1, sizeof(double));
     workspace->exponent = memory_new((size_t)shape->features + 1, sizeof(int16_t));
-    for (size_t j = 0; j <= shape->features && !listed; j++)
+    for (size_t j = 0; j <= shape->features && (!listed || workspace->output); j++)
         workspace->power[j] = half_power(0);
     workspace->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
     workspace->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
@@ -103,9 +103,12 @@ static bool same_list(const struct weight_list *a, const struct weight_list *b) 
            memcmp(a->output, b->output, a->count * sizeof *a->output) == 0;
 }
 
-/* Powers of what is listed alone: the leverage of a row is that by these columns. */
+/* Powers of what is listed alone: the leverage of a row is that by these columns. With several
+ * outputs it is that by all columns, which took fewer passes. */
 static void use_powers(struct hessian_workspace *workspace, const struct objective_shape *shape,
                        const struct weight_list *list, const int16_t *exponent) {
+    for (uint32_t i = 0; i < workspace->list.count; i++)
+        workspace->power[workspace->list.column[i]] = 0;
     for (uint32_t i = 0; i < list->count; i++)
         workspace->power[list->column[i]] = half_power(exponent[list->column[i]]);
     if (shape->intercept)
@@ -119,16 +122,15 @@ static void use_list(struct hessian_workspace *workspace, const struct objective
     size_t biases = bias_columns(shape, true);
     if (now->count && same_list(now, list))
         return;
-    for (uint32_t i = 0; i < now->count; i++) {
+    for (uint32_t i = 0; i < now->count; i++)
         workspace->place[now->column[i]] = 0;
-        workspace->power[now->column[i]] = 0;
-    }
     for (uint32_t i = list->count; i-- > 0;) {
         assert(list->column[i] < shape->features && list->output[i] < workspace->order);
         workspace->place[list->column[i]] = i + 1;
     }
+    if (!workspace->output)
+        use_powers(workspace, shape, list, exponent);
     copy_list(now, list);
-    use_powers(workspace, shape, list, exponent);
     workspace->listed.point = 0;
     workspace->block_columns = list->count;
     workspace->columns = list->count + biases;
@@ -401,7 +403,7 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
     assert(sample->list || sample->columns <= shape->features);
     if (sample->list)
         use_list(workspace, shape, sample->list, sample->exponent);
-    else
+    if (!sample->list || workspace->output)
         find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     assert(workspace->block_columns <= sample->columns);
     workspace->scores = sample->seconds == SECONDS_SCORES;

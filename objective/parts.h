@@ -252,8 +252,8 @@ struct hessian_workspace {
     bool by_batch; /* values are found batch by batch: */
     struct listed_values listed;
 
-    double *power;     /* 2^(e − 31), of all features and the intercept; where weights are listed,
-                          0 of features that are not */
+    double *power;     /* 2^(e − 31), of all features and the intercept; where weights of
+                          one output are listed, 0 of features that are not */
     int16_t *exponent; /* the e that these were made of */
     double *diagonal;  /* of second derivatives, rows of a batch × K */
     double *leverage;  /* a row of a batch each */
