@@ -4,8 +4,8 @@
  *
  *     efficiency REPLICAS SHARDS PARAMETERS COMPUTE_S [NAME=VALUE]...
  *
- * Prints a line of JSON. The vectors of the machines have a few elements; times are as if they had
- * PARAMETERS. */
+ * Prints a line of JSON. The vectors of the machines have a few elements; bytes and times are as if
+ * they had PARAMETERS, and vectors of rows as many as `rows` says. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,16 +18,19 @@
 #include "coordinator/machine/machine.h"
 #include "numeric/setup.h"
 #include "replica/compute.h"
-#include "replica/replica.h"
+#include "replica/state.h"
 #include "shard/shard.h"
+#include "tests/cluster/decoded.h"
 #include "tests/cluster/host.h"
 #include "tests/cluster/network.h"
+#include "wire/program.h"
 
-enum { EVALUATIONS_WARM = 3, EVALUATIONS = 3 };
+enum { EVALUATIONS_WARM = 3, EVALUATIONS = 2, DIRECTIONS = 10 };
 
 #define TICK_NS 100e6
 #define LOCAL_NS 20e3      /* between processes of one host, which share memory */
 #define HEADER_BYTES 120.0 /* of a frame, and of packets */
+#define RANGE_ELEMENTS 4   /* of a shard */
 #define BULKY_BYTES 4096.0 /* smaller messages do not wait behind others: packets take turns */
 
 enum { ALARM_TICK, ALARM_WORKED, ALARM_DEADLINE };
@@ -50,9 +53,14 @@ static struct parameter {
     {"stream_ns", 1.4},  /* a byte through TLS, at either end */
     {"fold_ns", 2},      /* an element folded */
     {"listed_ns", 4},    /* the same of a sparse slice */
-    {"share", 1},        /* of its columns that a flush has anything of: sparse if below 2/3 */
+    {"share", 1},        /* of its columns that a flush has anything of */
+    {"needs", 1},        /* of its columns that the chunks of a replica use */
+    {"strips", 1},       /* of columns: more make a set in tiles, with common directions */
+    {"rows", 0},         /* of training, where there are vectors of rows */
     {"gather_ns", 1},    /* an element put together on a replica */
     {"program_ns", 20},  /* an element of a shard, in both programs of a step */
+    {"row_ns", 0.3},     /* an element of a vector of rows, in an operation */
+    {"loss_ns", 10},     /* a loss of a row there, or a derivative */
     {"backup", 1},       /* backup copies */
     {"own_hosts", 0},    /* shards have hosts of their own */
 };
@@ -66,10 +74,11 @@ static double value_of(const char *name) {
 }
 
 static struct {
-    uint32_t replicas, shards;
-    double parameters, compute_ns, chunk_ns;
-    double slice;                      /* elements of a shard */
-    double stage_bytes, stage_fold_ns; /* of a flush's part there */
+    uint32_t replicas, shards, strips;
+    double parameters, rows, compute_ns, chunk_ns;
+    double column_scale, row_scale; /* of the machines' elements to those that they stand for */
+    double point_bytes;             /* fetched, an element of the point */
+    double sum_bytes, sum_ns;       /* staged and folded, an element of the sums of a gradient */
     double message_ns, fold_message_ns, id_ns, worker_ns, stream_ns, gather_ns, program_ns;
 } model;
 
@@ -81,6 +90,7 @@ static struct {
     double bytes_a_ns, latency_ns;
     struct host_load {
         double sending_ns, receiving_ns; /* until when it does so */
+        double sent_bytes;
     } * hosts;
     uint64_t messages;
 } network;
@@ -90,13 +100,15 @@ static struct {
     struct output out;
     const char **addresses;
     uint32_t evaluations, turn; /* messages of this turn so far */
-    double began_ns, began_worked_ns;
+    double began_ns, began_worked_ns, began_passes, began_bytes;
     uint64_t began_messages, began_copies, flushes;
 } self;
 
 struct shard_state {
     struct worker_host host;
     struct shard *machine;
+    double staged_ns; /* to fold what is staged */
+    uint32_t staged;  /* flushes that are */
 };
 
 struct replica_state {
@@ -104,8 +116,9 @@ struct replica_state {
     struct replica *machine;
     char host_name[24];
     double slowness;
-    struct objective_scratch *scratch;
-    int64_t sums[TINY_FEATURES + 1];
+    struct objective_scratch *scratch, *last_scratch; /* the other one: of the last strip */
+    struct sums_sizes sizes;
+    int64_t *sums; /* by columns or by rows: room for the most */
     struct action action;
     uint64_t work; /* what an alarm is for */
     bool stopped;
@@ -114,20 +127,57 @@ struct replica_state {
 
 /* ---- the network ---- */
 
+/* Which kind of sums, or of point, evaluations have: they are numbered from 1 on. */
+static struct { bool takes_rows, sums_rows; } kinds[4096];
+
+static void note_kind(const struct message_evaluate *evaluate) {
+    const struct evaluation_parts parts = evaluation_parts_of(&evaluate->parts);
+    kinds[evaluate->evaluation % 4096].takes_rows = parts_take_rows(&parts);
+    kinds[evaluate->evaluation % 4096].sums_rows = evaluation_sums(&parts) == SUMS_ROWS;
+}
+
+/* Elements of sums that a STAGE brings: all of them are dense, or none. */
+static double sums_of(const struct message_stage *stage) {
+    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
+    return (double)stage->entries * (rows ? model.row_scale : model.column_scale);
+}
+
+static double stage_fold_ns(const struct message_stage *stage) {
+    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
+    return sums_of(stage) * (rows ? value_of("fold_ns") : model.sum_ns);
+}
+
 /* Bytes of elements that come with a message. */
-static double bulk_of(enum message_type type) {
-    return type == MESSAGE_PARAMETERS ? model.slice * sizeof(double)
-           : type == MESSAGE_STAGE    ? model.stage_bytes
-                                      : 0;
+static double bulk_of(const struct message *message) {
+    const struct message_parameters *parameters = &message->parameters;
+    const bool rows = message->type == MESSAGE_PARAMETERS
+                          ? kinds[parameters->evaluation % 4096].takes_rows
+                          : message->type == MESSAGE_STAGE &&
+                                kinds[message->stage.flush.evaluation % 4096].sums_rows;
+    if (message->type == MESSAGE_PARAMETERS)
+        return (double)parameters->count *
+               (rows ? model.row_scale * sizeof(double) : model.column_scale * model.point_bytes);
+    if (message->type == MESSAGE_STAGE)
+        return sums_of(&message->stage) * (rows ? sizeof(double) : model.sum_bytes);
+    return 0;
 }
 
 static uint32_t listed(const struct blob *flushes) {
     return flushes->length / FLUSH_ID_BYTES;
 }
 
+static bool is_bulky(enum message_type type) {
+    return type == MESSAGE_PARAMETERS || type == MESSAGE_STAGE;
+}
+
 static double bytes_of(const struct parcel *parcel) {
-    double bulk = bulk_of(parcel->type);
-    return HEADER_BYTES + (double)parcel->length + (bulk > 0 ? bulk : (double)parcel->read.length);
+    double bulk = 0;
+    if (is_bulky(parcel->type)) {
+        struct message message =
+            decoded_body(parcel->type, parcel->term, parcel->body, parcel->length);
+        bulk = bulk_of(&message);
+    }
+    return HEADER_BYTES + (double)parcel->length + bulk;
 }
 
 /* Until when a host is at it, of which it is not free before `free_ns`. */
@@ -145,6 +195,7 @@ static double sent(const struct process *from, const struct process *to,
     network.messages++;
     if (to->host == from->host)
         return at_ns + LOCAL_NS;
+    network.hosts[from->host].sent_bytes += bytes;
     double left_ns = pass(&network.hosts[from->host].sending_ns, at_ns, bytes);
     return left_ns - bytes / network.bytes_a_ns + network.latency_ns;
 }
@@ -162,7 +213,11 @@ static void send_all(struct process *process, struct worker_host *host) {
     for (size_t i = 0; i < host->out.count; i++) {
         const struct envelope *envelope = &host->out.envelopes[i];
         bool far = network_peer(process, envelope->to)->host != process->host;
-        ns += model.worker_ns + (far ? model.stream_ns * bulk_of(envelope->type) : 0);
+        ns += model.worker_ns;
+        if (far && is_bulky(envelope->type)) {
+            struct message message = decoded(&host->out, envelope);
+            ns += model.stream_ns * bulk_of(&message);
+        }
     }
     world_spend(process, ns);
     worker_host_drain(process, host);
@@ -170,24 +225,83 @@ static void send_all(struct process *process, struct worker_host *host) {
 
 /* ---- shards ---- */
 
-static double shard_cost(const struct process *process, enum message_type type) {
-    double ns = model.worker_ns + model.stream_ns * bulk_of(type);
-    if (type == MESSAGE_PING)
-        return -1;
-    if (type == MESSAGE_PROGRAM)
-        ns += model.program_ns * model.slice / 2;
+static double worker_cost(const struct process *process, enum message_type type) {
     (void)process;
+    return type == MESSAGE_PING ? -1 : model.worker_ns;
+}
+
+/* What comes with a message, in the loop of who gets it. */
+static void spend_on_bulk(struct process *process, uint32_t from, const struct message *message) {
+    if (network_peer(process, from)->host != process->host)
+        world_spend(process, model.stream_ns * bulk_of(message));
+}
+
+/* Of vectors of rows, an element of a row. */
+static double row_operation_ns(const struct operation *operation) {
+    double wide = value_of("row_ns"), loss = value_of("loss_ns"), count = operation->count;
+    switch (operation->code) {
+    case OPERATION_ROWS_AT:
+    case OPERATION_ROWS_SLOPES:
+        return wide * count;
+    case OPERATION_ROWS_SECOND: /* half of a pair's square, of the rows that are drawn */
+        return wide / 2 * count * count / 2 * fmin(operation->alpha, 1);
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+    case OPERATION_ROWS_ADVANCE:
+        return loss;
+    case OPERATION_ROWS_TAKE:
+        return 4 * wide;
+    default:
+        return 0;
+    }
+}
+
+/* Of tiles a step has several programs. Half of what programs do with columns in a step is done by
+ * each that begins an evaluation. */
+static double program_ns(const struct message_program *program) {
+    struct cursor rest = cursor_over(program->operations.data, program->operations.length);
+    struct operation operation;
+    double ns = model.strips > 1 ? 0 : model.program_ns * model.parameters / model.shards / 2;
+    while (model.strips > 1 && program_next(&rest, &operation)) {
+        ns += row_operation_ns(&operation) * model.rows / model.shards;
+        if (operation.code == OPERATION_BEGIN)
+            ns += model.program_ns * model.parameters / model.shards / 2;
+    }
     return ns;
+}
+
+/* Answers what it would have taken to fold them. */
+static double forget_staged(struct shard_state *shard, uint32_t flushes) {
+    uint32_t gone = flushes < shard->staged ? flushes : shard->staged;
+    double ns = gone ? shard->staged_ns * gone / shard->staged : 0;
+    shard->staged -= gone;
+    shard->staged_ns -= ns;
+    return ns;
+}
+
+/* A FOLD adds those of its flushes that are here. */
+static void spend_on_folds(struct process *process, uint32_t flushes) {
+    struct shard_state *shard = process->state;
+    world_spend(process, forget_staged(shard, flushes));
 }
 
 static void on_shard_message(struct process *process, uint32_t from,
                              const struct message *message) {
     struct shard_state *shard = process->state;
     struct shard_action action;
+    spend_on_bulk(process, from, message);
     if (message->type == MESSAGE_PING)
         world_spend(process, model.worker_ns); /* to send PONG */
+    if (message->type == MESSAGE_PROGRAM)
+        world_spend(process, program_ns(&message->program));
+    if (message->type == MESSAGE_STAGE) {
+        shard->staged_ns += stage_fold_ns(&message->stage);
+        shard->staged++;
+    }
     if (message->type == MESSAGE_FOLD)
-        world_spend(process, model.stage_fold_ns * listed(&message->fold.flushes));
+        spend_on_folds(process, listed(&message->fold.flushes));
+    if (message->type == MESSAGE_DROP)
+        forget_staged(shard, listed(&message->drop.flushes));
     if (worker_host_takes(process, &shard->host, from, message))
         return;
     shard_step(shard->machine, from, message, world.now_ns, &shard->host.out);
@@ -207,27 +321,29 @@ static void begin_shard(struct process *process) {
 }
 
 static const struct behaviour shard_behaviour = {
-    .begin = begin_shard, .message = on_shard_message, .cost = shard_cost};
+    .begin = begin_shard, .message = on_shard_message, .cost = worker_cost};
 
 /* ---- replicas ---- */
 
-static double replica_cost(const struct process *process, enum message_type type) {
-    (void)process;
-    return type == MESSAGE_PING ? -1 : model.worker_ns + model.stream_ns * bulk_of(type);
-}
-
 static void compute(struct replica_state *replica, struct computed *computed) {
     const struct computation *computation = &replica->action.computation;
+    const struct objective_shape shape =
+        objective_strip(&tiny.shape, tiny.info.strip_columns, computation->strip);
     const struct objective_scale scale = {.uniform = tiny.info.uniform_exponent,
                                           .bounds = computation->bounds};
-    const struct kernel_place place = {.shape = &tiny.shape,
+    bool last = computation->strip + 1 == model.strips;
+    const struct kernel_place place = {.shape = &shape,
                                        .scale = &scale,
                                        .parameters = computation->parameters,
+                                       .first_number = computation->first_number,
+                                       .sizes = &replica->sizes,
                                        .sums = computation->sums ? replica->sums : NULL,
-                                       .scratch = replica->scratch};
+                                       .scratch = last ? replica->last_scratch : replica->scratch};
     for (uint32_t i = 0; i < computation->count && !replica->stopped; i++) {
-        uint32_t chunk = computation->first + i;
-        kernel_run(&place, &computation->parts, chunk, &tiny.row[chunk % TINY_PATTERNS], computed);
+        uint32_t tile = computation->first + i;
+        struct rows rows = tiny_rows(tile % tiny.info.chunks, computation->strip);
+        int code = kernel_run(&place, &computation->parts, tile, &rows, computed);
+        computed->error = computed->error ? computed->error : code;
     }
     computed->stopped = replica->stopped;
 }
@@ -244,13 +360,22 @@ static void on_worked(struct process *process) {
     after_replica(process);
 }
 
+static void make_sums(struct replica_state *replica) {
+    replica->sums = memory_map(evaluation_sums_most(&replica->sizes) * sizeof(int64_t));
+}
+
 static void start_computing(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
+    uint32_t kind = action->computation.parts.items[0].kind;
+    bool reads = kind == EVALUATION_LABELS || kind == EVALUATION_SIZES;
     double takes_ns = action->computation.count * model.chunk_ns * replica->slowness;
+    takes_ns = reads ? takes_ns / 10 : takes_ns;
     replica->action = *action;
     replica->stopped = false;
-    if (action->computation.clear)
-        memset(replica->sums, 0, sizeof replica->sums);
+    if (action->computation.clear) {
+        memory_unmap(replica->sums, evaluation_sums_most(&replica->sizes) * sizeof(int64_t));
+        make_sums(replica);
+    }
     world_alarm_exact(process, world.exact_ns + takes_ns, ALARM_WORKED + ((++replica->work) << 8));
 }
 
@@ -262,9 +387,14 @@ static void stop_computing(struct process *process) {
 
 static void gather(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
-    memcpy(action->into, replica->sums + action->first, action->sums * sizeof *replica->sums);
-    memset(replica->sums, 0, sizeof replica->sums);
-    world_spend(process, model.gather_ns * model.parameters);
+    const uint32_t evaluation = replica->machine->evaluation.number;
+    double scale = kinds[evaluation % 4096].sums_rows ? model.row_scale : model.column_scale;
+    int64_t *sums = action->into;
+    memcpy(sums, replica->sums + action->first, action->sums * sizeof *sums);
+    for (uint64_t i = 0; i < action->sums; i++)
+        sums[i] = sums[i] ? sums[i] : 1; /* all are there, if hardly: `share` tells how many */
+    memset(replica->sums + action->first, 0, action->sums * sizeof *replica->sums);
+    world_spend(process, model.gather_ns * (double)action->sums * scale);
     self.flushes++;
     replica_gathered(replica->machine, NULL, world.now_ns, &replica->host.out);
 }
@@ -276,11 +406,25 @@ static void connect_shard(struct process *process, uint32_t shard) {
     replica_connected(replica->machine, shard, link, 0, "", &replica->host.out);
 }
 
+/* Sparse rows would need columns of many chunks: `needs` stands for them. */
+static void open_set(struct replica_state *replica, const struct replica_setup *setup,
+                     int64_t now_ns) {
+    uint64_t *first = memory_new((size_t)tiny.info.chunks + 1, sizeof *first);
+    for (uint32_t i = 0; i <= tiny.info.chunks; i++)
+        first[i] = (uint64_t)i * tiny.rows;
+    if (setup->rows)
+        replica_rows_of_chunks(replica->machine, first, tiny.info.chunks);
+    free(first);
+    replica->sizes = replica_sums_sizes(setup);
+    make_sums(replica);
+    replica_opened(replica->machine, 0, "", now_ns, &replica->host.out);
+}
+
 static void carry_out(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
     int64_t now_ns = world.now_ns;
     if (action->kind == ACTION_OPEN_SET)
-        replica_opened(replica->machine, 0, "", now_ns, &replica->host.out);
+        open_set(replica, &action->setup, now_ns);
     else if (action->kind == ACTION_CONNECT)
         connect_shard(process, action->shard);
     else if (action->kind == ACTION_COMPUTE)
@@ -312,6 +456,9 @@ static void after_replica(struct process *process) {
 static void on_replica_message(struct process *process, uint32_t from,
                                const struct message *message) {
     struct replica_state *replica = process->state;
+    spend_on_bulk(process, from, message);
+    if (message->type == MESSAGE_EVALUATE)
+        note_kind(&message->evaluate);
     if (worker_host_takes(process, &replica->host, from, message))
         return;
     replica_step(replica->machine, from, message, world.now_ns, &replica->host.out);
@@ -332,7 +479,11 @@ static void begin_replica(struct process *process) {
     process->host = 1 + index;
     snprintf(replica->host_name, sizeof replica->host_name, "host-%" PRIu32, index);
     replica->slowness = 1 + value_of("spread") * ((double)(index * 7919 % 101) / 100 - 0.5);
-    replica->scratch = objective_scratch_new(&tiny.shape);
+    const struct objective_shape first = objective_strip(&tiny.shape, tiny.info.strip_columns, 0);
+    const struct objective_shape last =
+        objective_strip(&tiny.shape, tiny.info.strip_columns, model.strips - 1);
+    replica->scratch = objective_scratch_new(&first);
+    replica->last_scratch = objective_scratch_new(&last);
     replica->machine = replica_new(&(struct replica_identity){
         .pid = 1, .threads = 1, .host = replica->host_name, .description = "bench"});
     worker_host_init(&replica->host);
@@ -341,7 +492,7 @@ static void begin_replica(struct process *process) {
 static const struct behaviour replica_behaviour = {.begin = begin_replica,
                                                    .message = on_replica_message,
                                                    .alarm = on_replica_alarm,
-                                                   .cost = replica_cost};
+                                                   .cost = worker_cost};
 
 /* ---- the coordinator ---- */
 
@@ -359,30 +510,46 @@ static double worked_by(uint32_t first, uint32_t count) {
     return most;
 }
 
+/* Of tiles two evaluations, of products and of a gradient, are one pass. */
+static double passes(void) {
+    return (double)self.machine->dispatch.evaluations / (model.strips > 1 ? 2 : 1);
+}
+
+static double sent_bytes(void) {
+    double bytes = 0;
+    for (uint32_t i = 0; i <= model.replicas; i++)
+        bytes += network.hosts[i].sent_bytes;
+    return bytes;
+}
+
 static void report(void) {
     const struct process *coordinator = &world.processes[0];
-    double ns = (world.exact_ns - self.began_ns) / EVALUATIONS;
-    printf("{\"replicas\": %" PRIu32 ", \"shards\": %" PRIu32 ", \"parameters\": %.0f, "
+    double done = passes() - self.began_passes;
+    double ns = (world.exact_ns - self.began_ns) / done;
+    printf("{\"replicas\": %" PRIu32 ", \"shards\": %" PRIu32 ", \"strips\": %" PRIu32
+           ", \"parameters\": %.0f, "
            "\"compute_s\": %g, \"evaluation_s\": %.4f, \"efficiency\": %.4f, "
-           "\"messages\": %.0f, \"flushes\": %.0f, \"coordinator_busy\": %.3f, "
+           "\"messages\": %.0f, \"flushes\": %.0f, \"host_mb\": %.3f, \"coordinator_busy\": %.3f, "
            "\"shard_busy\": %.3f, \"copies\": %.0f}\n",
-           model.replicas, model.shards, model.parameters, model.compute_ns / 1e9, ns / 1e9,
-           model.compute_ns / ns, (double)(network.messages - self.began_messages) / EVALUATIONS,
-           (double)self.flushes / EVALUATIONS,
-           (coordinator->worked_ns - self.began_worked_ns) / (ns * EVALUATIONS),
+           model.replicas, model.shards, model.strips, model.parameters, model.compute_ns / 1e9,
+           ns / 1e9, model.compute_ns / ns, (double)(network.messages - self.began_messages) / done,
+           (double)self.flushes / done,
+           (sent_bytes() - self.began_bytes) / done / model.replicas / 1e6,
+           (coordinator->worked_ns - self.began_worked_ns) / (ns * done),
            worked_by(1, model.shards) / world.exact_ns,
-           (double)(self.machine->dispatch.backup_copies - self.began_copies) / EVALUATIONS);
+           (double)(self.machine->dispatch.backup_copies - self.began_copies) / done);
     world.over = true;
 }
 
-/* The machine counts its few parameters until it has divided them among shards. */
+/* An evaluation, or of tiles a step. */
 static void note_evaluation(void) {
-    self.machine->parameters = (uint64_t)model.parameters;
     self.evaluations++;
     if (self.evaluations == EVALUATIONS_WARM) {
         self.began_ns = world.exact_ns;
+        self.began_passes = passes();
         self.began_worked_ns = world.processes[0].worked_ns;
         self.began_messages = network.messages;
+        self.began_bytes = sent_bytes();
         self.began_copies = self.machine->dispatch.backup_copies;
         self.flushes = 0;
     } else if (self.evaluations == EVALUATIONS_WARM + EVALUATIONS) {
@@ -406,7 +573,7 @@ static void after_step(struct process *process, int code) {
     self.turn = 0;
     coordinator_end_turn(self.machine, &self.out);
     for (uint32_t i = 0; i < self.out.record_count; i++) {
-        if (self.out.records[i].kind == RECORD_EVALUATION)
+        if (self.out.records[i].kind == (model.strips > 1 ? RECORD_STEP : RECORD_EVALUATION))
             note_evaluation();
         if (self.out.records[i].kind == RECORD_START) {
             fputs("efficiency: a worker was lost\n", stderr);
@@ -416,8 +583,8 @@ static void after_step(struct process *process, int code) {
     const struct outbox *messages = &self.out.messages;
     for (size_t i = 0; i < messages->count; i++) {
         const struct envelope *envelope = &messages->envelopes[i];
-        world_spend(process, envelope->type == MESSAGE_FOLD ? fold_cost(envelope->body_length)
-                                                            : model.message_ns);
+        bool lists = envelope->type == MESSAGE_FOLD || envelope->type == MESSAGE_DROP;
+        world_spend(process, lists ? fold_cost(envelope->body_length) : model.message_ns);
         network_send(process, envelope->to + 1, messages, envelope); /* each when it is its turn */
     }
     output_clear(&self.out);
@@ -440,9 +607,13 @@ static void begin_coordinator(struct process *process) {
     uint32_t link;
     self.addresses = memory_new(model.shards, sizeof *self.addresses);
     for (uint32_t i = 0; i < model.shards; i++)
-        self.addresses[i] = "unix:/shard";
+        self.addresses[i] = "tls:shard:1";
     self.machine = coordinator_new(&(struct coordinator_settings){
-        .optimizer = {.memory = 5, .bias_scale = 1, .steps_max = 1000},
+        .optimizer = {.memory = 5,
+                      .bias_scale = 1,
+                      .steps_max = 1000,
+                      .outputs = 1,
+                      .directions = model.strips > 1 ? DIRECTIONS : 0},
         .shape = tiny.shape,
         .layout = objective_layout(&tiny.shape),
         .data = &tiny.info,
@@ -459,6 +630,8 @@ static void begin_coordinator(struct process *process) {
         .checkpoint_ns = INT64_MAX,
         .restarts_max = 0,
     });
+    /* As of the model that it stands for. */
+    self.machine->dispatch.settings.parameters = (uint64_t)(model.parameters / model.strips);
     output_init(&self.out);
     coordinator_begin(self.machine, 0, &self.out);
     for (uint32_t i = 0; i < model.shards + model.replicas; i++) {
@@ -476,6 +649,14 @@ static const struct behaviour coordinator_behaviour = {.begin = begin_coordinato
 
 /* ---- life ---- */
 
+/* Of an element, in the shortest encoding: see choose_encoding() in replica/flush.c. */
+static void set_bytes(double share, double needs) {
+    const double dense = sizeof(int64_t), sparse = 12 * share, bits = 8 * share + 1. / 8;
+    model.sum_bytes = fmin(dense, fmin(sparse, bits));
+    model.sum_ns = model.sum_bytes < dense ? share * value_of("listed_ns") : value_of("fold_ns");
+    model.point_bytes = needs < 1 ? sizeof(double) * needs : sizeof(double);
+}
+
 static void read_arguments(int argc, char **argv) {
     for (int i = 5; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
@@ -488,22 +669,29 @@ static void read_arguments(int argc, char **argv) {
     }
     model.replicas = (uint32_t)strtoul(argv[1], NULL, 10);
     model.shards = (uint32_t)strtoul(argv[2], NULL, 10);
+    model.strips = (uint32_t)value_of("strips");
     model.parameters = strtod(argv[3], NULL);
+    model.rows = value_of("rows");
     model.compute_ns = strtod(argv[4], NULL) * 1e9;
-    model.chunk_ns = model.compute_ns / value_of("chunks");
-    model.slice = model.parameters / model.shards;
+    model.chunk_ns = model.compute_ns / value_of("chunks") / (model.strips > 1 ? 2 : 1);
     model.message_ns = value_of("message_us") * 1e3;
     model.fold_message_ns = value_of("fold_us") * 1e3;
     model.worker_ns = value_of("worker_us") * 1e3;
     model.stream_ns = value_of("stream_ns");
-    double share = value_of("share");
-    bool sparse = share * 12 < 8;
     model.id_ns = value_of("id_ns");
-    model.stage_bytes = model.slice * (sparse ? share * 12 : 8);
-    model.stage_fold_ns =
-        model.slice * (sparse ? share * value_of("listed_ns") : value_of("fold_ns"));
     model.gather_ns = value_of("gather_ns");
     model.program_ns = value_of("program_ns");
+    set_bytes(value_of("share"), value_of("needs"));
+}
+
+/* As few columns as will do, each shard some of them, and a few blocks of rows. */
+static void make_data(void) {
+    uint32_t chunks = model.replicas * (uint32_t)value_of("chunks") / model.strips;
+    uint32_t columns = (model.shards * RANGE_ELEMENTS + model.strips - 1) / model.strips;
+    uint32_t rows = model.strips > 1 ? (4 * model.shards * ROW_BLOCK + chunks - 1) / chunks : 1;
+    tiny_make(chunks ? chunks : 1, rows, model.strips, columns);
+    model.column_scale = model.parameters / tiny.shape.features;
+    model.row_scale = model.rows / (double)tiny.info.rows;
 }
 
 static void make_network(void) {
@@ -523,7 +711,7 @@ int main(int argc, char **argv) {
     }
     numeric_setup();
     read_arguments(argc, argv);
-    tiny_make(model.replicas * (uint32_t)value_of("chunks"));
+    make_data();
     make_network();
     for (uint32_t i = world.process_count; i-- > 0;) {
         world.processes[i].behaviour = i > model.shards ? &replica_behaviour

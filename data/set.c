@@ -397,6 +397,17 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
+uint64_t *set_first_rows(const struct set *set) {
+    uint32_t chunks = set->info.chunks, training = set_training_chunks(&set->info);
+    uint64_t *first = memory_new((size_t)chunks + 1, sizeof *first);
+    for (uint32_t i = 0; i < chunks; i++) {
+        const struct set_chunk *chunk = &set->chunk[i];
+        first[i] = chunk->first_row + (i < training ? 0 : set->facts->rows);
+        first[i + 1] = first[i] + chunk->rows;
+    }
+    return first;
+}
+
 int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
     if (number >= set_tiles(&set->info))

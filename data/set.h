@@ -184,6 +184,10 @@ const struct set_info *set_info(const struct set *set);
  * the columns. Free it. */
 uint32_t *set_ranks(const struct set_info *info);
 
+/* The number of the first row of each chunk in a vector of rows, and that of the row behind the
+ * last chunk; rows that are held out come behind all others. Free it. */
+uint64_t *set_first_rows(const struct set *set);
+
 /* Chunk `number` as arrays in the mapping, or in that of the copy. Its checksum is verified at the
  * first touch: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);

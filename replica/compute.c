@@ -110,9 +110,11 @@ static int transpose(const struct kernel_place *place, uint32_t number, const st
                      int64_t *sums, struct chunk_result *found) {
     uint64_t at = 0;
     int code = kernel_find_rows(place->sizes, number, rows, &at);
+    assert(code || at >= place->first_number);
     if (!code)
-        objective_transpose(place->shape, place->scale, rows, place->parameters + at, sums,
-                            place->scratch, &found->result);
+        objective_transpose(place->shape, place->scale, rows,
+                            place->parameters + (at - place->first_number), sums, place->scratch,
+                            &found->result);
     return code;
 }
 

@@ -18,6 +18,8 @@ struct computation {
     uint64_t point;           /* number of the point; another point has another; not 0 */
     const double *parameters; /* the point, of tiles its strip, or for transposes the vector of
                                  rows; does not change before the answer */
+    uint64_t first_number;    /* of a vector of rows: which of its numbers `parameters` begins with,
+                                 as it has those of the chunks' rows alone; else 0 */
     uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h), */
     bool notes_alone;  /* and nothing else is done */
     struct scaled_point scaled; /* the same; with `columns` the point is not weights and biases */
@@ -62,6 +64,7 @@ struct kernel_place {
     const struct objective_scale *scale;
     const struct objective_sample *sample; /* of the curvature */
     const double *parameters; /* the point, of tiles its strip; or the vector of rows */
+    uint64_t first_number;    /* of the vector of rows, that is there */
     const struct sums_sizes *sizes;
     int64_t *sums; /* of the evaluation's layout, of tiles those of the strip; NULL: only totals and
                       maxima */

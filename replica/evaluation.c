@@ -257,23 +257,25 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     replica->started_ns = now_ns;
     replica_act(
         replica,
-        &(struct action){.kind = ACTION_COMPUTE,
-                         .computation = {
-                             .first = replica->computing.chunks.first,
-                             .count = replica->computing.chunks.count,
-                             .strip = evaluation->strip,
-                             .parts = evaluation->parts,
-                             .point = replica->points,
-                             .parameters = replica->parameters,
-                             .columns = learns(replica) ? replica->needs.columns : NULL,
-                             .scaled = replica->scaled.point,
-                             .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
-                             .bounds = evaluation->bounds,
-                             .sampling = evaluation->sampling,
-                             .weights = evaluation->weights,
-                             .sums = sums,
-                             .clear = clear,
-                         }});
+        &(struct action){
+            .kind = ACTION_COMPUTE,
+            .computation = {
+                .first = replica->computing.chunks.first,
+                .count = replica->computing.chunks.count,
+                .strip = evaluation->strip,
+                .parts = evaluation->parts,
+                .point = replica->points,
+                .parameters = replica->parameters,
+                .first_number = parts_take_rows(&evaluation->parts) ? evaluation->point.first : 0,
+                .columns = learns(replica) ? needs_strip(&replica->needs, evaluation->strip) : NULL,
+                .scaled = replica->scaled.point,
+                .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
+                .bounds = evaluation->bounds,
+                .sampling = evaluation->sampling,
+                .weights = evaluation->weights,
+                .sums = sums,
+                .clear = clear,
+            }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
 }
@@ -491,6 +493,36 @@ static void note_portion(struct replica *replica) {
                                           }});
 }
 
+/* What the next portion is computed with, at least. */
+static struct range point_of_next(const struct replica *replica) {
+    const struct portion *portion = &replica->evaluation.portions[0];
+    struct chunk_range chunks = portion->chunks;
+    if (!replica_fetches_by_rows(replica))
+        return replica_point_of_strip(replica, strip_of(replica, portion));
+    if (replica->setup.strip_columns)
+        chunks.first %= tiles_of_strip(replica);
+    return replica_point_of_rows(replica, chunks);
+}
+
+static bool is_at_hand(const struct replica *replica, struct range point) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct range *here = &evaluation->point;
+    if (!evaluation->asked || !replica_fetches_by_rows(replica))
+        return evaluation->asked && point.first == here->first && has_all_that_is_needed(replica);
+    return point.first >= here->first && point.first - here->first <= here->count &&
+           point.count <= here->count - (point.first - here->first);
+}
+
+/* Whether a part of the point is enough for the next portion. Without tiles a whole one is asked
+ * for here because a part was not. */
+static bool a_part_will_do(struct replica *replica) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct portion *portion = &evaluation->portions[0];
+    bool known = needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count);
+    return (evaluation->few || (replica->setup.strip_columns && known)) &&
+           replica_has_few_needs(replica, strip_of(replica, portion));
+}
+
 /* Computes the next portion, or gets what that takes. */
 static void take_portion_up(struct replica *replica, int64_t now_ns, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
@@ -498,15 +530,14 @@ static void take_portion_up(struct replica *replica, int64_t now_ns, struct outb
         note_portion(replica);
         return;
     }
-    struct range point =
-        replica_point_of_strip(replica, strip_of(replica, &evaluation->portions[0]));
-    bool here = evaluation->asked && point.first == evaluation->point.first &&
-                has_all_that_is_needed(replica);
-    if (here || (evaluation->asked && mutant(STRIP_KEPT)))
+    struct range point = point_of_next(replica);
+    bool by_rows = replica_fetches_by_rows(replica);
+    if (is_at_hand(replica, point) || (evaluation->asked && !by_rows && mutant(STRIP_KEPT)))
         start_portion(replica, now_ns, out);
+    else if (by_rows)
+        replica_ask_for_point(replica, replica_more_rows(replica, point), false, out);
     else
-        replica_ask_for_point(replica, point, evaluation->few && replica_has_few_needs(replica),
-                              out);
+        replica_ask_for_point(replica, point, a_part_will_do(replica), out);
 }
 
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
@@ -514,9 +545,10 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
     if (!evaluation->running || !replica->ready || replica->error ||
         replica->activity != ACTIVITY_NONE)
         return;
-    if (!evaluation->asked && !replica->setup.strip_columns && !evaluation->few)
+    if (!evaluation->asked && !replica->setup.strip_columns && !evaluation->few &&
+        !replica_fetches_by_rows(replica))
         replica_ask_for_point(replica, replica_point_of_strip(replica, 0),
-                              replica_has_few_needs(replica), out);
+                              replica_has_few_needs(replica, 0), out);
     if (evaluation->asked && evaluation->fetched < replica->shard_count)
         return;
     evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);

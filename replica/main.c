@@ -210,10 +210,18 @@ static int start_on(void *context, struct device *device) {
     return workers_new(start->settings, start->workers);
 }
 
+static void tell_rows(struct shell *shell) {
+    uint32_t chunks = set_info(shell->set)->chunks;
+    uint64_t *first = set_first_rows(shell->set);
+    replica_rows_of_chunks(shell->replica, first, chunks);
+    free(first);
+}
+
 static int start_on_processor(struct shell *shell, struct workers_start *start) {
     const struct set_info *info = set_info(shell->set);
     if (!info->dense && objective_has_products(&start->settings->shape))
-        replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1, info->chunks);
+        replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1,
+                                info->strip_columns ? set_tiles(info) : info->chunks);
     return start_on(start, NULL);
 }
 
@@ -286,6 +294,8 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         code = check_set(shell, setup, &settings.shape);
     if (code)
         return code;
+    if (setup->rows)
+        tell_rows(shell);
     settings.finer = finer_exponents(shell, &setup->finer);
     if (objective_has_products(&settings.shape) && settings.sizes.parameters <= UINT32_MAX)
         settings.column_weights = setup->layout.tensor[0].columns;

@@ -15,12 +15,17 @@ static size_t words_of(uint32_t bits) {
     return bits / WORD + (bits % WORD != 0);
 }
 
-void needs_init(struct needs *needs, uint32_t columns, uint32_t chunks) {
+static size_t column_words(const struct needs *needs) {
+    return words_of(needs->column_count) * needs->strip_count;
+}
+
+void needs_init(struct needs *needs, uint32_t columns, uint32_t strips, uint32_t chunks) {
     needs_release(needs);
     *needs = (struct needs){.column_count = columns,
+                            .strip_count = strips,
                             .chunk_count = chunks,
-                            .columns = memory_new(words_of(columns), sizeof *needs->columns),
                             .chunks = memory_new(words_of(chunks), sizeof *needs->chunks)};
+    needs->columns = memory_new(column_words(needs), sizeof *needs->columns);
 }
 
 void needs_release(struct needs *needs) {
@@ -30,7 +35,7 @@ void needs_release(struct needs *needs) {
 }
 
 void needs_clear(struct needs *needs) {
-    memset(needs->columns, 0, words_of(needs->column_count) * sizeof *needs->columns);
+    memset(needs->columns, 0, column_words(needs) * sizeof *needs->columns);
     memset(needs->chunks, 0, words_of(needs->chunk_count) * sizeof *needs->chunks);
 }
 
@@ -45,8 +50,13 @@ void needs_note(const struct rows *rows, uint64_t *columns) {
     }
 }
 
+uint64_t *needs_strip(const struct needs *needs, uint32_t strip) {
+    assert(strip < needs->strip_count);
+    return needs->columns + words_of(needs->column_count) * strip;
+}
+
 void needs_add_column(struct needs *needs, uint32_t column) {
-    assert(column < needs->column_count);
+    assert(column < needs->column_count && needs->strip_count == 1);
     needs->columns[column / WORD] |= UINT64_C(1) << column % WORD;
 }
 
@@ -65,10 +75,11 @@ bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count) {
     return true;
 }
 
-bool needs_are_few(const struct needs *needs) {
+bool needs_are_few(const struct needs *needs, uint32_t strip) {
+    const uint64_t *of_strip = needs_strip(needs, strip);
     uint64_t columns = 0, chunks = 0;
     for (size_t i = 0; i < words_of(needs->column_count); i++)
-        columns += (uint64_t)__builtin_popcountll(needs->columns[i]);
+        columns += (uint64_t)__builtin_popcountll(of_strip[i]);
     for (size_t i = 0; i < words_of(needs->chunk_count); i++)
         chunks |= needs->chunks[i];
     return chunks && (double)columns < NEEDS_SHARE * needs->column_count;

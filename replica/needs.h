@@ -1,7 +1,8 @@
 /* Which columns of a sparse set the chunks have that a replica has computed so far. A shard on
  * another host then sends what the point has in these columns alone (wire/wanted.h): a replica
  * computes about the same chunks in every evaluation, and those of wide data use a share of the
- * columns each.
+ * columns each. Of a set in tiles the tiles are what is known, and columns are those of their
+ * strip.
  *
  * It is learnt on the way: a chunk that is not known is computed at a whole point, and is known
  * from then on. An evaluation over few chunks, such as a minibatch, has needs of its own: the
@@ -16,12 +17,15 @@
 #include "base/rows.h"
 
 struct needs {
-    uint32_t column_count, chunk_count; /* of the set; 0: nothing is learnt */
-    uint64_t *columns;                  /* a bit each; owned */
-    uint64_t *chunks;                   /* likewise */
+    uint32_t column_count; /* of a strip, or of a set without tiles */
+    uint32_t strip_count;  /* 1 without tiles */
+    uint32_t chunk_count;  /* or of tiles; 0: nothing is learnt */
+    uint64_t *columns;     /* a bit each, each strip's from a word on; owned */
+    uint64_t *chunks;      /* likewise */
 };
 
-void needs_init(struct needs *needs, uint32_t columns, uint32_t chunks);
+/* `columns` of each strip; `chunks` in all, or tiles. */
+void needs_init(struct needs *needs, uint32_t columns, uint32_t strips, uint32_t chunks);
 void needs_release(struct needs *needs); /* harmless on a zeroed one; leaves a zeroed one */
 
 void needs_clear(struct needs *needs); /* nothing is known any more */
@@ -29,7 +33,10 @@ void needs_clear(struct needs *needs); /* nothing is known any more */
 /* Adds the columns of sparse rows to `columns`, a bit each. Many threads may do so at once. */
 void needs_note(const struct rows *rows, uint64_t *columns);
 
-void needs_add_column(struct needs *needs, uint32_t column);
+/* The bits of the columns of a strip. */
+uint64_t *needs_strip(const struct needs *needs, uint32_t strip);
+
+void needs_add_column(struct needs *needs, uint32_t column); /* without tiles */
 
 /* Chunks [first, first + count), whose columns were noted. */
 void needs_learn(struct needs *needs, uint32_t first, uint32_t count);
@@ -37,7 +44,8 @@ void needs_learn(struct needs *needs, uint32_t first, uint32_t count);
 /* Whether all of them are known. */
 bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count);
 
-/* Whether something is known, and so few columns that it pays to ask for these alone. */
-bool needs_are_few(const struct needs *needs);
+/* Whether something is known, and so few columns of the strip that it pays to ask for these alone.
+ */
+bool needs_are_few(const struct needs *needs, uint32_t strip);
 
 #endif

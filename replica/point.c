@@ -43,21 +43,32 @@ static void make_own_parameters(struct replica *replica) {
 
 /* ---- a part of the point ---- */
 
+/* Which strip the point at hand is of. */
+static uint32_t strip_at_hand(const struct replica *replica) {
+    const struct replica_setup *setup = &replica->setup;
+    uint64_t width = setup->strip_columns * setup->layout.tensor[0].columns;
+    return width ? (uint32_t)(replica->evaluation.point.first / width) : 0;
+}
+
 /* What of its elements a shard is asked for. Bits are of whole words, and none of columns that lie
- * before the shard's range. */
+ * before the shard's range, or in other strips. */
 static struct wanted wanted_of(struct replica *replica, uint32_t shard) {
     const struct layout_tensor *weights = &replica->setup.layout.tensor[0];
-    const struct range *range = &replica->ranges[shard];
-    uint64_t width = weights->columns, end = range->first + range->count;
-    uint64_t first = range->first / width / 64 * 64, last = (end + width - 1) / width;
-    assert(weights->first == 0);
-    last = last < weights->rows ? last : weights->rows;
-    if (!replica->evaluation.partial || !replica->apart[shard] || first >= last)
+    const struct range own = fetched_range(replica, shard);
+    if (!replica->evaluation.partial || !replica->apart[shard] || !own.count)
         return (struct wanted){0};
-    return (struct wanted){.column = first,
-                           .columns = last - first,
+    uint32_t strip = strip_at_hand(replica);
+    uint64_t before = (uint64_t)strip * replica->setup.strip_columns, width = weights->columns;
+    uint64_t end = (own.first + own.count + width - 1) / width;
+    end = end < weights->rows ? end : weights->rows;
+    assert(weights->first == 0 && own.first / width >= before);
+    uint64_t first = (own.first / width - before) / 64 * 64;
+    if (before + first >= end)
+        return (struct wanted){0};
+    return (struct wanted){.column = before + first,
+                           .columns = end - before - first,
                            .width = (uint32_t)width,
-                           .words = replica_needs(replica)->columns + first / 64};
+                           .words = needs_strip(replica_needs(replica), strip) + first / 64};
 }
 
 static void list_centred(struct replica *replica) {
@@ -98,14 +109,19 @@ static bool uses_few_weights(const struct replica *replica) {
                replica->flushes.sizes.parameters / FEW;
 }
 
-/* Whether a part of the point is of use. */
-static bool may_be_partial(const struct replica *replica) {
-    const struct evaluation_parts *parts = &replica->evaluation.parts;
+/* What shards of this host have is used where it lies, or copied at the speed of memory. */
+static bool some_are_apart(const struct replica *replica) {
     bool apart = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
         apart |= replica->apart[i];
-    return apart && replica->needs.chunk_count && !replica->setup.strip_columns &&
-           !replica->kronecker.used && !parts_take_rows(parts) && !parts_take_no_point(parts);
+    return apart;
+}
+
+/* Whether a part of the point is of use. */
+static bool may_be_partial(const struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    return some_are_apart(replica) && replica->needs.chunk_count && !replica->kronecker.used &&
+           !parts_take_rows(parts) && !parts_take_no_point(parts);
 }
 
 bool replica_is_over_few(const struct replica *replica) {
@@ -116,12 +132,49 @@ struct needs *replica_needs(struct replica *replica) {
     return replica->evaluation.few ? &replica->of_few : &replica->needs;
 }
 
-bool replica_has_few_needs(struct replica *replica) {
+bool replica_has_few_needs(struct replica *replica, uint32_t strip) {
     if (!may_be_partial(replica))
         return false;
     if (replica->setup.scaled)
         add_centred(replica);
-    return needs_are_few(replica_needs(replica));
+    return needs_are_few(replica_needs(replica), strip);
+}
+
+/* ---- a part of a vector of rows ---- */
+
+bool replica_fetches_by_rows(const struct replica *replica) {
+    return replica->chunk_row && parts_take_rows(&replica->evaluation.parts) &&
+           some_are_apart(replica);
+}
+
+/* The number of the first row of a chunk; of what the set has not, that behind all rows. */
+static uint64_t number_of_row(const struct replica *replica, uint64_t chunk) {
+    uint64_t behind = replica->chunk_count, rows = replica->flushes.sizes.rows;
+    uint64_t row = replica->chunk_row[chunk < behind ? chunk : behind];
+    return (row < rows ? row : rows) * replica->flushes.sizes.outputs;
+}
+
+struct range replica_point_of_rows(const struct replica *replica, struct chunk_range chunks) {
+    uint64_t first = number_of_row(replica, chunks.first);
+    uint64_t end = number_of_row(replica, (uint64_t)chunks.first + chunks.count);
+    return (struct range){first, end - first};
+}
+
+/* Portions follow one another: as many numbers again as there were in a row, so that there are few
+ * questions, and at most twice as many numbers as are needed. */
+struct range replica_more_rows(struct replica *replica, struct range numbers) {
+    struct evaluation *evaluation = &replica->evaluation;
+    const struct range *here = &evaluation->point;
+    uint64_t all = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes);
+    bool follows = evaluation->asked && numbers.first >= here->first &&
+                   numbers.first <= here->first + here->count;
+    uint64_t before = follows ? evaluation->in_succession : 0;
+    uint64_t most = all - numbers.first;
+    assert(numbers.first <= all && numbers.count <= most);
+    numbers.count = numbers.count > before ? numbers.count : before;
+    numbers.count = numbers.count < most ? numbers.count : most;
+    evaluation->in_succession = before + numbers.count;
+    return numbers;
 }
 
 /* ---- asking ---- */
@@ -147,7 +200,8 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
                            struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(replica->ready && replica->activity == ACTIVITY_NONE);
-    bool same = evaluation->asked && point.first == evaluation->point.first;
+    bool same = evaluation->asked &&
+                (point.first == evaluation->point.first || replica_fetches_by_rows(replica));
     assert(!evaluation->accrual.count || same || mutant(STRIPS_IN_ONE_FLUSH));
     evaluation->asked = true;
     evaluation->point = point;
@@ -162,9 +216,14 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
     if (partial && !evaluation->few)
         memset(replica->own_parameters, 0, point.count * sizeof(double));
     for (uint32_t i = 0; i < replica->shard_count; i++) {
-        replica->shards[i].fetched = false;
-        replica_fetch(replica, i, out);
+        bool has_none = evaluation->begun && point.count && !fetched_range(replica, i).count;
+        replica->shards[i].fetched = has_none;
+        if (has_none)
+            evaluation->fetched++;
+        else
+            replica_fetch(replica, i, out);
     }
+    assert(evaluation->fetched < replica->shard_count);
 }
 
 /* With one shard the point is used where it lies. The parts of several shards are copied together,
@@ -291,7 +350,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     bool fits = parameters->count == range.count &&
                 (!range.count || parameters->first == range.first) &&
                 message->bulk.length == total * sizeof(double);
-    if (!fits && (replica->setup.strip_columns || replica->needs.chunk_count)) {
+    if (!fits && (replica->setup.strip_columns || replica->needs.chunk_count ||
+                  replica_fetches_by_rows(replica))) {
         /* An answer that comes twice, as the coordinator was another one: of a former strip, or of
          * a part of the point. */
         replica->counters.stale++;
@@ -307,6 +367,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
      * earlier one. When all shards have sent it, the memory of those flushes is free. */
     if (++evaluation->fetched == replica->shard_count) {
+        evaluation->begun = true;
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
         point_from_scaled(replica);
     }

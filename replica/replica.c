@@ -67,8 +67,20 @@ void replica_computes_on(struct replica *replica, const char *device) {
 void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks) {
     replica->scaled.chunk_values = chunk_values;
     uint32_t columns = (uint32_t)replica->setup.layout.tensor[0].rows;
-    needs_init(&replica->needs, columns, chunks);
-    needs_init(&replica->of_few, columns, chunks);
+    uint32_t wide = replica->setup.strip_columns;
+    if (wide) {
+        needs_init(&replica->needs, wide, layout_strips(&replica->setup.layout, wide), chunks);
+        return;
+    }
+    needs_init(&replica->needs, columns, 1, chunks);
+    needs_init(&replica->of_few, columns, 1, chunks);
+}
+
+void replica_rows_of_chunks(struct replica *replica, const uint64_t *first, uint32_t chunks) {
+    free(replica->chunk_row);
+    replica->chunk_row = memory_new((size_t)chunks + 1, sizeof *replica->chunk_row);
+    memcpy(replica->chunk_row, first, ((size_t)chunks + 1) * sizeof *replica->chunk_row);
+    replica->chunk_count = chunks;
 }
 
 /* ---- making and freeing ---- */

@@ -98,10 +98,15 @@ bool replica_next_action(struct replica *replica, struct action *action);
 void replica_computes_on(struct replica *replica, const char *device);
 
 /* Before replica_opened(): what is computed of the set at hand is a linear model on the processor,
- * and its rows are sparse, with so many values in a chunk, in the mean. An evaluation over few
- * chunks may then get a scaled point as it is, and shards on other hosts are asked for what the
- * chunks of the set use of the point. */
+ * and its rows are sparse, with so many values in a chunk, in the mean; of a set in tiles `chunks`
+ * are tiles. An evaluation over few chunks may then get a scaled point as it is, and shards on
+ * other hosts are asked for what the chunks of the set use of the point. */
 void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks);
+
+/* Before replica_opened(): rows of chunk i are [first[i], first[i + 1]) of a vector of rows;
+ * copied. Shards on other hosts are then asked for the numbers of a portion's rows, in place of a
+ * whole vector of rows. */
+void replica_rows_of_chunks(struct replica *replica, const uint64_t *first, uint32_t chunks);
 
 /* The device failed, and with it the action that was under way: it is not answered. The replica
  * computes nothing before it is set up anew. `error` has its text in `reason`. */

@@ -71,6 +71,8 @@ static void forget_columns(struct replica *replica) {
     replica->scaled = (struct scaled_rows){0};
     needs_release(&replica->needs);
     needs_release(&replica->of_few);
+    free(replica->chunk_row);
+    replica->chunk_row = NULL;
 }
 
 void replica_release_setup(struct replica *replica) {

@@ -46,11 +46,13 @@ struct evaluation {
     struct weight_list weights;
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
-    struct range point;       /* for these elements of the point, */
+    struct range point;       /* for these elements of the point, or numbers of rows, */
+    uint64_t in_succession;   /* how many numbers of rows were asked for, one behind the other */
     bool few;                 /* over so few chunks that each portion's columns are noted first */
     bool noted;               /* columns were, since FETCH went out */
     bool partial;             /* but of shards on other hosts only what `needs` says, */
     uint32_t fetched;         /* and so many shards have sent what they have of them */
+    bool begun;               /* all have answered before: each has begun the evaluation */
     bool resting;             /* REST came last: there is no portion for now */
     bool flush_due;           /* the last portion asked for a flush behind it */
     bool starved;             /* a flush is due, but all buffers are in use */
@@ -116,6 +118,8 @@ struct replica {
     struct scaled_rows scaled;
     struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
     struct needs of_few; /* the same of the evaluation under way, over few chunks */
+    uint64_t *chunk_row; /* first row of each chunk, and that behind the last; owned, or NULL */
+    uint32_t chunk_count;
 
     /* the trial point, or of tiles a strip of it, or a vector of rows */
     double *own_parameters; /* the parts of several shards put together, and the weights that a
@@ -174,14 +178,24 @@ bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t numb
  * None for kinds that need no point. */
 struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
 
-/* Asks every shard for these, also one that has nothing of them: its answer tells that it has begun
- * the evaluation. `partial`: for no more than `needs` says. Not while a thread computes: it may
- * read the last point in the memory that the next one will take, here or on the shard. */
+/* Whether derivatives are fetched for the rows of portions alone. */
+bool replica_fetches_by_rows(const struct replica *replica);
+
+/* The numbers of the rows of these chunks: the least that a portion of them is computed with. */
+struct range replica_point_of_rows(const struct replica *replica, struct chunk_range chunks);
+
+/* What to ask for where these numbers are not at hand. */
+struct range replica_more_rows(struct replica *replica, struct range numbers);
+
+/* Asks every shard for these, the first time in an evaluation also one that has nothing of them:
+ * its answer tells that it has begun the evaluation. `partial`: for no more than `needs` says. Not
+ * while a thread computes: it may read the last point in the memory that the next one will take,
+ * here or on the shard. */
 void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
                            struct outbox *out);
 
-/* Whether a part of the point will do for the chunks that are known. */
-bool replica_has_few_needs(struct replica *replica);
+/* Whether a part of the point, or of a strip of it, will do for the chunks that are known. */
+bool replica_has_few_needs(struct replica *replica, uint32_t strip);
 
 /* What the evaluation goes by. */
 struct needs *replica_needs(struct replica *replica);

@@ -131,6 +131,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
                                         .scale = &use->scale,
                                         .sample = &use->sample,
                                         .parameters = computation->parameters,
+                                        .first_number = computation->first_number,
                                         .sizes = &workers->settings.sizes,
                                         .sums = computation->sums ? sums : NULL,
                                         .scratch = worker->scratch[shape]};

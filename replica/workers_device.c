@@ -73,7 +73,8 @@ static int give_rows(struct workers *workers, struct objective_device_work *work
         return code;
     *row = first.first;
     work->margins = workers->rows.element + at;
-    work->derivatives = computation->parameters + at;
+    if (work->kind == OBJECTIVE_DEVICE_TRANSPOSE)
+        work->derivatives = computation->parameters + (at - computation->first_number);
     return 0;
 }
 

@@ -352,9 +352,14 @@ void on_fold(struct shard *shard, uint32_t from, const struct message *message,
 void on_drop(struct shard *shard, uint32_t from, const struct message *message,
              struct outbox *out) {
     (void)from, (void)out;
-    struct staged *staged = find_staged(&shard->staging, &message->drop.flush);
-    if (is_at_hand(shard, &message->drop.flush) && staged)
-        drop_staged(&shard->staging, staged);
+    const struct blob *flushes = &message->drop.flushes;
+    struct cursor ids = cursor_over(flushes->data, flushes->length);
+    while (cursor_left(&ids)) {
+        const struct flush_id id = flush_id_decode(&ids);
+        struct staged *staged = find_staged(&shard->staging, &id);
+        if (is_at_hand(shard, &id) && staged)
+            drop_staged(&shard->staging, staged);
+    }
 }
 
 /* ---- reading registers ---- */

@@ -485,7 +485,7 @@ FAULT_IN_BODY(fold) {
 }
 
 FAULT_IN_BODY(drop) {
-    return fault_of_flush(&body->flush);
+    return fault_of_flushes(&body->flushes);
 }
 
 FAULT_IN_BODY(folded) {

@@ -125,14 +125,39 @@ static bool commit_next(struct cursor *log, struct bytes *encoded, struct commit
 
 /* ---- messages about a flush ---- */
 
+/* BEGIN of the next evaluation drops what is staged of this one. So once all is counted, nobody
+ * needs to be told. */
+static void send_drops(struct dispatch *d, struct output *out) {
+    struct message message = {.type = MESSAGE_DROP};
+    message.drop.flushes =
+        (struct blob){.data = d->drops.data, .length = (uint32_t)d->drops.length};
+    if (d->drops.length && d->evaluation.running && !plan_complete(&d->plan))
+        roster_send_shards(d->roster, message, out);
+    bytes_clear(&d->drops);
+}
+
 void dispatch_send_folds(struct dispatch *d, struct output *out) {
     struct message message = {.type = MESSAGE_FOLD};
     message.fold.flushes =
         (struct blob){.data = d->folds.data, .length = (uint32_t)d->folds.length};
-    if (!d->folds.length)
-        return;
-    roster_send_shards(d->roster, message, out);
+    if (d->folds.length)
+        roster_send_shards(d->roster, message, out);
     bytes_clear(&d->folds);
+    send_drops(d, out);
+}
+
+/* Each FOLD is a message to every shard, and is answered by each: with a thousand replicas these
+ * would keep the coordinator busier than all else. So of many replicas flushes gather until there
+ * is one for every so many, or the evaluation waits for nothing else. A replica has room for more
+ * flushes meanwhile, and coordinator_tick() lets none wait for long. */
+#define REPLICAS_A_FOLD 32
+
+void dispatch_send_due_folds(struct dispatch *d, struct output *out) {
+    size_t gathered = (d->folds.length + d->drops.length) / FLUSH_ID_BYTES;
+    bool early = d->evaluation.running && !plan_complete(&d->plan) &&
+                 gathered < d->roster->replicas / REPLICAS_A_FOLD;
+    if (!early)
+        dispatch_send_folds(d, out);
 }
 
 /* Goes out with others: a thousand flushes may come at once, and each is for every shard. */
@@ -143,9 +168,18 @@ static void gather_fold(struct dispatch *d, const struct flush_id *id, struct ou
     assert(d->folds.length < FOLD_FLUSHES_MAX * FLUSH_ID_BYTES);
 }
 
-static void send_drop(const struct dispatch *d, const struct flush_id *id, struct output *out) {
-    struct message message = {.type = MESSAGE_DROP, .drop = {.flush = *id}};
-    roster_send_shards(d->roster, message, out);
+/* Whether this is the evaluation that runs, or ran last. */
+static bool is_last(const struct dispatch *d, uint32_t attempt, uint32_t evaluation) {
+    return attempt == d->roster->attempt && evaluation == d->evaluation.number;
+}
+
+/* Goes out as folds do. What is of another evaluation no shard keeps. */
+static void gather_drop(struct dispatch *d, const struct flush_id *id, struct output *out) {
+    if (!is_last(d, id->attempt, id->evaluation))
+        return;
+    flush_id_encode(id, &d->drops);
+    if (d->drops.length == FOLD_FLUSHES_MAX * FLUSH_ID_BYTES)
+        send_drops(d, out);
 }
 
 static void send_verdict(const struct dispatch *d, uint32_t link, const struct flush_id *id,
@@ -246,7 +280,7 @@ static void drop_flush(struct dispatch *d, uint32_t link, const struct message_f
     uint32_t replica = d->roster->members[link].index;
     assert(link >= d->roster->shards && replica < d->roster->replicas);
     decisions_add(&d->decisions, &flushed->flush, replica, false, 0);
-    send_drop(d, &flushed->flush, out);
+    gather_drop(d, &flushed->flush, out);
     send_verdict(d, link, &flushed->flush, false, out);
     workload_forget(workload_of(d, link), &flushed->portions);
     plan_return(&d->plan, &flushed->portions);
@@ -274,11 +308,6 @@ static bool decide_flush(struct dispatch *d, uint32_t link, const struct message
 }
 
 /* ---- what replicas and shards say ---- */
-
-/* Whether this is the evaluation that runs, or ran last. */
-static bool is_last(const struct dispatch *d, uint32_t attempt, uint32_t evaluation) {
-    return attempt == d->roster->attempt && evaluation == d->evaluation.number;
-}
 
 void dispatch_wanted(struct dispatch *d, uint32_t link, const struct message_want *want,
                      int64_t now_ns, struct output *out) {
@@ -323,7 +352,7 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
     }
     if (!known && !current) {
         d->stale++;
-        send_drop(d, id, out);
+        gather_drop(d, id, out);
         send_verdict(d, link, id, false, out);
         return false;
     }

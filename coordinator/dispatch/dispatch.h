@@ -133,6 +133,7 @@ struct dispatch {
     struct plan plan;
     struct decisions decisions;
     struct bytes log;   /* of this evaluation's accepted flushes, each after its length (u32) */
+    struct bytes drops; /* ids of flushes that shards are to forget */
     bool journalled;    /* each of them is also a record for the journal */
     struct bytes folds; /* ids of accepted flushes that the shards are still to be told of */
     uint64_t stale;     /* messages ignored */
@@ -195,9 +196,11 @@ bool dispatch_flushed(struct dispatch *d, uint32_t link, const struct message_fl
 bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_folded *folded,
                      struct output *out);
 
-/* Has the shards fold what was accepted since the last call. To be called at the end of each turn,
- * and before a program that uses the folds. */
+/* Has the shards fold what was accepted and not sent yet. To be called before a program that uses
+ * the folds, and a few times a second. */
 void dispatch_send_folds(struct dispatch *d, struct output *out);
+/* The same if it is much, or nothing else is awaited. To be called at the end of each turn. */
+void dispatch_send_due_folds(struct dispatch *d, struct output *out);
 
 /* ---- going on from a journal ---- */
 

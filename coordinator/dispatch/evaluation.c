@@ -45,6 +45,7 @@ void dispatch_release(struct dispatch *d) {
     plan_release(&d->plan);
     bytes_release(&d->log);
     bytes_release(&d->folds);
+    bytes_release(&d->drops);
     for (uint32_t i = 0; i < d->roster->replicas; i++)
         free(d->workloads[i].dispatched);
     free(d->workloads);
@@ -56,6 +57,7 @@ void dispatch_forget(struct dispatch *d) {
     d->journalled = false;
     bytes_clear(&d->log);
     bytes_clear(&d->folds);
+    bytes_clear(&d->drops);
     decisions_clear(&d->decisions);
     for (uint32_t i = 0; i < d->roster->replicas; i++) {
         d->workloads[i].idle = false;
@@ -85,6 +87,7 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
     d->expected_ns = 0;
     decisions_clear(&d->decisions);
     bytes_clear(&d->log);
+    bytes_clear(&d->drops);
     backup_expect_delivery(d);
     for (uint32_t i = d->roster->shards; i < roster_links(d->roster); i++) {
         workload_clear(workload_of(d, i));

@@ -83,11 +83,12 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
         now_ns - evaluation->started_ns >= JOURNAL_FROM_NS)
         recovery_journal_from_now(c, out);
     dispatch_wake_idle(&c->dispatch, now_ns, out);
+    dispatch_send_folds(&c->dispatch, out);
     return 0;
 }
 
 void coordinator_end_turn(struct coordinator *c, struct output *out) {
-    dispatch_send_folds(&c->dispatch, out);
+    dispatch_send_due_folds(&c->dispatch, out);
 }
 
 /* ---- what ends a run ---- */

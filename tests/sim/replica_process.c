@@ -93,6 +93,18 @@ static struct objective_shape strip_shape(const struct job *job, uint32_t strip)
                            strip < strips ? strip : strips - 1);
 }
 
+/* Half of the jobs leave it out. */
+static void tell_rows(struct replica *replica, const struct job *job) {
+    uint64_t *first = memory_new(job->data.chunks + 1, sizeof *first);
+    for (uint32_t i = 0; i < job->data.chunks; i++) {
+        first[i] = job->chunks[i].first;
+        first[i + 1] = first[i] + job->chunks[i].count;
+    }
+    if (job->seed % 2)
+        replica_rows_of_chunks(replica, first, job->data.chunks);
+    free(first);
+}
+
 static void open_set(struct process *process, const struct replica_setup *setup) {
     struct replica_process *self = process->state;
     const struct job *job = cluster_of(process)->job;
@@ -110,10 +122,11 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
     memset(self->sum, 0, self->sums_bytes);
-    if (!job->tiles && !job->data.dense && objective_has_products(&job->shape))
+    if (!job->data.dense && objective_has_products(&job->shape))
         replica_rows_are_sparse(self->replica,
                                 job->data.rows % 2 ? CHUNK_VALUES_MANY : CHUNK_VALUES_FEW,
-                                job->data.chunks);
+                                job->tiles ? set_tiles(&job->data) : job->data.chunks);
+    tell_rows(self->replica, job);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
 }
 
@@ -140,6 +153,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                        .scale = &scale,
                                        .sample = &sample,
                                        .parameters = computation->parameters,
+                                       .first_number = computation->first_number,
                                        .sizes = &self->sizes,
                                        .sums = computation->sums ? self->sum : NULL,
                                        .scratch = last ? self->last_scratch : self->scratch};

@@ -192,7 +192,7 @@ static inline struct message fold(struct flush_id id) {
 }
 
 static inline struct message drop(struct flush_id id) {
-    return (struct message){.type = MESSAGE_DROP, .drop = {.flush = id}};
+    return (struct message){.type = MESSAGE_DROP, .drop = {.flushes = listed_flushes(&id, 1)}};
 }
 
 /* Asks for the whole point. */

@@ -190,6 +190,28 @@ static void flushes_of_one_turn_are_folded_by_one_message(void **state) {
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_VERDICT), 1);
 }
 
+/* Each FOLD costs a message to every shard and one from it. */
+static void flushes_of_many_replicas_gather_over_turns_before_they_are_folded(void **state) {
+    struct fixture *f = *state;
+    f->settings.replicas = 128;
+    f->data.chunks = 1000;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    for (uint32_t i = 0; i < 4; i++) {
+        bench_flush(f, REPLICA_0 + i, 0, 2 * i, 2);
+        assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), i == 3);
+    }
+    assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_FOLD).fold.flushes.length, 4 * FLUSH_ID_BYTES);
+    bench_flush(f, REPLICA_0, 1, 8, 2);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
+    coordinator_tick(f->coordinator, f->now_ns, &f->out);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 1); /* none waits for long */
+    bench_flush(f, REPLICA_0, 2, 10, 2);
+    assert_int_equal(bench_count_sent(f, SHARD_0, MESSAGE_FOLD), 0);
+    bench_flush(f, REPLICA_0, 3, 12, 1000 - 12); /* nothing else is awaited */
+    assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_FOLD).fold.flushes.length, 2 * FLUSH_ID_BYTES);
+}
+
 static void the_program_that_uses_the_folds_of_a_turn_comes_behind_them(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -481,6 +503,7 @@ SUITE(coordinator) {
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
         TEST(flushes_of_one_turn_are_folded_by_one_message),
+        TEST(flushes_of_many_replicas_gather_over_turns_before_they_are_folded),
         TEST(the_program_that_uses_the_folds_of_a_turn_comes_behind_them),
         TEST(a_flush_with_a_counted_chunk_is_dropped_whole_and_the_rest_goes_back),
         TEST(a_repeated_flush_gets_the_same_verdict_and_is_not_counted_again),

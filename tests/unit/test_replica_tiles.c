@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "replica/flush.h"
+#include "replica/needs.h"
 #include "tests/unit/layout_fixture.h"
 #include "tests/unit/replica_bench.h"
 #include "tests/unit/suites.h"
+#include "wire/wanted.h"
 
 /* Three strips of 20 chunks; the border between the shards is within the second. */
 enum { COLUMNS = 10000, WIDTH = 4000, ALL = COLUMNS + 1, BORDER = BLOCK_ELEMENTS };
@@ -34,6 +36,9 @@ static void set_up_tiles(struct bench *bench, uint32_t strip_columns, uint8_t sc
                                             .strip_columns = strip_columns,
                                             .coordinates = scaled}});
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.strip_columns, strip_columns);
+}
+
+static void opened(struct bench *bench) {
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
 }
 
@@ -43,20 +48,26 @@ static struct range range_of(const struct bench *bench, uint32_t shard) {
                               : (struct range){0, CUT};
 }
 
-static void ready(struct bench *bench, uint32_t shards) {
-    bench_new(bench, shards);
-    set_up_tiles(bench, WIDTH, 0);
+static void meet_shards(struct bench *bench) {
+    uint32_t shards = bench->shards;
     for (uint32_t i = 0; i < shards; i++) {
         struct range range = range_of(bench, i);
         give(bench, COORDINATOR,
              (struct message){
                  .type = MESSAGE_SHARD_AT,
-                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, "unix:/run/shard"}});
+                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, bench->address}});
         connect_shard(bench, i);
         greeted(bench, i);
     }
     sent(bench, COORDINATOR, MESSAGE_READY);
     nothing_more(bench);
+}
+
+static void ready(struct bench *bench, uint32_t shards) {
+    bench_new(bench, shards);
+    set_up_tiles(bench, WIDTH, 0);
+    opened(bench);
+    meet_shards(bench);
 }
 
 static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_kind kind) {
@@ -115,6 +126,105 @@ static void each_strip_is_fetched_once_for_the_portions_that_follow(void **state
         nothing_more(&bench);
         bench_free(&bench);
     }
+}
+
+/* On another host than the shards, with sparse rows and fifty rows a chunk. */
+static void ready_apart(struct bench *bench, uint32_t shards) {
+    uint64_t row[CHUNKS + 1];
+    for (uint32_t i = 0; i <= CHUNKS; i++)
+        row[i] = i * 50;
+    bench_new(bench, shards);
+    bench->address = "10.0.0.2:7000";
+    set_up_tiles(bench, WIDTH, 0);
+    replica_rows_are_sparse(bench->replica, 1, STRIPS * CHUNKS);
+    replica_rows_of_chunks(bench->replica, row, CHUNKS);
+    opened(bench);
+    meet_shards(bench);
+}
+
+/* Columns are those of the strip, and the border of the shards is 1096 columns behind its first. */
+static void tiles_that_are_known_fetch_what_they_use_of_their_strip(void **state) {
+    (void)state;
+    const uint32_t used[] = {3, CUT - WIDTH - 1, CUT - WIDTH, WIDTH - 1}, start[] = {0, 4};
+    const struct rows rows = {.count = 1, .start = start, .feature = used, .values = 4};
+    struct bench bench;
+    ready_apart(&bench, 2);
+    announce(&bench, 1, EVALUATION_PRODUCT);
+    portion(&bench, 1, CHUNKS + 4, 0);
+    fetch_strip(&bench, 1);
+    struct computation first = started(&bench, CHUNKS + 4);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    needs_note(&rows, first.columns);
+    end_portion(&bench, 40);
+    announce(&bench, 2, EVALUATION_PRODUCT);
+    portion(&bench, 2, CHUNKS + 4, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_FETCH);
+        const struct message_fetch *fetch = &message.fetch;
+        const struct wanted wanted = {fetch->column, fetch->columns, fetch->width,
+                                      message.bulk.data};
+        struct range own = range_intersection(range_of(&bench, i), strip_at(1));
+        double elements[WIDTH];
+        uint64_t total = wanted_total(&wanted, own.first, own.count);
+        assert_int_equal(total, 2);
+        wanted_gather(&wanted, own.first, own.count, bench.point + own.first, elements);
+        give(&bench, FIRST_SHARD + i,
+             (struct message){.type = MESSAGE_PARAMETERS,
+                              .parameters = {ATTEMPT, 2, own.first, own.count},
+                              .bulk = {.data = elements, .length = total * sizeof *elements}});
+    }
+    struct computation again = started(&bench, CHUNKS + 4);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    assert_null(again.columns);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(again.parameters[used[i]] == bench.point[WIDTH + used[i]]);
+    assert_true(again.parameters[4] == 0);
+    bench_free(&bench);
+}
+
+/* Portions of two chunks. Of two shards only the one that has the rows is asked again. */
+static void a_transpose_fetches_the_rows_of_its_portions_and_then_as_many_again(void **state) {
+    (void)state;
+    struct bench bench;
+    ready_apart(&bench, 1);
+    announce(&bench, 1, EVALUATION_TRANSPOSE);
+    nothing_more(&bench); /* which rows is not known */
+    const struct range asked_for[] = {{200, 100}, {300, 100}, {400, 200}};
+    for (uint32_t i = 0; i < 4; i++) {
+        portion(&bench, 1, CHUNKS + 4 + 2 * i, 0);
+        if (i < 3)
+            answer_fetch(&bench, 0, asked_for[i]);
+        struct computation computation = started(&bench, CHUNKS + 4 + 2 * i);
+        sent(&bench, COORDINATOR, MESSAGE_WANT);
+        const uint64_t row = 200 + 100 * i;
+        assert_true(computation.first_number <= row);
+        assert_true(computation.parameters[row - computation.first_number] == bench.point[row]);
+        end_portion(&bench, 0);
+    }
+    nothing_more(&bench);
+    bench_free(&bench);
+}
+
+static void a_shard_without_the_rows_of_a_later_portion_is_not_asked(void **state) {
+    (void)state;
+    struct bench bench;
+    ready_apart(&bench, 2);
+    announce(&bench, 1, EVALUATION_PRODUCT);
+    portion(&bench, 1, 4, PORTION_SOLO);
+    fetch_strip(&bench, 0);
+    started(&bench, 4);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    end_portion(&bench, 200);
+    asked(&bench, ACTION_GATHER);
+    gathered(&bench);
+    for (uint32_t i = 0; i < 2; i++)
+        sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
+    portion(&bench, 1, 2 * CHUNKS + 4, 0); /* all of the last strip is on the second shard */
+    answer_fetch(&bench, 1, strip_at(2));
+    started(&bench, 2 * CHUNKS + 4);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    nothing_more(&bench);
+    bench_free(&bench);
 }
 
 /* It asks for none of the point, and computes when all shards have begun. */
@@ -233,10 +343,12 @@ static void what_tiles_have_not_is_refused(void **state) {
     bench_free(&bench);
     bench_new(&bench, 1);
     set_up_tiles(&bench, WIDTH, 1);
+    opened(&bench);
     assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "scaled"));
     bench_free(&bench);
     bench_new(&bench, 1);
     set_up_tiles(&bench, COLUMNS, 0);
+    opened(&bench);
     assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "one strip"));
     bench_free(&bench);
 }
@@ -245,6 +357,9 @@ SUITE(replica_tiles) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_strip_is_fetched_once_for_the_portions_that_follow),
         cmocka_unit_test(what_is_of_rows_alone_waits_for_the_shards_and_fetches_nothing),
+        cmocka_unit_test(tiles_that_are_known_fetch_what_they_use_of_their_strip),
+        cmocka_unit_test(a_transpose_fetches_the_rows_of_its_portions_and_then_as_many_again),
+        cmocka_unit_test(a_shard_without_the_rows_of_a_later_portion_is_not_asked),
         cmocka_unit_test(a_flush_ends_with_its_strip),
         cmocka_unit_test(a_link_that_comes_back_is_asked_for_the_strip_at_hand),
         cmocka_unit_test(a_portion_of_two_strips_or_of_none_is_refused),

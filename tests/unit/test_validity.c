@@ -164,7 +164,7 @@ static const struct message samples[] = {
                  .incarnations = {incarnations, 2}}},
     {.type = MESSAGE_VERDICT, .verdict = {.flush = A_FLUSH, .accepted = 1}},
     {.type = MESSAGE_FOLD, .fold = {{listed, sizeof listed}}},
-    {.type = MESSAGE_DROP, .drop = {A_FLUSH}},
+    {.type = MESSAGE_DROP, .drop = {{listed, sizeof listed}}},
     {.type = MESSAGE_FOLDED, .folded = {{listed, sizeof listed}}},
     {.type = MESSAGE_READ, .read = {.register_ = REGISTER_X, RANGE}},
     {.type = MESSAGE_SLICE,
@@ -257,7 +257,7 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(WANT, want.evaluation = 0, "evaluations");
     REFUSES(REST, rest.attempt = 0, "attempts");
     REFUSES(FETCH, fetch.evaluation = 0, "evaluations");
-    REFUSES(DROP, drop.flush.evaluation = 0, "evaluations");
+    REFUSES(DROP, drop.flushes.length = 0, "no flushes");
     REFUSES(VERDICT, verdict.flush.attempt = 0, "attempts");
     REFUSES(VERDICT, verdict.accepted = 2, "flag");
     REFUSES(FAILED, failed.status = 0, "exit status");
