@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "bench/efficiency_model.h"
 #include "bench/tiny_data.h"
 #include "coordinator/machine/machine.h"
 #include "numeric/setup.h"
@@ -34,53 +35,6 @@ enum { EVALUATIONS_WARM = 3, EVALUATIONS = 2, DIRECTIONS = 10 };
 #define BULKY_BYTES 4096.0 /* smaller messages do not wait behind others: packets take turns */
 
 enum { ALARM_TICK, ALARM_WORKED, ALARM_DEADLINE };
-
-/* What can be set on the command line. Times of processors are as measured: see doc/SCALE.md. */
-static struct parameter {
-    const char *name;
-    double value;
-} table[] = {
-    {"gigabits", 10},    /* of a host's link, in either direction */
-    {"latency_us", 100}, /* one way */
-    {"spread", 0.1},     /* (slowest − fastest) / mean of the replicas */
-    {"chunks", 1000},    /* a replica's */
-    {"flush_ms", 1000},  /* as the job says */
-    {"message_us", 10},  /* the coordinator's, to receive or to send one */
-    {"fold_us", 1},      /* the same of FOLD or FOLDED: they come together */
-    {"id_ns", 100},      /* of the coordinator, for each flush that one of these lists */
-    {"lists", 1},        /* flushes of a turn are folded by one message */
-    {"worker_us", 10},   /* the same of a worker */
-    {"stream_ns", 1.4},  /* a byte through TLS, at either end */
-    {"fold_ns", 2},      /* an element folded */
-    {"listed_ns", 4},    /* the same of a sparse slice */
-    {"share", 1},        /* of its columns that a flush has anything of */
-    {"needs", 1},        /* of its columns that the chunks of a replica use */
-    {"strips", 1},       /* of columns: more make a set in tiles, with common directions */
-    {"rows", 0},         /* of training, where there are vectors of rows */
-    {"gather_ns", 1},    /* an element put together on a replica */
-    {"program_ns", 20},  /* an element of a shard, in both programs of a step */
-    {"row_ns", 0.3},     /* an element of a vector of rows, in an operation */
-    {"loss_ns", 10},     /* a loss of a row there, or a derivative */
-    {"backup", 1},       /* backup copies */
-    {"own_hosts", 0},    /* shards have hosts of their own */
-};
-
-static double value_of(const char *name) {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(table[i].name, name))
-            return table[i].value;
-    fprintf(stderr, "efficiency: there is no %s\n", name);
-    exit(64);
-}
-
-static struct {
-    uint32_t replicas, shards, strips;
-    double parameters, rows, compute_ns, chunk_ns;
-    double column_scale, row_scale; /* of the machines' elements to those that they stand for */
-    double point_bytes;             /* fetched, an element of the point */
-    double sum_bytes, sum_ns;       /* staged and folded, an element of the sums of a gradient */
-    double message_ns, fold_message_ns, id_ns, worker_ns, stream_ns, gather_ns, program_ns;
-} model;
 
 /* The coordinator, then shards, then replicas. */
 static struct world world;
@@ -126,41 +80,6 @@ struct replica_state {
 };
 
 /* ---- the network ---- */
-
-/* Which kind of sums, or of point, evaluations have: they are numbered from 1 on. */
-static struct { bool takes_rows, sums_rows; } kinds[4096];
-
-static void note_kind(const struct message_evaluate *evaluate) {
-    const struct evaluation_parts parts = evaluation_parts_of(&evaluate->parts);
-    kinds[evaluate->evaluation % 4096].takes_rows = parts_take_rows(&parts);
-    kinds[evaluate->evaluation % 4096].sums_rows = evaluation_sums(&parts) == SUMS_ROWS;
-}
-
-/* Elements of sums that a STAGE brings: all of them are dense, or none. */
-static double sums_of(const struct message_stage *stage) {
-    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
-    return (double)stage->entries * (rows ? model.row_scale : model.column_scale);
-}
-
-static double stage_fold_ns(const struct message_stage *stage) {
-    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
-    return sums_of(stage) * (rows ? value_of("fold_ns") : model.sum_ns);
-}
-
-/* Bytes of elements that come with a message. */
-static double bulk_of(const struct message *message) {
-    const struct message_parameters *parameters = &message->parameters;
-    const bool rows = message->type == MESSAGE_PARAMETERS
-                          ? kinds[parameters->evaluation % 4096].takes_rows
-                          : message->type == MESSAGE_STAGE &&
-                                kinds[message->stage.flush.evaluation % 4096].sums_rows;
-    if (message->type == MESSAGE_PARAMETERS)
-        return (double)parameters->count *
-               (rows ? model.row_scale * sizeof(double) : model.column_scale * model.point_bytes);
-    if (message->type == MESSAGE_STAGE)
-        return sums_of(&message->stage) * (rows ? sizeof(double) : model.sum_bytes);
-    return 0;
-}
 
 static uint32_t listed(const struct blob *flushes) {
     return flushes->length / FLUSH_ID_BYTES;
@@ -234,40 +153,6 @@ static double worker_cost(const struct process *process, enum message_type type)
 static void spend_on_bulk(struct process *process, uint32_t from, const struct message *message) {
     if (network_peer(process, from)->host != process->host)
         world_spend(process, model.stream_ns * bulk_of(message));
-}
-
-/* Of vectors of rows, an element of a row. */
-static double row_operation_ns(const struct operation *operation) {
-    double wide = value_of("row_ns"), loss = value_of("loss_ns"), count = operation->count;
-    switch (operation->code) {
-    case OPERATION_ROWS_AT:
-    case OPERATION_ROWS_SLOPES:
-        return wide * count;
-    case OPERATION_ROWS_SECOND: /* half of a pair's square, of the rows that are drawn */
-        return wide / 2 * count * count / 2 * fmin(operation->alpha, 1);
-    case OPERATION_ROWS_LOSS:
-    case OPERATION_ROWS_DERIVATIVE:
-    case OPERATION_ROWS_ADVANCE:
-        return loss;
-    case OPERATION_ROWS_TAKE:
-        return 4 * wide;
-    default:
-        return 0;
-    }
-}
-
-/* Of tiles a step has several programs. Half of what programs do with columns in a step is done by
- * each that begins an evaluation. */
-static double program_ns(const struct message_program *program) {
-    struct cursor rest = cursor_over(program->operations.data, program->operations.length);
-    struct operation operation;
-    double ns = model.strips > 1 ? 0 : model.program_ns * model.parameters / model.shards / 2;
-    while (model.strips > 1 && program_next(&rest, &operation)) {
-        ns += row_operation_ns(&operation) * model.rows / model.shards;
-        if (operation.code == OPERATION_BEGIN)
-            ns += model.program_ns * model.parameters / model.shards / 2;
-    }
-    return ns;
 }
 
 /* Answers what it would have taken to fold them. */
@@ -649,41 +534,6 @@ static const struct behaviour coordinator_behaviour = {.begin = begin_coordinato
 
 /* ---- life ---- */
 
-/* Of an element, in the shortest encoding: see choose_encoding() in replica/flush.c. */
-static void set_bytes(double share, double needs) {
-    const double dense = sizeof(int64_t), sparse = 12 * share, bits = 8 * share + 1. / 8;
-    model.sum_bytes = fmin(dense, fmin(sparse, bits));
-    model.sum_ns = model.sum_bytes < dense ? share * value_of("listed_ns") : value_of("fold_ns");
-    model.point_bytes = needs < 1 ? sizeof(double) * needs : sizeof(double);
-}
-
-static void read_arguments(int argc, char **argv) {
-    for (int i = 5; i < argc; i++) {
-        char *equals = strchr(argv[i], '=');
-        if (equals)
-            *equals = '\0';
-        value_of(argv[i]);
-        for (size_t j = 0; j < sizeof table / sizeof *table; j++)
-            if (!strcmp(table[j].name, argv[i]) && equals)
-                table[j].value = strtod(equals + 1, NULL);
-    }
-    model.replicas = (uint32_t)strtoul(argv[1], NULL, 10);
-    model.shards = (uint32_t)strtoul(argv[2], NULL, 10);
-    model.strips = (uint32_t)value_of("strips");
-    model.parameters = strtod(argv[3], NULL);
-    model.rows = value_of("rows");
-    model.compute_ns = strtod(argv[4], NULL) * 1e9;
-    model.chunk_ns = model.compute_ns / value_of("chunks") / (model.strips > 1 ? 2 : 1);
-    model.message_ns = value_of("message_us") * 1e3;
-    model.fold_message_ns = value_of("fold_us") * 1e3;
-    model.worker_ns = value_of("worker_us") * 1e3;
-    model.stream_ns = value_of("stream_ns");
-    model.id_ns = value_of("id_ns");
-    model.gather_ns = value_of("gather_ns");
-    model.program_ns = value_of("program_ns");
-    set_bytes(value_of("share"), value_of("needs"));
-}
-
 /* As few columns as will do, each shard some of them, and a few blocks of rows. */
 static void make_data(void) {
     uint32_t chunks = model.replicas * (uint32_t)value_of("chunks") / model.strips;
@@ -710,7 +560,7 @@ int main(int argc, char **argv) {
         return 64;
     }
     numeric_setup();
-    read_arguments(argc, argv);
+    model_read(argc, argv);
     make_data();
     make_network();
     for (uint32_t i = world.process_count; i-- > 0;) {

@@ -49,7 +49,8 @@ CLEANFILES += bench/scale_replicas bench/scale_pack
 
 # The state machines under a virtual clock.
 EXTRA_PROGRAMS += bench/efficiency
-bench_efficiency_SOURCES = bench/efficiency.c bench/tiny_data.c bench/tiny_data.h \
+bench_efficiency_SOURCES = bench/efficiency.c bench/efficiency_model.c bench/efficiency_model.h \
+	bench/tiny_data.c bench/tiny_data.h \
 	bench/small_ranges.c bench/small_ranges_valid.c
 bench_efficiency_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(WIRE_LIBS) \
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)

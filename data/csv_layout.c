@@ -48,12 +48,11 @@ static bool has_decimal_commas(const char *line, size_t length) {
 
 /* Whether the name of a file says that tabs part its columns: sentences have commas, too. */
 static bool is_named_for_tabs(const char *path) {
-    static const char *const endings[] = {".tsv",    ".tab",     ".tsv.gz",
-                                          ".tab.gz", ".tsv.zst", ".tab.zst"};
+    const char *const endings[] = {".tsv", ".tab", ".tsv.gz", ".tab.gz", ".tsv.zst", ".tab.zst"};
+    bool tabs = false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (name_ends(path, endings[i]))
-            return true;
-    return false;
+        tabs = tabs || name_ends(path, endings[i]);
+    return tabs;
 }
 
 /* A comma between digits may be a decimal point if there are semicolons, too; but not if these
@@ -357,6 +356,13 @@ static void keep_words(struct format *format) {
             (struct csv_word){format->table->missing[i], strlen(format->table->missing[i])};
 }
 
+static void set_text(const struct source_options *options, struct table_text *text) {
+    *text = (struct table_text){.ngrams = options->ngrams ? options->ngrams : 1,
+                                .least = options->word_least,
+                                .lowercase = options->lowercase};
+    snprintf(text->letters, sizeof text->letters, "%s", options->letters ? options->letters : "");
+}
+
 /* Makes the table that this file is the first of. */
 static int make_table(struct format *format, const struct csv_cells *first,
                       const struct text_line *text) {
@@ -368,8 +374,7 @@ static int make_table(struct format *format, const struct csv_cells *first,
     format->table->trim = options->trim;
     format->table->hash = options->hash_bits;
     if (options->text && *options->text)
-        format->table->text = (struct table_text){.ngrams = options->ngrams ? options->ngrams : 1,
-                                                  .lowercase = options->lowercase};
+        set_text(options, &format->table->text);
     if (options->date_format && strcmp(options->date_format, DATE_FORMAT_ISO) != 0)
         format->table->date_format = memory_copy_string(options->date_format);
     if (words)

@@ -75,6 +75,10 @@ static uint64_t hash_options(const struct source_options *options) {
         uint32_t words[] = {options->ngrams, options->lowercase};
         hash_texts(stream, options->text);
         hash_stream_add(stream, words, sizeof words);
+        if (options->word_least && options->word_least != WORD_LEAST)
+            hash_stream_add(stream, &options->word_least, sizeof options->word_least);
+        if (options->letters && *options->letters)
+            hash_text(stream, options->letters);
     }
     if (options->dates && *options->dates) {
         hash_texts(stream, options->dates);

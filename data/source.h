@@ -69,7 +69,9 @@ struct source_options {
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *text;    /* CSV: columns of texts, likewise, which become words */
     uint32_t ngrams;            /* CSV: and up to so many words together; 0: 1 */
-    bool lowercase;             /* CSV: words are brought to lower case */
+    bool lowercase;             /* CSV: words are brought to lower case, */
+    uint32_t word_least;        /* have so many letters at the least; 0: WORD_LEAST, */
+    const char *letters;        /* and these besides letters, digits and _; NULL or "": none */
     const char *const *dates;   /* CSV: columns of dates, likewise, */
     const char *date_format;    /* which are written so: date_parse(); NULL: ISO 8601 */
     const char *const *missing; /* CSV: words for a missing cell, and for a missing label;

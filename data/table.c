@@ -1,6 +1,7 @@
 #include "data/table.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct table *table_new(uint32_t columns) {
     struct table *table = memory_new(1, sizeof *table);
     table->columns = columns;
     table->ids = TABLE_IDS_JOINED;
-    table->text = (struct table_text){.ngrams = 1, .lowercase = true};
+    table->text = (struct table_text){.ngrams = 1, .least = WORD_LEAST, .lowercase = true};
     table->column = memory_new(columns, sizeof *table->column);
     for (uint32_t i = 0; i < columns; i++)
         table->column[i] = (struct table_column){.place = i, .mean = NAN};
@@ -131,6 +132,11 @@ bool table_has_texts(const struct table *table) {
         if (table->column[i].kind == COLUMN_WORDS)
             return true;
     return false;
+}
+
+bool table_has_other_words(const struct table *table) {
+    const struct table_text *text = &table->text;
+    return table_has_texts(table) && (table_text_least(text) != WORD_LEAST || *text->letters);
 }
 
 bool table_has_dates(const struct table *table) {
@@ -316,4 +322,17 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
     /* A value that looks like a role's word is put in quotes. */
     const char *quote = (!strcmp(text, "(missing)") || !strcmp(text, "(rare)")) ? "\"" : "";
     return memory_format("%s=%s%s%s", name, quote, text, quote);
+}
+
+/* ---- words ---- */
+
+uint32_t table_text_least(const struct table_text *text) {
+    return text->least ? text->least : WORD_LEAST;
+}
+
+bool word_characters_are_valid(const char *text) {
+    for (const char *at = text; *at; at++)
+        if (!isgraph((unsigned char)*at) || isalnum((unsigned char)*at) || *at == '_')
+            return false;
+    return strlen(text) <= WORD_CHARACTERS_MAX;
 }

@@ -87,6 +87,10 @@ struct table_cross {
     uint32_t columns;                   /* from 2 */
     uint32_t column[CROSS_COLUMNS_MAX]; /* of the table, rising */
 };
+#define WORD_LEAST 2 /* letters of a word, if nothing is said */
+#define WORD_LEAST_MAX 100
+#define WORD_CHARACTERS_MAX 32 /* that belong to words besides letters, digits and underscores */
+
 /* What the value of a word is, from how often the text has it. */
 enum text_values { TEXT_TFIDF, TEXT_LOG_TFIDF, TEXT_COUNT, TEXT_BINARY };
 extern const char *const table_text_values[]; /* in this order, and a NULL */
@@ -94,11 +98,19 @@ extern const char *const table_text_values[]; /* in this order, and a NULL */
 /* How columns of texts become words, and these values (data/words.h). */
 struct table_text {
     uint32_t ngrams; /* words that one feature has at most; from 1 */
+    uint32_t least;  /* letters of a word, at the least; 0: WORD_LEAST */
     bool lowercase;
-    enum text_values values; /* what a set is made with; packs have counts */
-    uint64_t rows;           /* of training, by which words are weighed; 0: it is not known */
+    char letters[WORD_CHARACTERS_MAX + 1]; /* what else belongs to words; of ASCII, with a 0 */
+    enum text_values values;               /* what a set is made with; packs have counts */
+    uint64_t rows; /* of training, by which words are weighed; 0: it is not known */
 };
 #define NGRAMS_MAX 5
+
+uint32_t table_text_least(const struct table_text *text);
+
+/* Whether these may belong to words besides letters, digits and underscores: other printable
+ * characters of ASCII but a blank, as that parts words; at most WORD_CHARACTERS_MAX. */
+bool word_characters_are_valid(const char *text);
 
 struct table {
     uint32_t columns;
@@ -151,6 +163,9 @@ static inline bool table_uses(const struct table_column *column) {
 
 /* Whether it has columns of texts. */
 bool table_has_texts(const struct table *table);
+
+/* Whether their words are not what they are if nothing is said of letters. */
+bool table_has_other_words(const struct table *table);
 
 /* What a word counts for that so many rows have: its inverse document frequency. */
 double table_word_idf(const struct table *table, uint64_t rows);

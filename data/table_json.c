@@ -78,6 +78,10 @@ _Static_assert(TEXT_TFIDF == 0 && TEXT_LOG_TFIDF == 1 && TEXT_COUNT == 2 && TEXT
 static json_t *text_json(const struct table_text *text) {
     json_t *object = json_pack("{s:I, s:b, s:s}", "ngrams", (json_int_t)text->ngrams, "lowercase",
                                text->lowercase, "values", table_text_values[text->values]);
+    if (table_text_least(text) != WORD_LEAST)
+        json_object_set_new(object, "least", json_integer(text->least));
+    if (*text->letters)
+        json_object_set_new(object, "letters", json_string(text->letters));
     if (text->rows)
         json_object_set_new(object, "rows", json_integer((json_int_t)text->rows));
     return object;
@@ -274,9 +278,18 @@ static bool read_text(const json_t *object, struct table_text *text) {
     const char *values = json_string_value(json_object_get(object, "values"));
     if (ngrams < 1 || ngrams > NGRAMS_MAX || rows < 0 || !values)
         return false;
+    const json_t *least = json_object_get(object, "least"),
+                 *letters = json_object_get(object, "letters");
+    json_int_t least_letters = least ? json_integer_value(least) : WORD_LEAST;
+    const char *more = letters ? json_string_value(letters) : "";
+    if (least_letters < 1 || least_letters > WORD_LEAST_MAX || !more ||
+        !word_characters_are_valid(more))
+        return false;
     *text = (struct table_text){.ngrams = (uint32_t)ngrams,
                                 .lowercase = json_is_true(json_object_get(object, "lowercase")),
+                                .least = (uint32_t)least_letters,
                                 .rows = (uint64_t)rows};
+    memcpy(text->letters, more, strlen(more));
     for (int i = 0; table_text_values[i]; i++)
         if (!strcmp(table_text_values[i], values)) {
             text->values = (enum text_values)i;

@@ -8,8 +8,6 @@
 #include "base/memory.h"
 #include "data/letters.h"
 
-#define LETTERS_LEAST 2 /* of a word */
-
 /* ---- the texts of words, until the block ends ---- */
 
 #define STORE_BYTES ((size_t)64 << 10)
@@ -114,25 +112,30 @@ struct word_reader {
     const char *text;
     size_t length;
     bool lowercase;
+    unsigned least;   /* letters of a word */
     char *to;         /* the word that is being read */
     unsigned letters; /* of it */
 };
 
 /* Of ASCII: what becomes of a byte in a word; 0: it parts words. */
-static void prepare_ascii(struct words *words, bool lowercase) {
-    if (words->prepared && words->lowercase == lowercase)
+static void prepare_ascii(struct words *words, const struct table_text *as) {
+    bool lowercase = as->lowercase;
+    if (words->prepared && words->lowercase == lowercase && !strcmp(words->letters, as->letters))
         return;
     for (uint32_t c = 0; c < sizeof words->ascii; c++)
         words->ascii[c] = (uint8_t)(!letter_is_of_word(c) ? 0 : lowercase ? letter_lower(c) : c);
+    for (const char *at = as->letters; *at; at++)
+        words->ascii[(unsigned char)*at & 0x7f] = (uint8_t)*at;
     words->prepared = true;
     words->lowercase = lowercase;
+    memcpy(words->letters, as->letters, sizeof words->letters);
 }
 
 /* A word that ends here, if it is one, is added to the places. */
 static void end_word(struct word_reader *reader) {
     struct words *words = reader->words;
     size_t begin = words->places ? words->place[words->places - 1].end + 1 : TABLE_PREFIX_BYTES;
-    if (reader->letters < LETTERS_LEAST) {
+    if (reader->letters < reader->least) {
         reader->to = words->text + begin;
     } else {
         MEMORY_ROOM(words->place, words->places, words->places_capacity);
@@ -177,12 +180,14 @@ static void reserve_text(struct words *words, size_t length) {
 
 /* Brings the words of a text to words->place. Answers the length, or the place of the first byte
  * that is no UTF-8. */
-static size_t split_words(struct words *words, const char *text, size_t length, bool lowercase) {
+static size_t split_words(struct words *words, const char *text, size_t length,
+                          const struct table_text *as) {
     reserve_text(words, length);
-    prepare_ascii(words, lowercase);
+    prepare_ascii(words, as);
     words->places = 0;
-    struct word_reader reader = {words, text, length, lowercase, words->text + TABLE_PREFIX_BYTES,
-                                 0};
+    struct word_reader reader = {
+        words, text, length, as->lowercase, table_text_least(as), words->text + TABLE_PREFIX_BYTES,
+        0};
     const uint8_t *ascii = words->ascii;
     size_t i = 0;
     while (i < length) {
@@ -277,7 +282,7 @@ enum words_error words_find(struct words *words, const struct table *table, uint
     bool differ = true;
     words->count = 0;
     words->number++;
-    size_t read = split_words(words, text, length, table->text.lowercase);
+    size_t read = split_words(words, text, length, &table->text);
     if (read < length) {
         words->invalid = read;
         return WORDS_NO_UTF8;

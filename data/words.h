@@ -2,7 +2,8 @@
  *
  * A word is two or more letters, digits or underscores in a row, in the sense of Unicode: its
  * general categories L and N. That is what the regular expression \w\w+ finds in Python, and what
- * scikit-learn takes for words. The n-grams of a text are its words, and up to n words that follow
+ * scikit-learn takes for words. How many there must be, and what else belongs to words, struct
+ * table_text may say otherwise. The n-grams of a text are its words, and up to n words that follow
  * each other, joined by a blank. */
 #ifndef DML_DATA_WORDS_H
 #define DML_DATA_WORDS_H
@@ -40,6 +41,7 @@ struct words {
 
     uint8_t ascii[128]; /* what becomes of a byte; 0: it parts words. For this: */
     bool prepared, lowercase;
+    char letters[WORD_CHARACTERS_MAX + 1];
     size_t invalid; /* the place of the first byte that is no UTF-8 */
 };
 

@@ -19,8 +19,9 @@
 /* The version of both files, raised when an older reader could not read a newer one. Models of
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
  * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
- * with offsets, with dates, with clusters; 12 has monotone columns. */
-#define MODEL_FORMAT_VERSION 12
+ * with offsets, with dates, with clusters, with monotone columns; 13 has words of other letters. */
+#define MODEL_FORMAT_VERSION 13
+#define MODEL_FORMAT_MONOTONE 12
 #define MODEL_FORMAT_CLUSTERS 11
 #define MODEL_FORMAT_DATES 10
 #define MODEL_FORMAT_OFFSETS 9

@@ -446,6 +446,8 @@ void job_warn_of_unused(const struct job *job) {
     warn_unless(job, "csv.text_values", text, "without `csv.text`");
     warn_unless(job, "csv.ngrams", text, "without `csv.text`");
     warn_unless(job, "csv.lowercase", text, "without `csv.text`");
+    warn_unless(job, "csv.word_least", text, "without `csv.text`");
+    warn_unless(job, "csv.word_characters", text, "without `csv.text`");
     warn_unless(job, "cross_least", job->cross[0], "without `cross`");
     warn_unless(job, "precondition_block",
                 job->precondition == PRECONDITION_AUTO || job->precondition == PRECONDITION_BLOCK,

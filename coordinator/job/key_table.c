@@ -232,6 +232,12 @@ const struct key keys[] = {
      .help = "words that follow each other are features, too, up to so many together"},
     {"csv.lowercase", KEY_FLAG, AT(source.lowercase), .initial = "true",
      .help = "whether words are brought to lower case"},
+    {"csv.word_least", KEY_COUNT32, AT(source.word_least), RANGE(1, WORD_LEAST_MAX), .initial = "2",
+     .help = "how many letters a word has at the least"},
+    {"csv.word_characters", KEY_TEXT, AT(source.letters), .fits = word_characters_are_valid,
+     .allowed = "characters such as \"'-\": at most 32, none of them a letter, a digit, _ or "
+                "a blank",
+     .help = "what belongs to words besides letters, digits and _"},
     {"csv.dates", KEY_LIST, AT(source.dates), .allowed = "columns by name or by number from 1",
      .help = "columns of dates, which become year, month, weekday, hour and days since 1970"},
     {"csv.date_format", KEY_TEXT, AT(source.date_format), .fits = date_format_is_valid,

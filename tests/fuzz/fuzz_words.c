@@ -29,6 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     uint8_t bits = length ? data[0] : 0;
     struct table *table = table_new(1);
     table->text = (struct table_text){.ngrams = 1 + bits % NGRAMS_MAX, .lowercase = bits & 8};
+    table->text.least = bits >> 5;
+    table->text.letters[0] = bits & 64 ? '-' : '\0';
     table->hash = bits & 16 ? 3 : 0;
     struct words words = {0};
     words_begin_block(&words);

@@ -32,8 +32,8 @@ def sentences(count, seed=1):
             for _ in range(count)]
 
 
-def words_of(text, ngrams=1, lowercase=True):
-    found = re.findall(r'(?u)\b\w\w+\b', text.lower() if lowercase else text)
+def words_of(text, ngrams=1, lowercase=True, pattern=r'(?u)\b\w\w+\b'):
+    found = re.findall(pattern, text.lower() if lowercase else text)
     return collections.Counter(' '.join(found[i:i + n]) for n in range(1, ngrams + 1)
                                for i in range(len(found) - n + 1))
 
@@ -41,13 +41,13 @@ def words_of(text, ngrams=1, lowercase=True):
 class Tfidf:
     """TfidfVectorizer of scikit-learn, and CountVectorizer, from their documentation."""
 
-    def __init__(self, texts, values='tfidf', ngrams=1, lowercase=True, least=1):
-        self.values, self.ngrams, self.lowercase = values, ngrams, lowercase
-        rows = collections.Counter(w for t in texts for w in words_of(t, ngrams, lowercase))
+    def __init__(self, texts, values='tfidf', least=1, **tokens):
+        self.values, self.tokens = values, tokens
+        rows = collections.Counter(w for t in texts for w in words_of(t, **tokens))
         self.idf = {w: math.log((1 + len(texts)) / (1 + n)) + 1 for w, n in rows.items() if n >= least}
 
     def row(self, text):
-        counts = words_of(text, self.ngrams, self.lowercase)
+        counts = words_of(text, **self.tokens)
         counts = {w: n for w, n in counts.items() if w in self.idf}
         if self.values in ('count', 'binary'):
             return {w: n if self.values == 'count' else 1 for w, n in counts.items()}
@@ -113,6 +113,16 @@ def words_are_counted_or_noted_as_they_are(folder):
         assert_words_as_in_python(folder / values,
                                   {'values': values, 'lowercase': False, 'least': 2},
                                   text_values=values, lowercase=False, category_least=2)
+
+
+@test
+def other_characters_may_be_of_words_and_words_shorter(folder):
+    assert_words_as_in_python(folder, {'pattern': r"(?u)[\w'-]+"}, word_least=1,
+                              word_characters="'-")
+    model = json.loads((folder / 'job.state/models/current/model.json').read_text())
+    assert model['format_version'] == 13, model['format_version']
+    refused = dml('check', folder / 'job.conf', '--set', 'csv.word_characters=a b')
+    assert refused.status == 64 and 'none of them a letter' in refused.stderr, refused
 
 
 def reviews(rows, seed=1):

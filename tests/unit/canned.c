@@ -195,6 +195,55 @@ long double canned_second(const struct objective_shape *shape, double label, lon
     }
 }
 
+/* By the rule for −log P: P_k·P_l/P² less P_kl/P, with P the difference of two probabilities. */
+static void second_of_odds(const struct objective_shape *shape, const long double *m, size_t own,
+                           long double *s) {
+    uint32_t outputs = shape->outputs;
+    long double p[2] = {1, 0}, first[2], second[2];
+    memset(s, 0, outputs * outputs * sizeof *s);
+    for (size_t i = 0; i < 2; i++) {
+        size_t k = own - 1 + i;
+        p[i] = k < outputs ? 1 / (1 + expl(-m[k])) : p[i];
+        first[i] = (i ? -1 : 1) * p[i] * (1 - p[i]);
+        second[i] = first[i] * (1 - 2 * p[i]);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        size_t k = own - 1 + i / 2, l = own - 1 + i % 2;
+        long double all = p[0] - p[1];
+        if (k < outputs && l < outputs)
+            s[k * outputs + l] =
+                first[i / 2] * first[i % 2] / all / all - (k == l ? second[i / 2] / all : 0);
+    }
+}
+
+void canned_second_matrix(const struct objective_shape *shape, const long double *m, double label,
+                          long double *s) {
+    uint32_t outputs = shape->outputs;
+    long double p[CANNED_OUTPUTS_MAX], total = 0;
+    bool apart = shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL ||
+                 shape->kind == OBJECTIVE_MULTILABEL;
+    if (shape->kind == OBJECTIVE_PROPORTIONAL_ODDS) {
+        second_of_odds(shape, m, (size_t)label, s);
+        return;
+    }
+    if (outputs == 1 && !apart) {
+        s[0] = canned_second(shape, label, m[0]);
+        return;
+    }
+    for (uint32_t k = 0; apart && k < outputs; k++)
+        for (uint32_t l = 0; l < outputs; l++)
+            s[k * outputs + l] = k == l ? 1 / ((1 + expl(m[k])) * (1 + expl(-m[k]))) : 0;
+    if (apart)
+        return;
+    for (uint32_t k = 0; k < outputs; k++)
+        total += expl(m[k]);
+    for (uint32_t k = 0; k < outputs; k++)
+        p[k] = expl(m[k]) / total;
+    for (uint32_t k = 0; k < outputs; k++)
+        for (uint32_t l = 0; l < outputs; l++)
+            s[k * outputs + l] = (k == l ? p[k] : 0) - p[k] * p[l];
+}
+
 /* A logistic loss for each output. */
 static long double logistics(const struct objective_shape *shape, double label, long double *m) {
     long double sum = 0;

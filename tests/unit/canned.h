@@ -76,6 +76,10 @@ long double canned_loss(const struct objective_shape *shape, double label, long 
 /* The second derivative at a margin, of losses with one output. */
 long double canned_second(const struct objective_shape *shape, double label, long double m);
 
+/* s is outputs × outputs: the second derivatives of a row's loss by its margins m. */
+void canned_second_matrix(const struct objective_shape *shape, const long double *m, double label,
+                          long double *s);
+
 /* The margins of a row, one an output. */
 void canned_margins(const struct canned *canned, uint32_t row, long double *m);
 

@@ -41,55 +41,6 @@ static const struct objective_shape shapes[] = {
 };
 #define SHAPES (sizeof shapes / sizeof *shapes)
 
-/* By the rule for −log P: P_k·P_l/P² less P_kl/P, with P the difference of two probabilities. */
-static void second_of_odds(const struct objective_shape *shape, const long double *m, size_t own,
-                           long double *s) {
-    uint32_t outputs = shape->outputs;
-    long double p[2] = {1, 0}, first[2], second[2];
-    memset(s, 0, outputs * outputs * sizeof *s);
-    for (size_t i = 0; i < 2; i++) {
-        size_t k = own - 1 + i;
-        p[i] = k < outputs ? 1 / (1 + expl(-m[k])) : p[i];
-        first[i] = (i ? -1 : 1) * p[i] * (1 - p[i]);
-        second[i] = first[i] * (1 - 2 * p[i]);
-    }
-    for (size_t i = 0; i < 4; i++) {
-        size_t k = own - 1 + i / 2, l = own - 1 + i % 2;
-        long double all = p[0] - p[1];
-        if (k < outputs && l < outputs)
-            s[k * outputs + l] =
-                first[i / 2] * first[i % 2] / all / all - (k == l ? second[i / 2] / all : 0);
-    }
-}
-
-static void second_of(const struct objective_shape *shape, const long double *m, double label,
-                      long double *s) {
-    uint32_t outputs = shape->outputs;
-    long double p[CANNED_OUTPUTS_MAX], total = 0;
-    bool apart = shape->kind == OBJECTIVE_ONE_VS_REST || shape->kind == OBJECTIVE_ORDINAL ||
-                 shape->kind == OBJECTIVE_MULTILABEL;
-    if (shape->kind == OBJECTIVE_PROPORTIONAL_ODDS) {
-        second_of_odds(shape, m, (size_t)label, s);
-        return;
-    }
-    if (outputs == 1 && !apart) {
-        s[0] = canned_second(shape, label, m[0]);
-        return;
-    }
-    for (uint32_t k = 0; apart && k < outputs; k++)
-        for (uint32_t l = 0; l < outputs; l++)
-            s[k * outputs + l] = k == l ? 1 / ((1 + expl(m[k])) * (1 + expl(-m[k]))) : 0;
-    if (apart)
-        return;
-    for (uint32_t k = 0; k < outputs; k++)
-        total += expl(m[k]);
-    for (uint32_t k = 0; k < outputs; k++)
-        p[k] = expl(m[k]) / total;
-    for (uint32_t k = 0; k < outputs; k++)
-        for (uint32_t l = 0; l < outputs; l++)
-            s[k * outputs + l] = (k == l ? p[k] : 0) - p[k] * p[l];
-}
-
 /* The values of row `i` in all columns, that of the intercept last; its margins. */
 static void spread(const struct canned *canned, uint32_t i, long double *x, long double *margins) {
     const struct objective_shape *shape = &canned->shape;
@@ -152,7 +103,7 @@ static struct objective_hessian reference(const struct canned *canned, int b,
     for (uint32_t i = 0; i < CANNED_ROWS; i++) {
         double trace = 0, leverage = 0;
         spread(canned, i, x, m);
-        second_of(shape, m, canned->label[i], s);
+        canned_second_matrix(shape, m, canned->label[i], s);
         for (uint32_t j = 0; j <= CANNED_FEATURES; j++) {
             scaled[j] = ldexpl(x[j], canned->exponent[j] - 31);
             leverage += CANNED_ROWS * (double)ldexpl(fabsl(scaled[j]), -31);

@@ -40,6 +40,32 @@ static void words_are_runs_of_letters_and_digits(void **state) {
     assert_words(&as_it_is, "The the", "The:1 the:1 ");
 }
 
+static void other_characters_may_be_of_words_and_words_be_shorter_or_longer(void **state) {
+    (void)state;
+    const struct table_text dashes = {.ngrams = 1, .lowercase = true, .letters = "'-"};
+    assert_words(&dashes, "Don't, don't well-known. - --", "don't:2 well-known:1 --:1 ");
+    const struct table_text short_ones = {.ngrams = 1, .least = 1, .letters = "#"};
+    assert_words(&short_ones, "a b#1 \xce\x91 a #", "a:2 b#1:1 \xce\x91:1 #:1 ");
+    const struct table_text long_ones = {.ngrams = 1, .least = 4};
+    assert_words(&long_ones, "one four \xc3\xa4\xc3\xa4\xc3\xa4 \xc3\xa4_23",
+                 "four:1 \xc3\xa4_23:1 ");
+}
+
+/* One reader goes from one rule to the next. */
+static void words_of_another_rule_are_read_by_it(void **state) {
+    (void)state;
+    struct words words = {0};
+    struct table *table = table_new(1);
+    words_begin_block(&words);
+    assert_string_equal(words_with(&words, table, "a-b cd"), "cd:1 ");
+    table->text.letters[0] = '-';
+    assert_string_equal(words_with(&words, table, "a-b cd"), "a-b:1 cd:1 ");
+    table->text.letters[0] = '\0';
+    assert_string_equal(words_with(&words, table, "a-b cd"), "cd:1 ");
+    words_release(&words);
+    table_free(table);
+}
+
 /* What Python's str.lower() and \w\w+ give. */
 static void scripts_are_told_apart_as_in_python(void **state) {
     (void)state;
@@ -188,6 +214,8 @@ static void words_weigh_as_in_scikit_learn(void **state) {
 SUITE(words) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_runs_of_letters_and_digits),
+        cmocka_unit_test(other_characters_may_be_of_words_and_words_be_shorter_or_longer),
+        cmocka_unit_test(words_of_another_rule_are_read_by_it),
         cmocka_unit_test(scripts_are_told_apart_as_in_python),
         cmocka_unit_test(ngrams_are_joined_by_a_blank),
         cmocka_unit_test(what_is_no_utf8_is_found),

@@ -1,0 +1,156 @@
+#include "bench/efficiency_model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replica/compute.h"
+#include "wire/evaluation.h"
+#include "wire/program.h"
+
+struct model model;
+
+/* What can be set on the command line. Times of processors are as measured: see doc/SCALE.md. */
+static struct parameter {
+    const char *name;
+    double value;
+} table[] = {
+    {"gigabits", 10},    /* of a host's link, in either direction */
+    {"latency_us", 100}, /* one way */
+    {"spread", 0.1},     /* (slowest − fastest) / mean of the replicas */
+    {"chunks", 1000},    /* a replica's */
+    {"flush_ms", 1000},  /* as the job says */
+    {"message_us", 10},  /* the coordinator's, to receive or to send one */
+    {"fold_us", 1},      /* the same of FOLD or FOLDED: they come together */
+    {"id_ns", 100},      /* of the coordinator, for each flush that one of these lists */
+    {"lists", 1},        /* flushes of a turn are folded by one message */
+    {"worker_us", 10},   /* the same of a worker */
+    {"stream_ns", 1.4},  /* a byte through TLS, at either end */
+    {"fold_ns", 2},      /* an element folded */
+    {"listed_ns", 4},    /* the same of a sparse slice */
+    {"share", 1},        /* of its columns that a flush has anything of */
+    {"needs", 1},        /* of its columns that the chunks of a replica use */
+    {"strips", 1},       /* of columns: more make a set in tiles, with common directions */
+    {"rows", 0},         /* of training, where there are vectors of rows */
+    {"gather_ns", 1},    /* an element put together on a replica */
+    {"program_ns", 20},  /* an element of a shard, in both programs of a step */
+    {"row_ns", 0.3},     /* an element of a vector of rows, in an operation */
+    {"loss_ns", 10},     /* a loss of a row there, or a derivative */
+    {"backup", 1},       /* backup copies */
+    {"own_hosts", 0},    /* shards have hosts of their own */
+};
+
+static struct parameter *find(const char *name) {
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].name, name))
+            return &table[i];
+    fprintf(stderr, "efficiency: there is no %s\n", name);
+    exit(64);
+}
+
+double value_of(const char *name) {
+    return find(name)->value;
+}
+
+/* Which kind of sums, or of point, evaluations have: they are numbered from 1 on. */
+static struct { bool takes_rows, sums_rows; } kinds[4096];
+
+void note_kind(const struct message_evaluate *evaluate) {
+    const struct evaluation_parts parts = evaluation_parts_of(&evaluate->parts);
+    kinds[evaluate->evaluation % 4096].takes_rows = parts_take_rows(&parts);
+    kinds[evaluate->evaluation % 4096].sums_rows = evaluation_sums(&parts) == SUMS_ROWS;
+}
+
+/* Elements of sums that a STAGE brings: all of them are dense, or none. */
+static double sums_of(const struct message_stage *stage) {
+    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
+    return (double)stage->entries * (rows ? model.row_scale : model.column_scale);
+}
+
+double stage_fold_ns(const struct message_stage *stage) {
+    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
+    return sums_of(stage) * (rows ? value_of("fold_ns") : model.sum_ns);
+}
+
+double bulk_of(const struct message *message) {
+    const struct message_parameters *parameters = &message->parameters;
+    const bool rows = message->type == MESSAGE_PARAMETERS
+                          ? kinds[parameters->evaluation % 4096].takes_rows
+                          : message->type == MESSAGE_STAGE &&
+                                kinds[message->stage.flush.evaluation % 4096].sums_rows;
+    if (message->type == MESSAGE_PARAMETERS)
+        return (double)parameters->count *
+               (rows ? model.row_scale * sizeof(double) : model.column_scale * model.point_bytes);
+    if (message->type == MESSAGE_STAGE)
+        return sums_of(&message->stage) * (rows ? sizeof(double) : model.sum_bytes);
+    return 0;
+}
+
+/* Of vectors of rows, an element of a row. */
+static double row_operation_ns(const struct operation *operation) {
+    double wide = value_of("row_ns"), loss = value_of("loss_ns"), count = operation->count;
+    switch (operation->code) {
+    case OPERATION_ROWS_AT:
+    case OPERATION_ROWS_SLOPES:
+        return wide * count;
+    case OPERATION_ROWS_SECOND: /* half of a pair's square, of the rows that are drawn */
+        return wide / 2 * count * count / 2 * fmin(operation->alpha, 1);
+    case OPERATION_ROWS_LOSS:
+    case OPERATION_ROWS_DERIVATIVE:
+    case OPERATION_ROWS_ADVANCE:
+        return loss;
+    case OPERATION_ROWS_TAKE:
+        return 4 * wide;
+    default:
+        return 0;
+    }
+}
+
+/* Of tiles a step has several programs. Half of what programs do with columns in a step is done by
+ * each that begins an evaluation. */
+double program_ns(const struct message_program *program) {
+    struct cursor rest = cursor_over(program->operations.data, program->operations.length);
+    struct operation operation;
+    double ns = model.strips > 1 ? 0 : model.program_ns * model.parameters / model.shards / 2;
+    while (model.strips > 1 && program_next(&rest, &operation)) {
+        ns += row_operation_ns(&operation) * model.rows / model.shards;
+        if (operation.code == OPERATION_BEGIN)
+            ns += model.program_ns * model.parameters / model.shards / 2;
+    }
+    return ns;
+}
+
+/* Of an element, in the shortest encoding: see choose_encoding() in replica/flush.c. */
+static void set_bytes(double share, double needs) {
+    const double dense = sizeof(int64_t), sparse = 12 * share, bits = 8 * share + 1. / 8;
+    model.sum_bytes = fmin(dense, fmin(sparse, bits));
+    model.sum_ns = model.sum_bytes < dense ? share * value_of("listed_ns") : value_of("fold_ns");
+    model.point_bytes = needs < 1 ? sizeof(double) * needs : sizeof(double);
+}
+
+void model_read(int argc, char **argv) {
+    for (int i = 5; i < argc; i++) {
+        char *equals = strchr(argv[i], '=');
+        if (equals)
+            *equals = '\0';
+        struct parameter *parameter = find(argv[i]);
+        if (equals)
+            parameter->value = strtod(equals + 1, NULL);
+    }
+    model.replicas = (uint32_t)strtoul(argv[1], NULL, 10);
+    model.shards = (uint32_t)strtoul(argv[2], NULL, 10);
+    model.strips = (uint32_t)value_of("strips");
+    model.parameters = strtod(argv[3], NULL);
+    model.rows = value_of("rows");
+    model.compute_ns = strtod(argv[4], NULL) * 1e9;
+    model.chunk_ns = model.compute_ns / value_of("chunks") / (model.strips > 1 ? 2 : 1);
+    model.message_ns = value_of("message_us") * 1e3;
+    model.fold_message_ns = value_of("fold_us") * 1e3;
+    model.worker_ns = value_of("worker_us") * 1e3;
+    model.stream_ns = value_of("stream_ns");
+    model.id_ns = value_of("id_ns");
+    model.gather_ns = value_of("gather_ns");
+    model.program_ns = value_of("program_ns");
+    set_bytes(value_of("share"), value_of("needs"));
+}
