@@ -397,6 +397,18 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
+/* Those that are held out lie behind all others. */
+static uint64_t first_row_of(const struct set *set, uint32_t number) {
+    bool held = number >= set_training_chunks(&set->info);
+    return set->chunk[number].first_row + (held ? set->facts->rows : 0);
+}
+
+void set_rows_of_chunk(const struct set *set, uint32_t number, uint64_t *first, uint64_t *end) {
+    assert(number < set->facts->chunks);
+    *first = first_row_of(set, number);
+    *end = *first + set->chunk[number].rows;
+}
+
 int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
     if (number >= set_tiles(&set->info))
@@ -428,7 +440,7 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
         .weight = chunk->weighted ? (const void *)(head + besides.weight) : NULL,
         .offset = chunk->shifted ? (const void *)(head + besides.offset) : NULL,
         .size = (const void *)(head + besides.size),
-        .first = chunk->first_row + (of_chunk < set_training_chunks(&set->info) ? 0 : facts->rows),
+        .first = first_row_of(set, of_chunk),
     };
     return 0;
 }

@@ -194,6 +194,9 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows);
  * same place. */
 int set_tile(struct set *set, uint32_t number, struct rows *rows);
 
+/* The numbers [*first, *end) that the rows of a chunk have in vectors of rows. */
+void set_rows_of_chunk(const struct set *set, uint32_t number, uint64_t *first, uint64_t *end);
+
 /* Prints what a pack or a set holds, for people or as one JSON object. */
 int inspect_print(const char *path, bool json);
 

@@ -7,17 +7,52 @@ bool objective_has_products(const struct objective_shape *shape) {
     return family_of(shape)->compute->product && objective_of(shape->kind)->labels != LABEL_LISTS;
 }
 
+bool objective_has_strips(const struct objective_shape *shape) {
+    return objective_has_products(shape) ||
+           (family_of(shape)->compute->upper && !shape->network.kronecker);
+}
+
+/* As one of any loss that has a weight for each output: its losses are not asked for. */
+static struct objective_shape first_layer(const struct objective_shape *shape) {
+    return (struct objective_shape){.kind = OBJECTIVE_SQUARED,
+                                    .features = shape->features,
+                                    .outputs = shape->network.units[0]};
+}
+
+struct objective_shape objective_upper(const struct objective_shape *shape) {
+    struct objective_shape upper = *shape;
+    upper.features = 0;
+    return upper;
+}
+
 struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
                                        uint32_t number) {
-    struct objective_shape strip = *shape;
+    struct objective_shape strip = shape->network.layers && columns ? first_layer(shape) : *shape;
     uint64_t first = (uint64_t)number * columns;
     if (!columns)
         return strip;
     assert(first < shape->features);
     bool last = first + columns >= shape->features;
     strip.features = last ? shape->features - (uint32_t)first : columns;
-    strip.intercept = shape->intercept && last;
+    strip.intercept = strip.intercept && last;
     return strip;
+}
+
+void objective_derivatives(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct rows *rows, const struct upper_point *point, int64_t *sum,
+                           struct objective_scratch *scratch, struct objective_result *result) {
+    const struct upper_sums sums = {.derivatives = sum, .of_rows = true};
+    assert(family_of(shape)->compute->upper && !scale->change);
+    family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
+}
+
+void objective_upper_gradient(const struct objective_shape *shape,
+                              const struct objective_scale *scale, const struct rows *rows,
+                              const struct upper_point *point, int64_t *sum,
+                              struct objective_scratch *scratch, struct objective_result *result) {
+    const struct upper_sums sums = {.gradient = sum};
+    assert(family_of(shape)->compute->upper && !scale->change);
+    family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
 }
 
 void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,

@@ -77,6 +77,7 @@ struct common {
         COMMON_CHECK,     /* loss and gradient at x by an ordinary evaluation, before the end; in
                              tiles the gradient at x, from margins that were made anew */
         COMMON_OFFSETS,   /* as COMMON_WEIGHTS, which it follows; numbers are in stored states */
+        COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
     } stage;
     bool all;         /* the trial under way is measured with its slopes */
     bool margins;     /* Z is the margins at x */

@@ -103,7 +103,8 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
         return error_set(ERROR_INTERNAL,
                          "%s: has %" PRIu64 " rows, but the coordinator counts %" PRIu64,
                          setup->set, set_vector_rows(info), setup->rows);
-    if (setup->rows && !objective_has_products(shape))
+    if (setup->rows &&
+        !(setup->strip_columns ? objective_has_strips(shape) : objective_has_products(shape)))
         return error_set(ERROR_INTERNAL, "the objective `%s` has no vectors of rows",
                          setup->objective);
     struct layout layout = objective_layout(shape);
@@ -217,6 +218,19 @@ static int start_on_processor(struct shell *shell, struct workers_start *start) 
     return start_on(start, NULL);
 }
 
+/* A vector of rows has as many numbers of each as a network's first layer has units: so of these no
+ * more is fetched than is needed. */
+static void tell_rows_of_chunks(struct shell *shell, const struct layout *layout) {
+    const uint32_t chunks = set_info(shell->set)->chunks;
+    if (!layout_upper(layout).count)
+        return;
+    struct row_range *rows = memory_new(chunks, sizeof *rows);
+    for (uint32_t i = 0; i < chunks; i++)
+        set_rows_of_chunk(shell->set, i, &rows[i].first, &rows[i].end);
+    replica_rows_of_chunks(shell->replica, rows, chunks);
+    free(rows);
+}
+
 static int start_workers(struct shell *shell, const struct replica_setup *setup,
                          struct workers_settings *settings) {
     struct workers_start start = {settings, &shell->workers};
@@ -230,8 +244,10 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
         .use = start_on,
         .context = &start,
     };
-    if (setup->strip_columns)
+    if (setup->strip_columns) {
+        tell_rows_of_chunks(shell, &setup->layout);
         return start_on(&start, NULL);
+    }
     int code = device_choose(&wish, &shell->device);
     shell->device_failed = code == ERROR_UNAVAILABLE;
     if (code)

@@ -4,30 +4,72 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"
 #include "wire/wanted.h"
 
-struct range replica_point_of_strip(const struct replica *replica, uint32_t strip) {
+bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector) {
+    return vector == FETCH_MARGINS ||
+           (vector == FETCH_GIVEN && parts_take_rows(&replica->evaluation.parts));
+}
+
+/* Elements of a vector of rows that a portion needs: those of its rows, if it is known which. */
+static struct range rows_of(const struct replica *replica, const struct portion *portion) {
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    if (!replica->chunk_rows)
+        return (struct range){0, evaluation_sums_total(SUMS_ROWS, sizes)};
+    uint32_t chunk = portion->chunks.first % replica_tiles_of_strip(replica);
+    assert(chunk + portion->chunks.count <= replica->chunk_count);
+    uint64_t first = replica->chunk_rows[chunk].first;
+    uint64_t end = replica->chunk_rows[chunk + portion->chunks.count - 1].end;
+    return (struct range){first * sizes->outputs, (end - first) * sizes->outputs};
+}
+
+bool replica_is_upper(const struct replica *replica, const struct portion *portion) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    uint32_t part = evaluation_part_at(parts, portion->chunks.first);
+    return part < parts->count && kind_is_upper(parts->items[part].kind);
+}
+
+/* Of a network in strips: the upper layers first, once an evaluation, and then of each portion the
+ * margins or derivatives of its rows. */
+static struct point_part point_of_network(const struct replica *replica,
+                                          const struct portion *portion) {
+    if (!replica_is_upper(replica, portion))
+        return (struct point_part){FETCH_GIVEN, rows_of(replica, portion)};
+    if (replica->evaluation.upper_here)
+        return (struct point_part){FETCH_MARGINS, rows_of(replica, portion)};
+    struct layout_span span = layout_upper(&replica->setup.layout);
+    return (struct point_part){FETCH_POINT, {span.first, span.count}};
+}
+
+struct point_part replica_point_of(const struct replica *replica, const struct portion *portion) {
     const struct replica_setup *setup = &replica->setup;
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
     /* It asks all the same: the answers say that the shards have begun the evaluation. */
-    if (parts_take_no_point(&replica->evaluation.parts))
-        return (struct range){0, 0};
-    if (parts_take_rows(&replica->evaluation.parts))
-        return (struct range){0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)};
+    if (parts_take_no_point(parts))
+        return (struct point_part){FETCH_GIVEN, {0, 0}};
+    if (parts_are_upper(parts))
+        return point_of_network(replica, portion);
+    if (parts_take_rows(parts))
+        return (struct point_part){
+            FETCH_GIVEN, {0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)}};
+    uint32_t strip = portion ? replica_strip_of(replica, portion) : 0;
     struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
-    return (struct range){span.first, span.count};
+    return (struct point_part){FETCH_GIVEN, {span.first, span.count}};
 }
 
 /* What a shard has of the elements that were asked for. It has nothing where the count is 0. */
 static struct range fetched_range(const struct replica *replica, uint32_t shard) {
     const struct evaluation *evaluation = &replica->evaluation;
-    enum sums_layout kind = parts_take_rows(&evaluation->parts) ? SUMS_ROWS : SUMS_PARAMETERS;
+    bool of_rows = replica_is_of_rows(replica, evaluation->point.vector);
+    enum sums_layout kind = of_rows ? SUMS_ROWS : SUMS_PARAMETERS;
     const struct range *of_shard = &replica->ranges[shard];
     struct sums_range own =
         evaluation_sums_range(kind, &replica->flushes.sizes, of_shard->first, of_shard->count);
-    return range_intersection((struct range){own.first, own.count}, evaluation->point);
+    return range_intersection((struct range){own.first, own.count}, evaluation->point.range);
 }
 
 /* Room for a point, or a strip of it, and for a vector of rows. */
@@ -134,8 +176,9 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
         &(struct message){.type = MESSAGE_FETCH,
                           .fetch = {.attempt = evaluation->attempt,
                                     .evaluation = evaluation->number,
-                                    .first = evaluation->point.first,
-                                    .count = evaluation->point.count,
+                                    .vector = (uint8_t)evaluation->point.vector,
+                                    .first = evaluation->point.range.first,
+                                    .count = evaluation->point.range.count,
                                     .column = wanted.column,
                                     .columns = wanted.columns,
                                     .width = wanted.width},
@@ -143,12 +186,13 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
         out);
 }
 
-void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
                            struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(replica->ready && replica->activity == ACTIVITY_NONE);
-    bool same = evaluation->asked && point.first == evaluation->point.first;
-    assert(!evaluation->accrual.count || same || mutant(STRIPS_IN_ONE_FLUSH));
+    bool same = evaluation->asked && point.range.first == evaluation->point.range.first;
+    assert(!evaluation->accrual.count || same || parts_are_upper(&evaluation->parts) ||
+           mutant(STRIPS_IN_ONE_FLUSH));
     evaluation->asked = true;
     evaluation->point = point;
     evaluation->partial = partial;
@@ -160,7 +204,7 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
     /* What is not fetched must be a number, as a scaled point is walked through as a whole, but
      * where few of its weights are used. */
     if (partial && !evaluation->few)
-        memset(replica->own_parameters, 0, point.count * sizeof(double));
+        memset(replica->own_parameters, 0, point.range.count * sizeof(double));
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         replica->shards[i].fetched = false;
         replica_fetch(replica, i, out);
@@ -182,7 +226,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
     replica->parameters = replica->own_parameters;
     if (!range.count)
         return;
-    uint64_t at = range.first - replica->evaluation.point.first;
+    uint64_t at = range.first - replica->evaluation.point.range.first;
     assert((at + range.count) * sizeof(double) <= replica->own_parameters_bytes);
     if (wanted->columns)
         wanted_scatter(wanted, range.first, range.count, bulk->data, replica->own_parameters + at);
@@ -273,6 +317,16 @@ static void point_from_scaled(struct replica *replica) {
     replica->parameters = own;
 }
 
+/* Beside these come vectors of rows, which take the point's place. */
+static void keep_upper(struct replica *replica) {
+    uint64_t count = replica->evaluation.point.range.count;
+    if (!replica->upper)
+        replica->upper = memory_new(count, sizeof *replica->upper);
+    memcpy(replica->upper, replica->parameters, count * sizeof *replica->upper);
+    failpoint(FAILPOINT_upper_fetched);
+    replica->evaluation.upper_here = true;
+}
+
 void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
                            int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
@@ -281,7 +335,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     if (!replica_is_current(replica, parameters->attempt, parameters->evaluation) &&
         !(mutant(DERIVATIVES_OF_OTHERS) && evaluation->running))
         return;
-    if (!evaluation->asked || from->fetched) {
+    if (!evaluation->asked || from->fetched || parameters->vector != evaluation->point.vector) {
         replica->counters.stale++;
         return;
     }
@@ -309,6 +363,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     if (++evaluation->fetched == replica->shard_count) {
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
         point_from_scaled(replica);
+        if (evaluation->point.vector == FETCH_POINT)
+            keep_upper(replica);
     }
     replica_advance(replica, now_ns, out);
 }

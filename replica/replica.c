@@ -71,6 +71,14 @@ void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uin
     needs_init(&replica->of_few, columns, chunks);
 }
 
+void replica_rows_of_chunks(struct replica *replica, const struct row_range *rows,
+                            uint32_t chunks) {
+    free(replica->chunk_rows);
+    replica->chunk_rows = memory_new(chunks, sizeof *rows);
+    replica->chunk_count = chunks;
+    memcpy(replica->chunk_rows, rows, chunks * sizeof *rows);
+}
+
 /* ---- making and freeing ---- */
 
 struct replica *replica_new(const struct replica_identity *identity) {

@@ -103,6 +103,10 @@ void replica_computes_on(struct replica *replica, const char *device);
  * chunks of the set use of the point. */
 void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks);
 
+/* Before replica_opened(), of a network in tiles: the rows of each chunk of the set, so that of a
+ * vector of rows no more is fetched than a portion needs. They are copied. */
+void replica_rows_of_chunks(struct replica *replica, const struct row_range *rows, uint32_t chunks);
+
 /* The device failed, and with it the action that was under way: it is not answered. The replica
  * computes nothing before it is set up anew. `error` has its text in `reason`. */
 void replica_device_failed(struct replica *replica, int error, const char *reason,

@@ -29,6 +29,12 @@ struct portion {
     uint8_t flags;
 };
 
+/* What is fetched: elements of the point, or of a vector of rows. */
+struct point_part {
+    enum fetch_vector vector;
+    struct range range;
+};
+
 enum activity {
     ACTIVITY_NONE,
     ACTIVITY_NOTING, /* which columns the next portion has */
@@ -46,7 +52,8 @@ struct evaluation {
     struct weight_list weights;
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
-    struct range point;       /* for these elements of the point, */
+    struct point_part point;  /* for these elements, */
+    bool upper_here;          /* the parameters of the upper layers are in replica->upper */
     bool few;                 /* over so few chunks that each portion's columns are noted first */
     bool noted;               /* columns were, since FETCH went out */
     bool partial;             /* but of shards on other hosts only what `needs` says, */
@@ -117,7 +124,11 @@ struct replica {
     struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
     struct needs of_few; /* the same of the evaluation under way, over few chunks */
 
-    /* the trial point, or of tiles a strip of it, or a vector of rows */
+    struct row_range *chunk_rows; /* of the set at hand; NULL: vectors of rows are fetched whole */
+    uint32_t chunk_count;
+    double *upper; /* parameters of the upper layers of a network, of the evaluation under way */
+
+    /* the trial point, or of tiles a strip of it, or a vector of rows, or some rows of it */
     double *own_parameters; /* the parts of several shards put together, and the weights that a
                                scaled point stands for; room for the longest */
     size_t own_parameters_bytes;
@@ -170,14 +181,24 @@ void replica_abandon(struct replica *replica);
 /* Whether this is the evaluation under way. If not, what came counts as stale. */
 bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number);
 
-/* The elements that a portion of this strip is computed with: of the point, or a vector of rows.
- * None for kinds that need no point. */
-struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
+/* The elements that are needed next for the evaluation, or, in strips, for this portion of it: of
+ * the point, or a vector of rows. None for kinds that need no point. */
+struct point_part replica_point_of(const struct replica *replica, const struct portion *portion);
+
+/* Whether elements of this vector are of rows. */
+bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector);
+
+/* Whether a portion is of the layers above the first. */
+bool replica_is_upper(const struct replica *replica, const struct portion *portion);
+
+/* Of tiles: how many there are in a strip of the evaluation, and which strip a portion is of. */
+uint32_t replica_tiles_of_strip(const struct replica *replica);
+uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion);
 
 /* Asks every shard for these, also one that has nothing of them: its answer tells that it has begun
  * the evaluation. `partial`: for no more than `needs` says. Not while a thread computes: it may
  * read the last point in the memory that the next one will take, here or on the shard. */
-void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
                            struct outbox *out);
 
 /* Whether a part of the point will do for the chunks that are known. */

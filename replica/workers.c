@@ -58,7 +58,8 @@ static void set_sum_state(struct worker *worker) {
 int worker_compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
     struct workers *workers = worker->workers;
     struct rows rows;
-    int code = workers->settings.chunk(workers->settings.context, number, &rows);
+    int code = workers->settings.chunk(workers->settings.context,
+                                       number - workers->computation.tiles_below, &rows);
     if (code)
         return code;
     if (workers->computation.columns)
@@ -94,13 +95,18 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
 /* Which of the shapes the strip of the current computation has. */
 static enum strip_shape strip_shape(const struct workers *workers) {
     bool last = workers->strips > 1 && workers->computation.strip + 1 == workers->strips;
+    if (workers->computation.upper)
+        return STRIP_UPPER;
     return last ? STRIP_LAST : STRIP_ANY;
 }
 
-/* Base exponents of the strip: those of its columns, and behind the last that of the bias. */
+/* Base exponents of the strip: those of its columns, and behind the last that of the bias, or those
+ * of the upper layers. */
 static const int16_t *strip_exponents(const struct workers *workers) {
     const struct workers_settings *settings = &workers->settings;
-    size_t first = (size_t)workers->computation.strip * settings->strip_columns;
+    size_t first = workers->computation.upper
+                       ? settings->shape.features
+                       : (size_t)workers->computation.strip * settings->strip_columns;
     return settings->exponent ? settings->exponent + first : NULL;
 }
 
@@ -131,6 +137,8 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
                                         .scale = &use->scale,
                                         .sample = &use->sample,
                                         .parameters = computation->parameters,
+                                        .from = computation->from,
+                                        .upper = computation->upper,
                                         .sizes = &workers->settings.sizes,
                                         .sums = computation->sums ? sums : NULL,
                                         .scratch = worker->scratch[shape]};
@@ -249,7 +257,8 @@ static void set_layout(struct workers *workers) {
 void workers_compute(struct workers *workers, const struct computation *computation) {
     const struct workers_settings *settings = &workers->settings;
     workers->computation = *computation;
-    assert(computation->strip < workers->strips);
+    assert(computation->strip < workers->strips + workers->has_upper);
+    assert(!computation->upper || workers->has_upper);
     set_layout(workers);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
@@ -367,6 +376,8 @@ static void give_memory(struct worker *worker) {
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)
         worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);
+    if (workers->has_upper)
+        worker->scratch[STRIP_UPPER] = objective_scratch_new(&workers->shape[STRIP_UPPER]);
 }
 
 static void start_threads(struct workers *workers) {
@@ -402,6 +413,10 @@ static void set_shapes(struct workers *workers) {
     workers->strips = width ? strips_of(features, width) : 1;
     workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
     workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
+    const struct layout layout = objective_layout(&settings->shape);
+    workers->has_upper = workers->strips > 1 && layout_upper(&layout).count > 0;
+    if (workers->has_upper)
+        workers->shape[STRIP_UPPER] = objective_upper(&settings->shape);
 }
 
 int workers_new(const struct workers_settings *settings, struct workers **into) {

@@ -46,7 +46,7 @@ uint64_t rows_proof(void) {
 }
 
 bool rows_have_second(const struct row_vectors *rows) {
-    return rows->objective->second != NULL;
+    return rows->objective && rows->objective->second;
 }
 
 /* Operations that act at one point v = Z + Σ u·Q. */

@@ -235,7 +235,9 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && form == PRECONDITION_FULL)
         sizing->history_type = HISTORY_DOUBLE;
     bool products = sizing->directions || data->strip_columns;
-    sizing->row_numbers = products ? (double)data->rows * shape->outputs : 0;
+    uint64_t upper = layout_upper(&layout).count;
+    double numbers = upper ? (double)layout.tensor[0].columns : shape->outputs;
+    sizing->row_numbers = products ? (double)data->rows * numbers : 0;
 }
 
 /* ---- the biases ---- */

@@ -216,10 +216,12 @@ static bool may_show(enum mutant mutant) {
     bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
     bool of_tiles = mutant >= MUTANT_SIZES_NOT_FETCHED;
     bool of_trials = mutant >= MUTANT_TRIAL_LOSS_FORGOTTEN;
+    bool of_networks = mutant >= MUTANT_DERIVATIVES_NOT_TAKEN;
     bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED && !of_tiles;
     return (job.downpour.epochs || !of_downpour) && (job.tiles || !of_tiles) &&
            (job.optimizer.directions || !of_directions) &&
-           (!job.optimizer.directions || !of_trials);
+           (!job.optimizer.directions || !of_trials) &&
+           (job.shape.network.layers || !of_networks);
 }
 
 /* Whether a seed of the range finds the mutant out. Says which, and by what. */
