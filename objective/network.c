@@ -175,6 +175,12 @@ static uint64_t network_width(const struct objective_shape *shape) {
     return shape->network.units[0];
 }
 
+/* As one of any loss that has a weight for each output: its losses are not asked for. */
+static struct objective_shape network_first_layer(const struct objective_shape *shape) {
+    return (struct objective_shape){
+        .kind = OBJECTIVE_SQUARED, .features = shape->features, .outputs = shape->network.units[0]};
+}
+
 static const char *network_device_cannot(const struct objective_shape *shape) {
     return shape->network.kronecker
                ? "networks with the Kronecker preconditioner are computed by the CPU"
@@ -485,8 +491,8 @@ static void begin_upper(struct network_scratch *scratch, const struct upper_poin
     take_parameters(scratch, point->parameters);
 }
 
-/* The derivatives by the first layer's margins, as doubles, and the largest. A row's weight is taken
- * out of them: the transpose multiplies by it, as that of any model does. */
+/* The derivatives by the first layer's margins, as doubles, and the largest. A row's weight is
+ * taken out of them: the transpose multiplies by it, as that of any model does. */
 static double *take_errors(struct network_scratch *scratch, const struct row_batch *batch,
                            double *largest) {
     size_t width = scratch->width[1], n = batch->count * width;
@@ -572,6 +578,7 @@ const struct family family_network = {
     .complete = network_complete,
     .exponent = network_exponent,
     .first_bounds = network_first_bounds,
+    .first_layer = network_first_layer,
     .width = network_width,
     .device_cannot = network_device_cannot,
     .compute = &network_compute,

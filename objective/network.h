@@ -78,8 +78,9 @@ struct network_kernels {
                     double *margins);
 
     /* After forward() of the same batch: adds its gradient, from the weighted derivatives by its
-     * margins. `units` and `input` of rows of weight 0 must have been zeroed. Leaves the derivatives
-     * by what the first layer adds up in error[1]; with `given` it adds no gradient of W1. */
+     * margins. `units` and `input` of rows of weight 0 must have been zeroed. Leaves the
+     * derivatives by what the first layer adds up in error[1]; with `given` it adds no gradient of
+     * W1. */
     void (*backward)(struct network_scratch *scratch, const struct row_batch *batch,
                      const double *derivatives);
 };

@@ -429,16 +429,16 @@ void objective_transpose(const struct objective_shape *shape, const struct objec
 /* What lies above the strips of a network, layout_upper(): the network without features. */
 struct objective_shape objective_upper(const struct objective_shape *shape);
 
-/* Where it is computed: with its parameters, and with the first layer's margins of the rows, without
- * biases: rows×units, row-major. */
+/* Where it is computed: with its parameters, and with the first layer's margins of the rows,
+ * without biases: rows×units, row-major. */
 struct upper_point {
     const double *parameters, *margins;
 };
 
 /* The second half of a pass over a network, of shape objective_upper(): both go through all layers
  * above the first. `scale` has the bounds of the whole network, and the exponents of the upper
- * tensors from the first on. Maxima are those of the chunk's gradient as objective_block() has them,
- * with that of the first tensor only where it is said. The loss is the result's.
+ * tensors from the first on. Maxima are those of the chunk's gradient as objective_block() has
+ * them, with that of the first tensor only where it is said. The loss is the result's.
  *
  * objective_derivatives() adds the bits of the derivatives of the row's loss by those margins, not
  * weighted, to `sum`, rows×units. The maximum of the first tensor is the largest of them, under

@@ -8,15 +8,8 @@ bool objective_has_products(const struct objective_shape *shape) {
 }
 
 bool objective_has_strips(const struct objective_shape *shape) {
-    return objective_has_products(shape) ||
-           (family_of(shape)->compute->upper && !shape->network.kronecker);
-}
-
-/* As one of any loss that has a weight for each output: its losses are not asked for. */
-static struct objective_shape first_layer(const struct objective_shape *shape) {
-    return (struct objective_shape){.kind = OBJECTIVE_SQUARED,
-                                    .features = shape->features,
-                                    .outputs = shape->network.units[0]};
+    const struct family *family = family_of(shape);
+    return family->first_layer ? !shape->network.kronecker : objective_has_products(shape);
 }
 
 struct objective_shape objective_upper(const struct objective_shape *shape) {
@@ -27,7 +20,9 @@ struct objective_shape objective_upper(const struct objective_shape *shape) {
 
 struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
                                        uint32_t number) {
-    struct objective_shape strip = shape->network.layers && columns ? first_layer(shape) : *shape;
+    const struct family *family = family_of(shape);
+    struct objective_shape strip =
+        columns && family->first_layer ? family->first_layer(shape) : *shape;
     uint64_t first = (uint64_t)number * columns;
     if (!columns)
         return strip;

@@ -9,8 +9,9 @@
  *     the sums of the gradient of their derivatives
  *
  * and round A as ever. Of a network replicas find the losses and derivatives, with the layers above
- * the first, by an evaluation in place of the third. Nothing of rows outlives the evaluation: Z is that of a trial, no checkpoint
- * has it, and who goes back evaluates the trial again, after labels, weights, offsets and sizes. */
+ * the first, by an evaluation in place of the third. Nothing of rows outlives the evaluation: Z is
+ * that of a trial, no checkpoint has it, and who goes back evaluates the trial again, after labels,
+ * weights, offsets and sizes. */
 #include <assert.h>
 #include <math.h>
 
@@ -82,10 +83,10 @@ static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evalua
 enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                        struct optimizer_request *request) {
     const enum common_stage stage = o->common.stage;
-    const char *outcome = found->exceeded                ? "not finite"
-                          : stage == COMMON_MARGINS      ? "margins"
+    const char *outcome = found->exceeded               ? "not finite"
+                          : stage == COMMON_MARGINS     ? "margins"
                           : stage == COMMON_DERIVATIVES ? "derivatives"
-                                                         : NULL;
+                                                        : NULL;
     assert(products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE ||
                                (stage == COMMON_DERIVATIVES && o->data.upper)));
     o->common.stage = COMMON_NONE;

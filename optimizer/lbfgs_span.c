@@ -498,8 +498,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
         [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout",
         [COMMON_OFFSETS] = "offsets"};
     enum common_stage stage = o->common.stage;
-    if (products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_DERIVATIVES ||
-                            stage == COMMON_TRANSPOSE))
+    if (products_run(o) &&
+        (stage == COMMON_MARGINS || stage == COMMON_DERIVATIVES || stage == COMMON_TRANSPOSE))
         return products_evaluated(o, found, request);
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);

@@ -247,6 +247,18 @@ int kernel_no_part(uint32_t number) {
 
 /* ---- what was computed ---- */
 
+static void add_result(struct computed *computed, const struct objective_result *result,
+                       uint64_t values) {
+    maxima_merge(&computed->maxima, &result->maxima);
+    computed->exceeded |= result->exceeded;
+    computed->values += values;
+}
+
+static void add_rows(struct computed *computed, const struct chunk_result *found) {
+    computed->rows = row_range_join(computed->rows,
+                                    (struct row_range){found->first, found->first + found->rows});
+}
+
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct chunk_result *found) {
     const struct objective_result *result = &found->result;
@@ -255,11 +267,10 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
     case EVALUATION_GRADIENT:
+    case EVALUATION_UPPER:
         /* The loss is the total. */
         exact_add(&totals[0], result->loss);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->values;
+        add_result(computed, result, found->values);
         break;
     case EVALUATION_LOSS:
         /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these
@@ -290,33 +301,19 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     case EVALUATION_PRODUCT:
         /* Its rows; each has a value of the sums an output. */
         exact_add(&totals[0], found->rows);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->rows;
-        computed->rows = row_range_join(
-            computed->rows, (struct row_range){found->first, found->first + found->rows});
+        add_result(computed, result, found->rows);
+        add_rows(computed, found);
         break;
     case EVALUATION_DERIVATIVES:
         /* The loss; its rows, as above. */
         exact_add(&totals[0], result->loss);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->rows;
-        computed->rows = row_range_join(
-            computed->rows, (struct row_range){found->first, found->first + found->rows});
-        break;
-    case EVALUATION_UPPER:
-        exact_add(&totals[0], result->loss);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->values;
+        add_result(computed, result, found->rows);
+        add_rows(computed, found);
         break;
     case EVALUATION_TRANSPOSE:
         /* Its rows: the losses are the shards'. */
         exact_add(&totals[0], found->rows);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->values;
+        add_result(computed, result, found->values);
         break;
     }
 }

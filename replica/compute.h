@@ -64,7 +64,7 @@ struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
     const struct objective_sample *sample; /* of the curvature */
-    const double *parameters; /* as in struct computation, as are these two */
+    const double *parameters;              /* as in struct computation, as are these two */
     uint64_t from;
     const double *upper;
     const struct sums_sizes *sizes;

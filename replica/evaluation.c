@@ -348,7 +348,8 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
     if (!evaluation->accrual.count)
         return false;
     bool idle = !evaluation->portion_count;
-    bool other_strip = !idle && replica_strip_of(replica, &evaluation->portions[0]) != evaluation->strip;
+    bool other_strip =
+        !idle && replica_strip_of(replica, &evaluation->portions[0]) != evaluation->strip;
     return evaluation->flush_due || (idle && evaluation->resting) ||
            (other_strip && !mutant(STRIPS_IN_ONE_FLUSH)) ||
            (!idle && evaluation->portions[0].flags & PORTION_SOLO &&
@@ -515,7 +516,8 @@ static void note_portion(struct replica *replica) {
 
 static bool is_here(const struct replica *replica, const struct point_part *point) {
     const struct point_part *here = &replica->evaluation.point;
-    return (point->vector == here->vector || mutant(MARGINS_FOR_DERIVATIVES)) && point->range.first == here->range.first &&
+    return (point->vector == here->vector || mutant(MARGINS_FOR_DERIVATIVES)) &&
+           point->range.first == here->range.first &&
            (point->range.count == here->range.count || !replica->chunk_rows);
 }
 

@@ -286,6 +286,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .exponents = info->exponent,
         .examples = info->rows,
         .strip_columns = setup->strip_columns,
+        .upper = setup->strip_columns && layout_upper(&setup->layout).count,
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
         .shared = setup->precondition == PRECONDITION_HEAVY,

@@ -54,8 +54,8 @@ struct point_part replica_point_of(const struct replica *replica, const struct p
     if (parts_are_upper(parts))
         return point_of_network(replica, portion);
     if (parts_take_rows(parts))
-        return (struct point_part){
-            FETCH_GIVEN, {0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)}};
+        return (struct point_part){FETCH_GIVEN,
+                                   {0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)}};
     uint32_t strip = portion ? replica_strip_of(replica, portion) : 0;
     struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
     return (struct point_part){FETCH_GIVEN, {span.first, span.count}};

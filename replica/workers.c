@@ -413,8 +413,7 @@ static void set_shapes(struct workers *workers) {
     workers->strips = width ? strips_of(features, width) : 1;
     workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
     workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
-    const struct layout layout = objective_layout(&settings->shape);
-    workers->has_upper = workers->strips > 1 && layout_upper(&layout).count > 0;
+    workers->has_upper = workers->strips > 1 && settings->upper;
     if (workers->has_upper)
         workers->shape[STRIP_UPPER] = objective_upper(&settings->shape);
 }

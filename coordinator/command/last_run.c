@@ -31,7 +31,8 @@ static const char *key_of_limit(enum reason reason) {
     return NULL;
 }
 
-/* What the settings of a run say of its limit. JSON has no infinity: without a value there is none. */
+/* What the settings of a run say of its limit. JSON has no infinity: without a value there is none.
+ */
 static double read_limit(const char *settings, const char *key) {
     json_t *all = json_loads(settings, 0, NULL), *value = json_object_get(all, key);
     double limit = json_is_number(value) ? json_number_value(value) : INFINITY;

@@ -16,16 +16,16 @@ struct last_run {
     int64_t run; /* 0: there is none */
     char *data;  /* fingerprint of its training data */
     char *result;
-    bool concluded; /* it has a model */
-    bool over;      /* it has ended, and cannot go on */
+    bool concluded;     /* it has a model */
+    bool over;          /* it has ended, and cannot go on */
     enum reason reason; /* of a run: why it ended; REASON_NONE while it runs, and of a sweep */
     double limit;       /* the setting that ended it, if a limit did */
-    bool decided;   /* whether a model of it goes live; an unfinished run may have had one before */
-    bool refused;   /* the last decision about it */
-    bool kept;      /* likewise */
-    bool has_data;  /* its training data is still there; the caller sets this */
-    int64_t sweep;  /* 0: it is a run */
-    char *judged;   /* of a sweep: as of struct store_sweep */
+    bool decided;  /* whether a model of it goes live; an unfinished run may have had one before */
+    bool refused;  /* the last decision about it */
+    bool kept;     /* likewise */
+    bool has_data; /* its training data is still there; the caller sets this */
+    int64_t sweep; /* 0: it is a run */
+    char *judged;  /* of a sweep: as of struct store_sweep */
     char *sources;
 };
 
@@ -38,7 +38,8 @@ void last_run_release(struct last_run *last);
 /* Whether the run can go on if its data is still there. */
 bool last_run_is_open(const struct last_run *last);
 
-/* Whether it ended at a limit that the job has not raised, so that there is nothing to go on for. */
+/* Whether it ended at a limit that the job has not raised, so that there is nothing to go on for.
+ */
 bool last_run_is_at_limit(const struct last_run *last, const struct job *job);
 
 enum task {

@@ -44,8 +44,8 @@ static enum decision decision_of(const struct last_run *last) {
 
 static void choose_last(const struct last_run *last, struct chosen *chosen,
                         struct outcome *outcome) {
-    *chosen = (struct chosen){
-        .run = last->run, .decided = last->decided, .decision = decision_of(last)};
+    *chosen =
+        (struct chosen){.run = last->run, .decided = last->decided, .decision = decision_of(last)};
     outcome->result = json_loads(last->result ? last->result : "{}", 0, NULL);
 }
 

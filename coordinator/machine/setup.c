@@ -194,8 +194,8 @@ static struct blob finer_of(const struct coordinator *c) {
     return (struct blob){finer, finer ? (uint32_t)exponents : 0};
 }
 
-/* What a shard must know of rows, where it keeps vectors of them. Those of a network in tiles are of
- * its first layer, and replicas find the losses. */
+/* What a shard must know of rows, where it keeps vectors of them. Those of a network in tiles are
+ * of its first layer, and replicas find the losses. */
 static void add_rows(const struct coordinator *c, struct message_shard_setup *setup) {
     const struct optimizer_settings *optimizer = &c->settings.optimizer;
     setup->objective = "";

@@ -96,8 +96,8 @@ static bool has_upper(const struct job *job) {
 static void tell_rows(struct replica_process *self, const struct job *job) {
     struct row_range rows[64];
     for (uint32_t i = 0; i < job->data.chunks; i++)
-        rows[i] = (struct row_range){job->chunks[i].first,
-                                     job->chunks[i].first + job->chunks[i].count};
+        rows[i] =
+            (struct row_range){job->chunks[i].first, job->chunks[i].first + job->chunks[i].count};
     if (job->seed % 2)
         replica_rows_of_chunks(self->replica, rows, job->data.chunks);
 }

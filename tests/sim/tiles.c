@@ -9,9 +9,8 @@
 
 enum { STRIPS_MAX = 4, TILES_OF_JOB_MAX = 64 }; /* sets of tiles fit a word */
 
-/* A third of those without minibatches that are small enough. Networks have the tiles of their upper
- * layers beside. Drawn from a generator of
- * its own. */
+/* A third of those without minibatches that are small enough. Networks have the tiles of their
+ * upper layers beside. Drawn from a generator of its own. */
 void tiles_choose(struct job *job) {
     struct random random;
     uint32_t most = TILES_OF_JOB_MAX / job->data.chunks, features = job->shape.features;
