@@ -199,7 +199,7 @@ def measure(folder, job, groups, replica_bytes):
     return [(role, said[role], limits[role], most[role], quiet.most[role]) for role in ROLES]
 
 
-def write_table(rows):
+def write_table(rows, full):
     print('\n| MB | check says | limit | at most | without limits, with preparing |')
     print('|---|---|---|---|---|')
     for role, *figures in rows:
@@ -207,7 +207,8 @@ def write_table(rows):
     for role, said, _, most, _ in rows:
         assert most <= said, f'{role}: check says too little'
         # The estimate of a replica has the point besides, which a shard of the same host shares.
-        assert role == 'replica' or said <= 1.6 * most + BASE, f'{role}: check says too much'
+        assert not full or role == 'replica' or said <= 1.6 * most + BASE, (
+            f'{role}: check says too much')
 
 
 def main():
@@ -235,7 +236,8 @@ def main():
                         max_steps=given.steps, gradient_tolerance=0, loss_tolerance=0,
                         replicas=1, shards=1, threads=2, reconnect_seconds=600)
         with groups_of_roles() as groups:
-            write_table(measure(folder, job, groups, given.replica * MB))
+            # A network's few steps do not fill the history.
+            write_table(measure(folder, job, groups, given.replica * MB), not given.units)
 
 
 if __name__ == '__main__':
