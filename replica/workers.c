@@ -278,6 +278,15 @@ void workers_compute(struct workers *workers, const struct computation *computat
     post(workers, WORK_COMPUTE, computation->count);
 }
 
+/* Nothing is held any more. Of a network's rows there may be more numbers than fit into memory, and
+ * others come next. */
+static void end_gathering(struct workers *workers) {
+    sums_gathered(workers->spread, workers->spread_count);
+    if (workers->has_upper && workers->layout == SUMS_ROWS)
+        memory_give_back(workers->rows.element + workers->first,
+                         (workers->end - workers->first) * sizeof(int64_t));
+}
+
 /* Whether the sums have elements of few columns; then says of which. */
 static bool has_few_columns(struct workers *workers) {
     if (workers->layout != SUMS_PARAMETERS || !workers->columns.words)
@@ -296,13 +305,13 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
         assert(!first && count == workers->sums);
         sums_gather_columns(workers->spread, workers->spread_count, &workers->columns,
                             workers->settings.column_weights, count, into);
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
         return true;
     }
     touched_all(&workers->columns);
     if (workers->on_host && count < GATHER_ELEMENTS) {
         gather_range(workers, first, first + count);
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
         return true;
     }
     post(workers, WORK_GATHER, (count + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
@@ -328,7 +337,7 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
     for (unsigned i = 0; i < workers->count; i++)
         computed_add(computed, &workers->worker[i].computed);
     if (ended == WORK_GATHER)
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
     return ended;
 }
 

@@ -235,8 +235,8 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && form == PRECONDITION_FULL)
         sizing->history_type = HISTORY_DOUBLE;
     bool products = sizing->directions || data->strip_columns;
-    bool upper = layout_upper(&layout).count > 0;
-    double numbers = upper ? (double)layout.tensor[0].columns : shape->outputs;
+    sizing->upper = data->strip_columns && layout_upper(&layout).count;
+    double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
     sizing->row_numbers = products ? (double)data->rows * numbers : 0;
 }
 
@@ -558,7 +558,8 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     bool has_gap = job_family(job)->family->convex;
     double each = has_gap ? COORDINATOR_BYTES : COORDINATOR_BYTES_WITHOUT_SQUARES;
     double replica = vectors * held * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
-    replica += sizing->row_numbers * sizeof(double) * (ROW_VECTORS_A_REPLICA + threads);
+    double vectors_of_rows = ROW_VECTORS_A_REPLICA + (sizing->upper ? 0 : threads);
+    replica += sizing->row_numbers * sizeof(double) * vectors_of_rows;
     struct memory_need need = {
         .coordinator = BASE_BYTES + each * count,
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,
