@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,6 +16,14 @@ int64_t clock_wall_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;
+}
+
+void clock_minute(int64_t wall_ms, char text[CLOCK_MINUTE]) {
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm local = {0};
+    localtime_r(&seconds, &local);
+    if (!strftime(text, CLOCK_MINUTE, "%Y-%m-%d %H:%M", &local))
+        snprintf(text, CLOCK_MINUTE, "-"); /* a year of a damaged record that has no room */
 }
 
 /* ---- signs of life ---- */

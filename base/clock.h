@@ -12,6 +12,10 @@ int64_t clock_monotonic_ns(void);
 /* Milliseconds since 1970 UTC. For records that people read. */
 int64_t clock_wall_ms(void);
 
+/* Such a time for people, to the minute and of where they are: "2026-11-20 02:15". */
+#define CLOCK_MINUTE 24
+void clock_minute(int64_t wall_ms, char text[CLOCK_MINUTE]);
+
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S INT64_C(1000000000)
 

@@ -5,8 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+/* A manager that is busy, as at the start of the machine, is waited for: a READY that is lost would
+ * make it end a program that serves. */
+static const struct timeval timeout = {.tv_sec = 1};
 
 static void send_state(const char *state) {
     const char *path = getenv("NOTIFY_SOCKET");
@@ -17,9 +22,10 @@ static void send_state(const char *state) {
     if (*path == '@') /* an abstract name: it begins with a 0 */
         address.sun_path[0] = '\0';
     socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    int channel = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int channel = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (channel < 0)
         return;
+    setsockopt(channel, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     ssize_t sent = sendto(channel, state, strlen(state), MSG_NOSIGNAL,
                           (const struct sockaddr *)&address, length);
     (void)sent;

@@ -1,6 +1,6 @@
 /* Tells the service manager that started this program how it is: the protocol of sd_notify(3), a
  * datagram to the socket that NOTIFY_SOCKET names. Where no manager asks for it nothing happens,
- * and a manager that does not listen is no error. */
+ * and a manager that does not listen, or takes nothing for a second, is no error. */
 #ifndef DML_BASE_NOTIFY_H
 #define DML_BASE_NOTIFY_H
 

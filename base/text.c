@@ -125,6 +125,22 @@ void escape_put(const char *text, FILE *out) {
     free(escaped);
 }
 
+char *shell_word(const char *text) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./,:=@+%";
+    if (*text && !text[strspn(text, plain)])
+        return memory_copy_string(text);
+    char *word = memory_new(4 * strlen(text) + 3, 1), *to = word;
+    *to++ = '\'';
+    for (; *text; text++)
+        if (*text == '\'')
+            to = stpcpy(to, "'\\''"); /* closes the quotes, adds one, and opens them again */
+        else
+            *to++ = *text;
+    *to = '\'';
+    return word;
+}
+
 /* ---- misspelt words ---- */
 
 #define LENGTH_MAX 40 /* no word of ours is longer */

@@ -43,6 +43,10 @@ char *escape_copy(const char *text);
 /* Writes the text to a stream, escaped. */
 void escape_put(const char *text, FILE *out);
 
+/* A copy of the text as a word of a command line: as it is, or between single quotes where a shell
+ * would take it for something else. Release with free(). */
+char *shell_word(const char *text);
+
 /* "Did you mean": the word of a table that is nearest to a misspelt one. Set `text`, zero the rest,
  * offer every word, then ask. */
 struct nearest {

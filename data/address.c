@@ -20,6 +20,7 @@ bool address_is(const char *path) {
 /* Addresses of which something was taken off. */
 static struct secret {
     char *shown, *whole;
+    bool ambiguous; /* another address is shown so, too */
     struct secret *next;
 } * secrets;
 static pthread_mutex_t secrets_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -31,22 +32,49 @@ static void remember(const char *shown, const char *whole) {
         secret = secret->next;
     if (!secret) {
         secret = memory_new(1, sizeof *secret);
-        *secret = (struct secret){.shown = memory_copy_string(shown), .next = secrets};
+        *secret = (struct secret){.shown = memory_copy_string(shown),
+                                  .whole = memory_copy_string(whole),
+                                  .next = secrets};
         secrets = secret;
     }
-    free(secret->whole);
-    secret->whole = memory_copy_string(whole);
+    secret->ambiguous |= strcmp(secret->whole, whole) != 0;
     pthread_mutex_unlock(&secrets_mutex);
 }
 
-static char *recall(const char *shown) {
+void address_forget(const char *shown) {
+    pthread_mutex_lock(&secrets_mutex);
+    struct secret **at = &secrets;
+    while (*at && strcmp((*at)->shown, shown) != 0)
+        at = &(*at)->next;
+    struct secret *secret = *at;
+    if (secret) {
+        *at = secret->next;
+        free(secret->shown);
+        free(secret->whole);
+        free(secret);
+    }
+    pthread_mutex_unlock(&secrets_mutex);
+}
+
+/* The address that is shown so; free it. What is taken for a secret may be what tells objects
+ * apart, as ?key=1 and ?key=2: then one would be read for the other. */
+static int recall(const char *shown, char **whole) {
     pthread_mutex_lock(&secrets_mutex);
     const struct secret *secret = secrets;
     while (secret && strcmp(secret->shown, shown) != 0)
         secret = secret->next;
-    char *whole = memory_copy_string(secret ? secret->whole : shown);
+    bool ambiguous = secret && secret->ambiguous;
+    *whole = memory_copy_string(secret ? secret->whole : shown);
     pthread_mutex_unlock(&secrets_mutex);
-    return whole;
+    if (!ambiguous)
+        return 0;
+    free(*whole);
+    *whole = NULL;
+    return error_set(ERROR_DATA,
+                     "%s: two addresses that are given are this one but for a password, a "
+                     "signature, a key or the like, which are kept nowhere: give each object a "
+                     "path of its own, or copy the objects first",
+                     shown);
 }
 
 /* Whether a parameter of a query signs it, or lets its owner in. */
@@ -84,9 +112,10 @@ static char *show_query(const char *query, char *to) {
 }
 
 char *address_shown(const char *address) {
-    if (!address_is(address) || !strncmp(address, "s3://", 5))
+    if (!address_is(address))
         return memory_copy_string(address);
-    const char *host = strstr(address, "://") + 3, *end = host + strcspn(host, "/?#");
+    bool s3 = !strncmp(address, "s3://", 5); /* a key has any characters */
+    const char *host = strstr(address, "://") + 3, *end = host + strcspn(host, s3 ? "/" : "/?#");
     for (const char *p = host; p < end; p++)
         if (*p == '@')
             host = p + 1;
@@ -94,7 +123,7 @@ char *address_shown(const char *address) {
     size_t scheme = (size_t)(strstr(address, "://") + 3 - address);
     memcpy(to, address, scheme);
     to += scheme;
-    const char *query = host + strcspn(host, "?#");
+    const char *query = s3 ? strchr(host, '\0') : host + strcspn(host, "?#");
     memcpy(to, host, (size_t)(query - host));
     to += query - host;
     if (*query == '?')
@@ -225,6 +254,29 @@ static char *encoded(const char *text, bool slash) {
     return copy;
 }
 
+/* Takes the bucket off what is shown; the key, or a pattern of keys, is behind it. Free it. A name
+ * of other characters could lead the request, and what it is signed with, to another host. */
+static int find_bucket(const char *shown, char **bucket, const char **key) {
+    char *whole;
+    int code = recall(shown, &whole);
+    if (code)
+        return code;
+    size_t length = strspn(whole + 5, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789.-_");
+    *key = strchr(shown + 5, '/');
+    if (length && whole[5 + length] == '/' && (*key)[1]) {
+        ++*key;
+        *bucket = memory_format("%.*s", (int)length, whole + 5);
+    } else {
+        code = error_set(ERROR_DATA, "%s is no object: write s3://BUCKET/KEY%s", shown,
+                         strcmp(whole, shown) != 0 ? ", and see to credentials as s3 has them: in "
+                                                     "the environment or in ~/.aws"
+                                                   : "");
+    }
+    free(whole);
+    return code;
+}
+
 /* Where a bucket is: at AWS in a host of its own, unless a dot in its name forbids that. */
 static char *bucket_url(struct profile *profile, const char *bucket, const char *region) {
     char *endpoint = setting(profile, "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "endpoint_url"),
@@ -263,29 +315,34 @@ static int s3_request(const char *bucket, const char *rest, struct address_reque
 
 int address_request(const char *shown, struct address_request *request) {
     *request = (struct address_request){0};
-    if (strncmp(shown, "s3://", 5) != 0) {
-        request->url = recall(shown);
-        return 0;
-    }
-    const char *key = strchr(shown + 5, '/');
-    if (!key || key == shown + 5 || !key[1] || memchr(shown + 5, '@', (size_t)(key - shown - 5)))
-        return error_set(ERROR_DATA, "%s is no object: write s3://BUCKET/KEY",
-                         key ? shown : "s3:// without a key");
-    char *bucket = memory_format("%.*s", (int)(key - shown - 5), shown + 5),
-         *rest = encoded(key + 1, false);
-    int code = s3_request(bucket, rest, request);
+    if (strncmp(shown, "s3://", 5) != 0)
+        return recall(shown, &request->url);
+    char *bucket;
+    const char *key;
+    int code = find_bucket(shown, &bucket, &key);
+    if (code)
+        return code;
+    char *rest = encoded(key, false);
+    code = s3_request(bucket, rest, request);
     free(bucket);
     free(rest);
     return code;
 }
 
-int address_list_request(const char *bucket, const char *prefix, const char *token,
+int address_list_request(const char *pattern, const char *prefix, const char *token,
                          struct address_request *request) {
+    char *bucket;
+    const char *key;
+    *request = (struct address_request){0};
+    int code = find_bucket(pattern, &bucket, &key);
+    if (code)
+        return code;
     char *from = encoded(prefix, true), *next = encoded(token ? token : "", true);
     /* The names are in the order that signatures ask for. */
     char *rest = memory_format("?%s%s%sencoding-type=url&list-type=2&prefix=%s",
                                token ? "continuation-token=" : "", next, token ? "&" : "", from);
-    int code = s3_request(bucket, rest, request);
+    code = s3_request(bucket, rest, request);
+    free(bucket);
     free(from);
     free(next);
     free(rest);

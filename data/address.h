@@ -13,6 +13,9 @@ bool address_is(const char *path);
  * What is taken off is remembered for address_request(). Free it. */
 char *address_shown(const char *address);
 
+/* Forgets what was taken off: another address takes the place of this one, as on a command line. */
+void address_forget(const char *shown);
+
 /* What is asked of a server. */
 struct address_request {
     char *url;                   /* owned */
@@ -21,13 +24,14 @@ struct address_request {
     bool s3;
 };
 
-/* The request for the object behind an address that is shown; ERROR_CONFIG if its profile is not
- * there. Release it. */
+/* The request for the object behind an address that is shown: ERROR_DATA if it is none, or more
+ * than one that was given is shown so; ERROR_UNAVAILABLE if the profile of AWS is not there.
+ * Release it in any case. */
 int address_request(const char *shown, struct address_request *request);
 
-/* The same for the list of keys of the bucket that begin with `prefix`; `token` as in struct
- * listing, or NULL. */
-int address_list_request(const char *bucket, const char *prefix, const char *token,
+/* The same for the list of those keys of the pattern's bucket that begin with `prefix`; `token` as
+ * in struct listing, or NULL. */
+int address_list_request(const char *pattern, const char *prefix, const char *token,
                          struct address_request *request);
 void address_request_release(struct address_request *request);
 

@@ -452,12 +452,13 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
 }
 
 /* Warns if a line that may be a header is taken for a row, as a line of names above texts is. */
-static void warn_of_names(const struct format *format, const struct csv_cells *first,
+static void warn_of_names(struct format *format, const struct csv_cells *first,
                           const struct text_line *behind) {
     const struct source_options *options = format->options;
     if (options->header != CSV_HEADER_AUTO || options->table || options->numbers_only ||
         format->header || !are_names(first) || csv_recurs(format, first, behind))
         return;
+    format->names_doubtful = true;
     log_warning(
         "%s:%llu: this line is taken for a row, although none of its texts occurs again; if "
         "it names the columns, set csv.header = yes",
@@ -549,6 +550,21 @@ int format_of_names(struct format *format, const struct source_options *options,
     return code;
 }
 
+/* A line that a spreadsheet reads and takes out. */
+static int check_separator_line(const char *path, uint64_t number, const struct text_line *line) {
+    const char *text = line->text;
+    size_t length = line->length;
+    if (length && *text == '"')
+        text++, length--;
+    if (length < 4 || length > 6 || strncasecmp(text, "sep=", 4) != 0)
+        return 0;
+    return error_set(
+        ERROR_DATA,
+        "%s:%llu: this line tells spreadsheets what parts columns, and is no row: take "
+        "it out of the file",
+        path, (unsigned long long)number);
+}
+
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *line, const struct text_line *second,
                     const struct text_line *behind) {
@@ -559,7 +575,9 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         json ? ',' : find_delimiter(format->options, path, line->text, line->length);
     format->rule = (struct record_rule){{format->delimiter}};
     format->decimal_comma = !json && comma_is_decimal(format->options);
-    int code = split_cells(&first, line, format->delimiter);
+    int code = json ? 0 : check_separator_line(path, line_number, line);
+    if (!code)
+        code = split_cells(&first, line, format->delimiter);
     if (!code) {
         format->header = json || is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);

@@ -61,7 +61,11 @@ int csv_no_property(const struct csv_cells *first, bool header, enum row_propert
 
 int csv_no_column_left(const struct csv_cells *first) {
     char text[WHERE_TEXT];
-    return error_set(ERROR_DATA, "%sno column is left beside the label", where(first, text));
+    return error_set(ERROR_DATA, "%sno column is left beside the label%s", where(first, text),
+                     first->count > 1 || first->keys
+                         ? ""
+                         : ": the line has one column; if lines stand before the table, take them "
+                           "out, and if another character parts columns, set csv.delimiter");
 }
 
 /* ---- names ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "data/number.h"
@@ -101,9 +102,24 @@ static struct text_line next_line(const struct record_rule *rule, char **text, s
     return (struct text_line){*text, 0};
 }
 
+/* Lines of another system, on which every other message would mislead. */
+static int check_line_ends(const char *path, const char *text, size_t length) {
+    const char *first = memchr(text, '\r', length);
+    size_t behind = first ? length - (size_t)(first + 1 - text) : 0;
+    if (!first || !memchr(first + 1, '\r', behind) || memchr(text, '\n', length))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s: its lines end with carriage returns alone, which are not read as ends of "
+                     "lines; this converts it: tr '\\r' '\\n' < FILE > FILE.csv",
+                     path);
+}
+
 int format_find(struct format *format, const char *path, char *text, size_t length,
                 const struct source_options *options) {
     *format = (struct format){.options = options, .kind = options->format};
+    int code = check_line_ends(path, text, length);
+    if (code)
+        return code;
     const struct record_rule rule = csv_rule(options), lines = {0};
     uint64_t number = 0, ignored = 0;
     /* What table the columns are of is known, and may come in either format. */

@@ -38,10 +38,11 @@ struct format {
     struct record_rule rule;
     char delimiter;
     bool decimal_comma;
-    bool header;      /* the first line holds names */
-    uint32_t columns; /* of each CSV line */
-    uint32_t label;   /* column from 0; `columns` if there is none */
-    char **names;     /* `columns` and a NULL, or NULL; owned */
+    bool header;         /* the first line holds names */
+    bool names_doubtful; /* it is taken for a row, but may hold names */
+    uint32_t columns;    /* of each CSV line */
+    uint32_t label;      /* column from 0; `columns` if there is none */
+    char **names;        /* `columns` and a NULL, or NULL; owned */
 
     /* CSV: */
     struct table *table;       /* owned */

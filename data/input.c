@@ -79,11 +79,11 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
         if (length < format->length || memcmp(bytes, format->bytes, format->length))
             continue;
         char *command = command_for(format->command, path);
-        error_set(ERROR_DATA,
-                  "%s is %s, which is not read: give CSV, Parquet, LIBSVM, IDX or .npy, plain or "
-                  "as .gz or "
-                  ".zst; this converts it: %s",
-                  path, format->name, command);
+        error_set(
+            ERROR_DATA,
+            "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, "
+            "plain or as .gz or .zst; this converts it: %s",
+            path, format->name, command);
         free(command);
         return ERROR_DATA;
     }

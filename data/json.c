@@ -34,13 +34,6 @@ static char peek(const struct json_reader *reader) {
 
 /* ---- strings ---- */
 
-static int hex_digit(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* The four digits behind \u; UINT32_MAX if they are not there. */
 static uint32_t hex_unit(const char *at, const char *end) {
     uint32_t unit = 0;

@@ -155,16 +155,6 @@ void json_lines_start(const struct format *format, struct batch *batch) {
         batch_carry_written(batch, format->carried_count, batch->records, bytes);
 }
 
-/* A label is written on a line of its own. */
-static bool has_line_break(const struct json_token *token) {
-    if (token->kind != CELL_STRING || !token->escaped)
-        return false;
-    char *text = memory_new(token->length + 1, 1);
-    bool found = memchr(text, '\n', json_write(token, '\0', text));
-    free(text);
-    return found;
-}
-
 /* Refuses what no cell can be. */
 static bool check_tokens(const struct format *format, struct batch *batch, const char *line,
                          uint64_t number) {
@@ -178,10 +168,6 @@ static bool check_tokens(const struct format *format, struct batch *batch, const
                 "value or null; leave the column out with csv.skip",
                 i + 1, format->names[i], (size_t)(token->text - line) + 1,
                 token->kind == CELL_LIST ? "a list" : "an object");
-        if (i == format->label && has_line_break(token))
-            return batch_reject(batch, number,
-                                "column %u (%.100s): the label has a line break in it", i + 1,
-                                format->names[i]);
     }
     return true;
 }

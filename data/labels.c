@@ -219,12 +219,18 @@ static int third_label_error(const struct labels *labels, const struct pack *pac
          last_is_it = strcmp(seen[2].name, name) == 0;
     bool maybe_header =
         pack->facts->format == FORMAT_CSV && !pack->facts->header && labels->texts.count;
+    char column[COLUMN_TEXT], *where = NULL;
+    if (pack->table && pack->facts->label_column)
+        where = memory_format("; the labels are those of %s: csv.label takes another",
+                              table_describe(pack->table, pack->facts->label_column - 1, column));
     error_set(ERROR_DATA,
               "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
-              "classes are possible; %s%s",
+              "classes are possible; %s%s%s",
               pack_source(pack), (unsigned long long)row + 1, name, seen[first_is_it].name,
               seen[last_is_it ? 1 : 2].name, fitting_objective(pack),
-              maybe_header ? "; if the first line names the columns, set csv.header = yes" : "");
+              maybe_header ? "; if the first line names the columns, set csv.header = yes" : "",
+              where ? where : "");
+    free(where);
     for (int i = 0; i < 3; i++)
         free(seen[i].name);
     free(seen);

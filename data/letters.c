@@ -61,6 +61,13 @@ static uint32_t near_of(uint32_t character) {
     return near[character];
 }
 
+int hex_digit(char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
 bool letter_is_of_word(uint32_t character) {
     return character < NEAR_END ? (near_of(character) & NEAR_WORD) != 0 : look_up(character);
 }

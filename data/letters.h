@@ -16,6 +16,9 @@ unsigned letter_read(const char *text, size_t length, uint32_t *character);
 /* Writes a character; answers how many bytes. */
 unsigned letter_write(char *to, uint32_t character);
 
+/* The value of a hexadecimal digit; -1: the character is none. */
+int hex_digit(char c);
+
 /* Whether a character may stand in a word: it is of the general categories L or N, or an
  * underscore. */
 bool letter_is_of_word(uint32_t character);

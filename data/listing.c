@@ -81,14 +81,10 @@ static const char *read_entity(struct page *page) {
     page->at += base == 16;
     uint32_t character = 0, digits = 0;
     for (; page->at < page->end && digits < 8; page->at++, digits++) {
-        char c = *page->at;
-        uint32_t digit = c >= '0' && c <= '9'   ? (uint32_t)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (uint32_t)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (uint32_t)(c - 'A' + 10)
-                                                : 99;
-        if (digit >= base)
+        int digit = hex_digit(*page->at);
+        if (digit < 0 || (unsigned)digit >= base)
             break;
-        character = base * character + digit;
+        character = base * character + (unsigned)digit;
     }
     bool sound = digits && is_at(page, ";") && character && character <= 0x10ffff &&
                  (character < 0xd800 || character >= 0xe000);
@@ -107,13 +103,6 @@ static bool is_path(const struct page *page, const char *const *names, unsigned 
     return same;
 }
 
-static int hex_of(char c) {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* The text without percent-encoding; NULL if that is wrong, or there is a zero byte. */
 static char *decode(const char *text) {
     char *key = memory_new(strlen(text) + 1, 1), *to = key;
@@ -122,7 +111,7 @@ static char *decode(const char *text) {
             *to++ = *text == '+' ? ' ' : *text;
             continue;
         }
-        int high = hex_of(text[1]), low = high < 0 ? -1 : hex_of(text[2]);
+        int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
         if (low < 0 || !(high | low)) {
             free(key);
             return NULL;

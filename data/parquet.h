@@ -189,6 +189,13 @@ int parquet_page_read(const struct parquet_file *file, const struct parquet_colu
  *
  * Each answers false if the data is malformed or does not have `count` values. */
 
+/* An integer of seven bits a byte, the lowest first; and one with a sign, which is its lowest bit.
+ */
+bool parquet_varint(struct cursor *from, uint64_t *value);
+static inline uint64_t parquet_zigzag(uint64_t value) {
+    return value >> 1 ^ (0 - (value & 1));
+}
+
 /* Runs, and integers of `bits` bits, 0 to 32, which stand one behind the other. */
 bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *to);
 

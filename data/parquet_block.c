@@ -98,6 +98,17 @@ void parquet_rewind(struct parquet_reader *reader) {
     reader->next_row = 1;
 }
 
+/* A row that no block has would be one that nobody misses. */
+static int check_group_end(const struct parquet_reader *reader) {
+    for (uint32_t i = 0; i < reader->file.columns; i++) {
+        const struct column_cursor *cursor = &reader->cursor[i];
+        if (cursor->page && cursor->first < cursor->page->page.rows)
+            return parquet_damaged(&reader->file, &reader->file.column[i],
+                                   "its pages have more rows than the file");
+    }
+    return 0;
+}
+
 /* Goes to the next group that has rows. */
 static bool next_group(struct parquet_reader *reader) {
     struct parquet_file *file = &reader->file;
@@ -167,10 +178,10 @@ static int take_column(struct parquet_reader *reader, struct parquet_block *bloc
 }
 
 int parquet_block_take(struct parquet_reader *reader, struct parquet_block *block, uint32_t rows) {
-    int code = 0;
     parquet_block_clear(reader, block);
-    if (!reader->group_left && !next_group(reader))
-        return 0;
+    int code = reader->group_left ? 0 : check_group_end(reader);
+    if (code || (!reader->group_left && !next_group(reader)))
+        return code;
     block->first_row = reader->next_row;
     block->rows = reader->group_left < rows ? (uint32_t)reader->group_left : rows;
     for (uint32_t i = 0; i < reader->file.columns && !code; i++)

@@ -15,7 +15,7 @@ const char *parquet_encoding_name(uint32_t encoding) {
     return encoding < sizeof names / sizeof *names ? names[encoding] : NULL;
 }
 
-static bool read_varint(struct cursor *from, uint64_t *value) {
+bool parquet_varint(struct cursor *from, uint64_t *value) {
     *value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         uint8_t byte = cursor_u8(from);
@@ -91,7 +91,7 @@ bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *
     assert(bits <= 32);
     while (done < count) {
         uint64_t head;
-        if (!read_varint(from, &head) || !(head >> 1)) /* what is empty never ends */
+        if (!parquet_varint(from, &head) || !(head >> 1)) /* what is empty never ends */
             return false;
         done += head & 1 ? take_packed(from, bits, head >> 1, count - done, to + done)
                          : take_run(from, bits, head >> 1, count - done, to + done);
@@ -113,10 +113,10 @@ struct delta_block {
 static bool read_delta_head(struct cursor *from, struct delta_block *block, uint64_t *count,
                             uint64_t *first) {
     uint64_t zigzag;
-    if (!read_varint(from, &block->values) || !read_varint(from, &block->parts) ||
-        !read_varint(from, count) || !read_varint(from, &zigzag))
+    if (!parquet_varint(from, &block->values) || !parquet_varint(from, &block->parts) ||
+        !parquet_varint(from, count) || !parquet_varint(from, &zigzag))
         return false;
-    *first = zigzag >> 1 ^ (0 - (zigzag & 1));
+    *first = parquet_zigzag(zigzag);
     if (!block->parts || block->parts > MINIBLOCKS_MAX || !block->values ||
         block->values > UINT32_MAX || block->values % block->parts)
         return false;
@@ -147,9 +147,9 @@ bool parquet_deltas(struct cursor *from, uint32_t count, uint64_t *to) {
     if (count)
         to[0] = first;
     for (uint32_t done = 1; done < count;) {
-        if (!read_varint(from, &zigzag))
+        if (!parquet_varint(from, &zigzag))
             return false;
-        uint64_t least = zigzag >> 1 ^ (0 - (zigzag & 1));
+        uint64_t least = parquet_zigzag(zigzag);
         const uint8_t *bits = cursor_take(from, block.parts);
         for (uint64_t i = 0; !from->failed && i < block.parts && done < count; i++) {
             if (!take_deltas(from, bits[i], block.part, count - done, least, to + done))
@@ -172,7 +172,7 @@ struct text_writer {
 
 /* Room for a text of so many bytes; NULL if they are too many. */
 static uint8_t *add_text(struct text_writer *writer, uint32_t i, uint64_t length) {
-    if (length > PARQUET_PAGE_BYTES_MAX - writer->length)
+    if (length >= PARQUET_PAGE_BYTES_MAX - writer->length)
         return NULL;
     size_t needed = writer->length + length + 1;
     if (needed > writer->capacity) {

@@ -2,7 +2,7 @@
 #include "data/parquet_reader.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,13 +24,31 @@
 
 /* ---- what is no regular file ---- */
 
+static const char *temporary_folder(void) {
+    const char *folder = getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
+/* A file without a name, of which programs that are started know nothing; -1: errno says why. */
+static int temporary_file(void) {
+    char *path = memory_format("%s/dml-XXXXXX", temporary_folder());
+    int descriptor = mkostemp(path, O_CLOEXEC);
+    if (descriptor >= 0)
+        unlink(path);
+    free(path);
+    return descriptor;
+}
+
 static int write_all(int descriptor, const uint8_t *bytes, size_t length) {
     while (length) {
         ssize_t written = write(descriptor, bytes, length);
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            return error_set_errno(ERROR_IO, "cannot write to a temporary file");
+            return error_set_errno(ERROR_IO,
+                                   "cannot write to a temporary file in %s; TMPDIR names another "
+                                   "folder",
+                                   temporary_folder());
         bytes += written;
         length -= (size_t)written;
     }
@@ -45,14 +63,12 @@ static int take_bytes(struct blocks *blocks, struct batch *batch) {
 
 /* The end of the file is read first: so what comes but once is put aside. */
 static int copy_input(struct parquet_reader *reader) {
-    FILE *file = tmpfile();
     struct batch batch;
-    if (!file)
-        return error_set_errno(ERROR_IO, "cannot make a temporary file");
-    reader->descriptor = dup(fileno(file));
-    fclose(file);
+    reader->descriptor = temporary_file();
     if (reader->descriptor < 0)
-        return error_set_errno(ERROR_IO, "cannot make a temporary file");
+        return error_set_errno(ERROR_IO,
+                               "cannot make a temporary file in %s; TMPDIR names another folder",
+                               temporary_folder());
     batch_init(&batch);
     int code = take_bytes(reader->blocks, &batch);
     while (!code && batch.text_length) {

@@ -159,7 +159,7 @@ static void fill_part(struct row_maker *maker, const struct page_rows *part, dou
     if (page->values.index) {
         const double *number = page->dictionary->entries.number;
         const uint32_t *index = page->values.index + part->first;
-        for (uint32_t i = 0; i < part->count; i++)
+        for (uint32_t i = 0; i < part->count; i++) /* a null names entry 0: memory has one always */
             to[i * stride] = number[index[i]];
     } else {
         whole = parquet_numbers(&span, part->first, NULL, part->count, to, stride);

@@ -22,22 +22,16 @@ static void fail(struct thrift *thrift) {
     thrift->cursor.at = thrift->cursor.end;
 }
 
-/* Seven bits a byte, the lowest first. */
 static uint64_t varint(struct thrift *thrift) {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        uint8_t byte = cursor_u8(&thrift->cursor);
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80)
-            return value;
-    }
+    uint64_t value;
+    if (parquet_varint(&thrift->cursor, &value))
+        return value;
     fail(thrift);
     return 0;
 }
 
 static int64_t zigzag(struct thrift *thrift) {
-    uint64_t value = varint(thrift);
-    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+    return (int64_t)parquet_zigzag(varint(thrift));
 }
 
 uint8_t thrift_field(struct thrift *thrift, int16_t *id) {

@@ -212,6 +212,7 @@ static int finish_report(struct source_reader *reader) {
     report->text_bytes = reader->blocks.text_bytes;
     input_hash(reader->input, report->hash);
     report->columns = reader->format.columns;
+    report->names_doubtful = reader->format.names_doubtful;
     if (reader->format.label < reader->format.columns)
         report->label_column = reader->format.label + 1;
     return 0;

@@ -20,6 +20,8 @@ struct column_profile {
     bool whole;         /* they are whole numbers */
     double words;       /* of texts: in the mean, so many follow a blank */
     uint32_t dates;     /* the formats in which all texts are dates: data/date.h */
+    uint64_t dressed;   /* texts that would be numbers without "$", "%", blanks or commas */
+    char example[24];   /* the first of them */
 
     uint64_t *seen; /* the hashes of different values; a table with open addresses; owned */
 };

@@ -19,6 +19,7 @@
 
 #define BUFFER_BYTES (1u << 20)    /* that may wait to be taken */
 #define PAGE_BYTES_MAX (16u << 20) /* of a list of keys */
+#define EMPTY_PAGES_MAX 256        /* of it, one behind the other */
 
 static struct source_stamp stamp_of(const char *etag, uint64_t bytes) {
     struct source_stamp stamp = {.bytes = bytes == UNKNOWN ? 0 : bytes};
@@ -58,9 +59,9 @@ struct remote {
     struct bytes pending; /* received and not handed out: from `at` on */
     size_t at;
     bool running, paused, accepted, known, ended;
-    bool whole;                       /* ranges are of no use here */
     uint64_t offset;                  /* so many bytes were received in all, */
     uint64_t progress;                /* and when there was progress last */
+    uint64_t came;                    /* since the patience was renewed; with what comes again */
     uint64_t total;                   /* that the object has; UNKNOWN */
     char etag[TAG_BYTES];             /* that it had first */
     struct hash_stream *hash, *again; /* of what was received; and of what comes again */
@@ -123,6 +124,20 @@ static size_t compare_again(struct remote *remote, const char *data, size_t leng
     return here;
 }
 
+/* What comes again is time well spent, but no progress: a link that always breaks in the midst of
+ * it is not made for ever. */
+static void note_progress(struct remote *remote, size_t length) {
+    remote->came += length;
+    if (remote->came >= REMOTE_PROGRESS_BYTES) {
+        remote->came = 0;
+        remote->patience.waited_ns = 0;
+    }
+    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
+        remote->progress = remote->offset;
+        remote->patience.tries = 0;
+    }
+}
+
 static size_t take_body(char *data, size_t size, size_t count, void *context) {
     struct remote *remote = context;
     size_t length = size * count, again = 0;
@@ -144,11 +159,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     hash_stream_add(remote->hash, data + again, length - again);
     bytes_append(&remote->pending, data + again, length - again);
     remote->offset += length - again;
-    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
-        remote->progress = remote->offset;
-        remote->patience.waited_ns = 0;
-        remote->patience.tries = 0;
-    }
+    note_progress(remote, length);
     return length;
 }
 
@@ -157,7 +168,7 @@ static void begin_request(struct remote *remote) {
     libcurl.slist_free_all(remote->headers);
     remote->headers = NULL;
     request_set(remote->easy, &remote->request, &remote->reply, &remote->headers);
-    bool goes_on = remote->offset && etag_is_strong(remote->etag) && !remote->whole;
+    bool goes_on = remote->offset && etag_is_strong(remote->etag);
     if (goes_on) {
         char *line = memory_format("If-Match: %s", remote->etag);
         remote->headers = libcurl.slist_append(remote->headers, line);
@@ -321,13 +332,12 @@ static int compare_bytewise(const void *a, const void *b) {
 }
 
 /* Adds a page of keys; an error names the pattern. */
-static int list_page(const char *pattern, const char *bucket, const char *prefix,
-                     struct listing *listing) {
+static int list_page(const char *pattern, const char *prefix, struct listing *listing) {
     struct address_request request;
     struct small small = {.limit = PAGE_BYTES_MAX};
     bytes_init(&small.body);
     char *token = listing->token ? memory_copy_string(listing->token) : NULL;
-    int code = address_list_request(bucket, prefix, token, &request);
+    int code = address_list_request(pattern, prefix, token, &request);
     if (!code)
         code = request_small(pattern, &request, &small);
     const char *why =
@@ -345,6 +355,22 @@ static int list_page(const char *pattern, const char *bucket, const char *prefix
     return code;
 }
 
+/* Adds all pages. Some may have no keys, but not one behind the other without end. */
+static int list_pages(const char *pattern, const char *prefix, struct listing *listing) {
+    unsigned empty = 0;
+    int code;
+    do {
+        size_t before = listing->count;
+        code = list_page(pattern, prefix, listing);
+        empty = listing->count > before ? 0 : empty + 1;
+        if (!code && empty > EMPTY_PAGES_MAX)
+            code = error_set(ERROR_UNAVAILABLE,
+                             "%s: the list of keys has %u pages without one, and no end", pattern,
+                             empty);
+    } while (!code && listing->token);
+    return code;
+}
+
 int remote_list(const char *pattern, char ***paths) {
     const char *slash = strchr(pattern + 5, '/');
     if (!slash || slash == pattern + 5)
@@ -352,11 +378,8 @@ int remote_list(const char *pattern, char ***paths) {
     struct listing listing = {0};
     char *bucket = memory_format("%.*s", (int)(slash - pattern - 5), pattern + 5),
          *prefix = memory_format("%.*s", (int)strcspn(slash + 1, "*?["), slash + 1), **found = NULL;
-    int code;
     size_t count = 0;
-    do {
-        code = list_page(pattern, bucket, prefix, &listing);
-    } while (!code && listing.token);
+    int code = list_pages(pattern, prefix, &listing);
     found = memory_new(listing.count + 1, sizeof *found);
     for (size_t i = 0; i < listing.count && !code; i++)
         if (!fnmatch(slash + 1, listing.key[i], FNM_PATHNAME | FNM_PERIOD))

@@ -192,6 +192,7 @@ void request_set(CURL *easy, const struct address_request *request, struct reply
     libcurl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     libcurl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, plain ? "http,https" : "https");
     libcurl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, request->s3 ? 0L : 1L);
+    libcurl.easy_setopt(easy, CURLOPT_PATH_AS_IS, request->s3 ? 1L : 0L); /* a key may have /../ */
     libcurl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
     libcurl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)(request_seconds() + 3) / 4);
     libcurl.easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_header);

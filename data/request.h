@@ -18,7 +18,7 @@
 /* Progress is at least so many bytes, or the end. */
 #define REMOTE_PROGRESS_BYTES 4096
 
-/* Links that break one after the other, or cannot be made, without a byte between them. */
+/* Links that break one after the other, or cannot be made, without progress between them. */
 #define REMOTE_TRIES 8
 
 #define UNKNOWN UINT64_MAX

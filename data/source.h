@@ -199,6 +199,7 @@ struct source_report {
     struct table *table;   /* CSV: what the columns are. Known like the names; or NULL */
     uint32_t columns;      /* CSV: how many; of arrays as if the label was the last; else 0 */
     uint32_t label_column; /* from 1; 0 if there is none */
+    bool names_doubtful;   /* CSV: the first line was taken for a row, but may name the columns */
     uint64_t rejected;     /* malformed lines skipped */
     char **rejected_reasons; /* of the first 100, "FILE:LINE: why"; NULL-terminated; or NULL */
 };

@@ -19,9 +19,10 @@ def numbers(figures, kind):
 
 
 def parameters(settings):
-    """What the job says; values that are not set, and long ones, would only hide the others."""
+    """What the job says; values that are not set, and long ones, would only hide the others. Commands may
+    have a password in them."""
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in settings.items()
-             if value not in (None, [], 'auto', 'off')}
+             if value not in (None, [], 'auto', 'off') and name not in ('on_publish', 'launch')}
     return {name: text for name, text in texts.items() if len(text) <= 500}
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 PRODUCER = 'https://example.org/dml'  # whoever runs the job: put your own address here
 SCHEMA = 'https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/'
+COMMANDS = 'on_publish', 'launch'  # which may have a password in them
 FIGURES = 'loss', 'auc', 'accuracy', 'rmse', 'deviance'
 
 
@@ -34,7 +35,8 @@ def dataset(path, folder):
 
 
 def event(model, environment):
-    settings, result = model['settings'], model.get('result', {})
+    settings = {name: value for name, value in model['settings'].items() if name not in COMMANDS}
+    result = model.get('result', {})
     namespace = environment.get('OPENLINEAGE_NAMESPACE', 'dml')
     folder = Path(environment['DML_STATE']).parent  # the job file is beside its state, if it does not say otherwise
     judged = result.get('holdout') or result.get('test') or {}

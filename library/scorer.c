@@ -349,8 +349,10 @@ static int add_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_
     } else if (scorer->form == FORM_IDS) {
         code = view_ids(scorer, rows->numbers + number * scorer->columns, &one);
     } else {
-        size_t first = rows->start[number];
-        ends[1] = rows->start[number + 1] - first;
+        size_t first = rows->start[number], end = rows->start[number + 1];
+        if (end < first)
+            return error_set(ERROR_DATA, "it ends before it starts: start[] must not fall");
+        ends[1] = end - first;
         code = view_sparse(scorer, ends[1], rows->ids + first, rows->values + first, &one);
     }
     double offset = !code && view->offset ? view->offset[0] : 0;

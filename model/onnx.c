@@ -89,7 +89,7 @@ static int build(const struct exporter *e) {
     margins = add_property(e, ROW_EXPOSURE, margins);
     onnx_add_response(e->graph, &e->model->layout, margins);
     describe(e);
-    return 0;
+    return onnx_check_room(e->graph, 0); /* layers of networks and names of classes count, too */
 }
 
 int onnx_export(const struct model *model, FILE *file) {

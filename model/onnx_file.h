@@ -11,8 +11,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Protocol buffers have no message of 2 GiB. */
-#define ONNX_BYTES_MAX (UINT64_C(2) << 30)
+/* Protocol buffers have no message of 2 GiB; what stands around the parts of a graph is less than a
+ * page. */
+#define ONNX_BYTES_MAX ((UINT64_C(2) << 30) - 4096)
 
 struct onnx_graph; /* opaque */
 

@@ -27,6 +27,14 @@ static const char *row_of(const struct answering *a, const double *values) {
 
 /* ---- probabilities ---- */
 
+/* 1/(1 + e^−x). The operator Sigmoid says the same, but onnxruntime takes it from 1 where x is
+ * below 0, so that what is small has few digits and, from 1e-16 on, none. Where e^−x is infinite,
+ * the answer is 0, as it must be. */
+static const char *sigmoid(const struct answering *a, const char *x) {
+    const char *power = node(a, "Exp", node(a, "Neg", x, NULL), NULL);
+    return node(a, "Reciprocal", node(a, "Add", power, constant(a, 1)), NULL);
+}
+
 /* calibration_probability(): linear between the knots on both sides of the margin, of which there
  * is one beyond the first and the last. */
 static const char *isotonic(const struct answering *a, const struct calibration *calibration,
@@ -61,13 +69,13 @@ static const char *logistic_of(const struct answering *a, uint32_t k, const char
         return isotonic(a, calibration, margin);
     if (calibration && calibration->method == CALIBRATION_PLATT)
         margin = platt(a, calibration, margin);
-    return node(a, "Sigmoid", margin, NULL);
+    return sigmoid(a, margin);
 }
 
 static const char *logistics(const struct answering *a, const char *margins) {
     uint32_t outputs = a->layout->outputs;
     if (!a->response || !a->response->calibration)
-        return node(a, "Sigmoid", margins, NULL);
+        return sigmoid(a, margins);
     const char **column = memory_new(outputs, sizeof *column);
     for (uint32_t k = 0; k < outputs; k++)
         column[k] = logistic_of(a, k, onnx_column(a->graph, margins, k));
@@ -87,7 +95,7 @@ static const char *both(const struct answering *a, const char *margin) {
     } else {
         if (calibration && calibration->method == CALIBRATION_PLATT)
             margin = platt(a, calibration, margin);
-        pair[0] = node(a, "Sigmoid", node(a, "Neg", margin, NULL), NULL);
+        pair[0] = sigmoid(a, node(a, "Neg", margin, NULL));
     }
     return onnx_concat(a->graph, pair, 2);
 }
@@ -96,7 +104,7 @@ static const char *both(const struct answering *a, const char *margin) {
  * rise. */
 static const char *ordered(const struct answering *a, const char *margins) {
     uint32_t outputs = a->layout->outputs;
-    const char *chances = node(a, "Sigmoid", margins, NULL), *above = NULL;
+    const char *chances = sigmoid(a, margins), *above = NULL;
     const char **column = memory_new(outputs + (size_t)1, sizeof *column);
     for (uint32_t k = 0; k < outputs; k++) {
         const char *next = onnx_column(a->graph, chances, k);

@@ -67,8 +67,8 @@ static void add_to_total(struct sums *sums, const char *part) {
     sums->total = sums->total ? onnx_node(sums->graph, "Add", sums->total, part, NULL) : part;
 }
 
-static int check_room(const struct sums *sums, uint64_t doubles) {
-    if (doubles < ONNX_BYTES_MAX / 8 && onnx_bytes(sums->graph) + 8 * doubles < ONNX_BYTES_MAX)
+int onnx_check_room(const struct onnx_graph *graph, uint64_t doubles) {
+    if (doubles < ONNX_BYTES_MAX / 8 && onnx_bytes(graph) + 8 * doubles < ONNX_BYTES_MAX)
         return 0;
     return error_set(ERROR_DATA,
                      "the model needs more than the 2 GiB that a file of ONNX can have: "
@@ -221,7 +221,7 @@ static int add_category_column(struct sums *sums, uint32_t number, const char *n
     coded->id[coded->codes++] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
     coded->id[coded->codes++] = 0;
     add_missing_words(sums->table, &known, (int64_t)texts);
-    int code = check_room(sums, coded->codes * (width + UINT64_C(4)));
+    int code = onnx_check_room(sums->graph, coded->codes * (width + UINT64_C(4)));
     if (!code) {
         const char *value = onnx_input(sums->graph, name, ONNX_STRING, 0);
         double *table = memory_new(coded->codes * width, sizeof *table);
@@ -279,7 +279,7 @@ static int add_cross(struct sums *sums, const struct table_cross *cross) {
         free(name);
         return code;
     }
-    int code = check_room(sums, combinations * width);
+    int code = onnx_check_room(sums->graph, combinations * width);
     if (code || !combinations)
         return code;
     double *table = memory_new(combinations * width, sizeof *table);
@@ -320,7 +320,7 @@ static int add_table(struct sums *sums) {
 static int add_matrix(struct sums *sums) {
     const struct first_weights *weights = sums->weights;
     uint64_t features = weights->layout->features;
-    int code = check_room(sums, features * weights->width);
+    int code = onnx_check_room(sums->graph, features * weights->width);
     if (code || !features)
         return code;
     double *matrix = memory_new(features * weights->width, sizeof *matrix);

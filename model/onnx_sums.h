@@ -22,6 +22,9 @@ struct first_weights first_weights_of(const struct model *model);
  * combinations as a cross has, or be as large as the model. */
 int onnx_check_rows(const struct model *model);
 
+/* ERROR_DATA: the graph would become too large by so many numbers more. */
+int onnx_check_room(const struct onnx_graph *graph, uint64_t doubles);
+
 /* Adds inputs for rows, and what is made of them: *sums is a matrix of `width` columns. The inputs
  * of a model of a table are its columns by name, doubles where NaN is missing, or texts as the
  * table has them; of other models one matrix, `features`, whose columns are the features by rising

@@ -1,9 +1,12 @@
+#define _GNU_SOURCE
 #include "model/model.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -22,6 +25,11 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 /* The model.safetensors that `path` stands for, or NULL if there is none. Free the result. */
 static char *find_tensors(const char *path) {
     if (is_file(path))
@@ -34,6 +42,21 @@ static char *find_tensors(const char *path) {
         free(candidate);
     }
     return NULL;
+}
+
+/* The folder of a file; where that is a link, as models/current is, what it leads to now: so both
+ * files are of one model, whichever becomes live meanwhile. Free the result. */
+static char *find_folder(const char *path) {
+    char target[PATH_MAX];
+    char *folder = path_folder(path);
+    ssize_t length = readlink(folder, target, sizeof target);
+    if (length <= 0 || (size_t)length == sizeof target)
+        return folder;
+    target[length] = '\0';
+    char *above = path_folder(folder), *found = path_join(above, target);
+    free(above);
+    free(folder);
+    return found;
 }
 
 static int read_json(const char *path, json_t **details) {
@@ -217,9 +240,11 @@ static int check_parameters(const char *tensors_path, const char *json_path, str
     return 0;
 }
 
-static int open_files(const char *tensors_path, struct model *model) {
+static int open_files(const char *path, struct model *model) {
     struct tensors tensors;
-    char *folder = path_folder(tensors_path);
+    const char *name = strrchr(path, '/');
+    char *folder = find_folder(path);
+    char *tensors_path = path_join(folder, name ? name + 1 : path);
     char *json_path = path_join(folder, "model.json");
     int code = map_tensors(tensors_path, model, &tensors);
     if (!code)
@@ -233,6 +258,7 @@ static int open_files(const char *tensors_path, struct model *model) {
     if (!code)
         code = checksum_check(model->details, json_path, model->mapping, model->mapping_bytes,
                               tensors_path);
+    free(tensors_path);
     free(json_path);
     model->folder = folder;
     return code;
@@ -240,6 +266,9 @@ static int open_files(const char *tensors_path, struct model *model) {
 
 int model_open(const char *path, struct model **result) {
     char *tensors_path = find_tensors(path);
+    if (!tensors_path && is_folder(path) && access(path, X_OK))
+        return error_set_errno(ERROR_PERMISSION,
+                               "cannot read %s; its owner lets others: chmod go+rx", path);
     if (!tensors_path)
         return error_set(ERROR_DATA,
                          "%s holds no model: give a model.safetensors, its folder, or a state "

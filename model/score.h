@@ -111,6 +111,7 @@ enum score_shown {
  * that is skipped has an empty line, in JSON null. */
 struct score_output {
     FILE *file;
+    const char *name; /* of the file, for messages; or NULL */
     enum score_shown shown;
     bool json;
     bool header;                          /* a line with the names of the columns comes first */

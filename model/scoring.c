@@ -1,5 +1,6 @@
 #include "model/score.h"
 
+#include <errno.h>
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -223,6 +224,14 @@ static int score_block(struct scorer *scorer, const struct source_rows *rows, ui
     return code;
 }
 
+/* Writes once more what could not be written, which says why. */
+static int cannot_write(const struct score_output *output) {
+    clearerr(output->file);
+    errno = fflush(output->file) ? errno : EIO;
+    return error_set_errno(ERROR_IO, "cannot write %s",
+                           output->name ? output->name : "the predictions");
+}
+
 static int score_rows(void *context, const struct source_rows *rows) {
     struct scorer *scorer = context;
     uint64_t bad = 0;
@@ -243,7 +252,7 @@ static int score_rows(void *context, const struct source_rows *rows) {
     if (scorer->output && scorer->streams)
         fflush(scorer->output->file);
     if (scorer->output && ferror(scorer->output->file))
-        return error_set(ERROR_IO, "cannot write the predictions");
+        return cannot_write(scorer->output);
     return 0;
 }
 
@@ -272,7 +281,7 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
             return code;
     }
     if (scorer->output && fflush(scorer->output->file))
-        return error_set_errno(ERROR_IO, "cannot write the predictions");
+        return cannot_write(scorer->output);
     return 0;
 }
 

@@ -121,7 +121,8 @@ int tensors_place(const char *path, size_t data, size_t length, const char *name
         return error_set(ERROR_DATA,
                          "%s is cut short: tensor %s ends %llu bytes behind the end of the file",
                          path, name, (unsigned long long)(tensor->end - (length - data)));
-    if (tensor->end - tensor->begin != 8 * elements || (data + tensor->begin) % 8)
+    uint64_t bytes = tensor->end - tensor->begin; /* 8 * elements may be more than any number */
+    if (bytes / 8 != elements || bytes % 8 || (data + tensor->begin) % 8)
         return error_set(ERROR_DATA, "%s: the place of tensor %s does not fit its shape", path,
                          name);
     *at = data + tensor->begin;
@@ -200,10 +201,12 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
         return error_set(ERROR_DATA, "%s is no safetensors file: it has %zu bytes", path, length);
     memcpy(&header_bytes, file, PREFIX_BYTES);
     if (header_bytes > length - PREFIX_BYTES)
-        return error_set(ERROR_DATA,
-                         "%s is no safetensors file, or cut short: its header would end behind the "
-                         "end of the file",
-                         path);
+        return error_set(
+            ERROR_DATA,
+            "%s is no safetensors file, or cut short: its header would end behind the "
+            "end of the file; a model is a state folder, a folder below its models, or "
+            "a model.safetensors",
+            path);
     json_error_t error;
     json_t *header =
         json_loadb((const char *)file + PREFIX_BYTES, header_bytes, JSON_REJECT_DUPLICATES, &error);

@@ -110,7 +110,14 @@ static void take_first_numbers(const struct row_vectors *rows, double *into, con
         memcpy(&into[i], &sums[i * rows->outputs], sizeof *into);
 }
 
-/* What others send may be any number. */
+/* What others send may be any number, here and below: losses take labels of classes for places. */
+static void take_labels(const struct row_vectors *rows, const int64_t *sums) {
+    const double most = rows_label_most(rows);
+    take_first_numbers(rows, rows->labels, sums);
+    for (size_t i = 0; most < INFINITY && i < rows->count; i++)
+        rows->labels[i] = fmin(fmax(rows->labels[i], 0), most);
+}
+
 static void take_sizes(const struct row_vectors *rows, const int64_t *sums) {
     for (size_t i = 0; i < rows->count; i++) {
         double size;
@@ -142,7 +149,7 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, 
     switch (vector) {
     case ROWS_LABELS:
         assert(rows->labels);
-        take_first_numbers(rows, rows->labels, sums);
+        take_labels(rows, sums);
         break;
     case ROWS_WEIGHTS:
         assert(rows->weights);

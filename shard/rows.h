@@ -76,4 +76,7 @@ uint64_t rows_proof(void);
 /* Whether its losses have second derivatives. */
 bool rows_have_second(const struct row_vectors *rows);
 
+/* The largest label that rows can have, of those that number something; else infinity. */
+double rows_label_most(const struct row_vectors *rows);
+
 #endif

@@ -49,6 +49,20 @@ bool rows_have_second(const struct row_vectors *rows) {
     return rows->objective && rows->objective->second;
 }
 
+double rows_label_most(const struct row_vectors *rows) {
+    switch (rows->objective->labels) {
+    case LABEL_CLASSES:
+        return rows->outputs - 1;
+    case LABEL_ORDERED:
+        return rows->outputs;
+    case LABEL_BINARY:
+    case LABEL_TARGET:
+    case LABEL_LISTS:
+        break;
+    }
+    return INFINITY;
+}
+
 /* Operations that act at one point v = Z + Σ u·Q. */
 struct row_measure {
     const struct operation *at; /* ROWS_AT; NULL: v = Z */

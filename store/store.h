@@ -4,12 +4,12 @@
  * models, and the coordinator's terms. WAL and exclusive locking; `PRAGMA user_version` is the
  * schema's version, and a database of a newer version is refused by name.
  *
- * Durability. store_term_next(), store_run_begin(), store_run_resume(), store_run_end(),
- * store_attempt(), store_durable_step(), store_sweep_begin(), store_sweep_end() and store_publish()
- * return after the disk has them, and all that was collected before. Everything else is collected
- * in an open transaction that store_flush() commits (synchronous = NORMAL): the caller does that
- * every 100 ms or so, and before it sends what relies on a journal entry. A crash of the process
- * loses what was not flushed, a crash of the machine perhaps a little more.
+ * Durability. store_term_next(), store_run_begin(), store_run_continue(), store_run_resume(),
+ * store_run_end(), store_attempt(), store_durable_step(), store_sweep_begin(), store_sweep_end()
+ * and store_publish() return after the disk has them, and all that was collected before. Everything
+ * else is collected in an open transaction that store_flush() commits (synchronous = NORMAL): the
+ * caller does that every 100 ms or so, and before it sends what relies on a journal entry. A crash
+ * of the process loses what was not flushed, a crash of the machine perhaps a little more.
  *
  * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H

@@ -20,8 +20,8 @@
 enum sums_layout {
     SUMS_NONE,       /* none: a flush has no elements */
     SUMS_PARAMETERS, /* one int64 a parameter; a shard has those of its range */
-    SUMS_ROWS,       /* one int64 a training row and output: the bits of a double, added to 0; a
-                        shard has those of its rows */
+    SUMS_ROWS,       /* one int64 a row and output: the bits of a double, added to 0, or in tiles a
+                        sum in fixed point; a shard has those of its rows */
     SUMS_TRIANGLE, /* one int64 for each pair r ≥ c of parameters of the block, at r(r + 1)/2 + c;
                     all of them on the shard whose range begins the vector */
     SUMS_LAYOUTS,

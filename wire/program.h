@@ -122,13 +122,16 @@
  *                                  ROWS_MARGINS and ROWS_PRODUCT are sums in fixed point
  *          ROWS_AT k slots u       v = Z + Σ u_i·Q[slot_i], in this order; what follows is at v
  *   →      ROWS_LOSS               Σ weight·loss
- *   →2     ROWS_HELD               the same over the rows that are held out, and the weight of
- * those that are predicted correctly →max   ROWS_DERIVATIVE         max |derivative of a loss by a
- * margin|; +infinity if one is not finite →k     ROWS_SLOPES k slots     for each i: Σ
- * weight·derivative·Q[slot_i] →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ
- * weight/rate·Q[slot_i]ᵀ·S· Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the second
- * derivatives of the row's loss by its margins ROWS_ADVANCE            Z = v, and D is the
- * derivatives there: BEGIN with `rows` gives them out in place of t
+ *   →2     ROWS_HELD               the same over the rows that are held out, and the weight of what
+ *                                  is predicted correctly of them
+ *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
+ *                                  finite
+ *   →k     ROWS_SLOPES k slots     for each i: Σ weight·derivative·Q[slot_i]
+ *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
+ *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the
+ *                                  second derivatives of the row's loss by its margins
+ *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
+ *                                  them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H

@@ -246,7 +246,9 @@ int command_prune(const struct options *options) {
     json_t *all = json_array();
     for (char **state = states; *state; state++) {
         int failed = prune_folder(options, *state, all);
-        if (failed)
+        if (failed && strstr(error_text(), *state))
+            log_error("%s", error_text());
+        else if (failed)
             log_error("%s: %s", *state, error_text());
         error_clear(); /* one folder does not hold up the others */
         code = code ? code : failed;

@@ -1,8 +1,6 @@
 #include "coordinator/command/last_run.h"
 
 #include <assert.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,41 +14,6 @@ static bool has_model(const struct store_run *run) {
     return reason_has_model(reason_of(run->reason));
 }
 
-/* ---- limits ---- */
-
-/* The key of the limit that a run ended at; NULL: it ended at none. */
-static const char *key_of_limit(enum reason reason) {
-    switch ((int)reason) {
-    case REASON_STEP_LIMIT:
-        return "max_steps";
-    case REASON_EPOCH_LIMIT:
-        return "downpour.epochs";
-    case REASON_TIME_LIMIT:
-        return "max_seconds";
-    }
-    return NULL;
-}
-
-/* What the settings of a run say of its limit. JSON has no infinity: without a value there is none.
- */
-static double read_limit(const char *settings, const char *key) {
-    json_t *all = json_loads(settings, 0, NULL), *value = json_object_get(all, key);
-    double limit = json_is_number(value) ? json_number_value(value) : INFINITY;
-    json_decref(all);
-    return limit;
-}
-
-static double limit_of_job(enum reason reason, const struct job *job) {
-    return reason == REASON_STEP_LIMIT    ? (double)job->max_steps
-           : reason == REASON_EPOCH_LIMIT ? job->downpour.epochs
-                                          : job->max_seconds;
-}
-
-bool last_run_is_at_limit(const struct last_run *last, const struct job *job) {
-    return last->concluded && key_of_limit(last->reason) &&
-           limit_of_job(last->reason, job) <= last->limit;
-}
-
 /* ---- the last run ---- */
 
 struct last_run_search {
@@ -62,16 +25,15 @@ static int take_run(void *context, const struct store_run *run) {
     const struct last_run_search *search = context;
     if (run->sweep || strcmp(run->identity, search->identity) != 0)
         return 0;
-    enum reason reason = reason_of(run->reason);
-    const char *key = key_of_limit(reason);
     last_run_release(search->last);
     *search->last =
         (struct last_run){.run = run->run,
                           .data = memory_copy_string(run->data),
+                          .start_model = memory_copy_string(run->start_model),
                           .result = run->result ? memory_copy_string(run->result) : NULL,
                           .concluded = has_model(run),
-                          .reason = reason,
-                          .limit = key ? read_limit(run->settings, key) : NAN,
+                          .reason = reason_of(run->reason),
+                          .settings = json_loads(run->settings, 0, NULL),
                           .over = run->reason && !reason_text_can_resume(run->reason)};
     return 0;
 }
@@ -94,6 +56,7 @@ static void take_record(const struct sweep_record *record, const struct sweep_sh
     *last = (struct last_run){.run = record->winner,
                               .sweep = record->sweep,
                               .data = memory_copy_string(record->data),
+                              .start_model = memory_copy_string(record->start_model),
                               .judged = memory_copy_string(record->judged),
                               .sources = memory_copy_string(record->sources),
                               .result = record->result ? memory_copy_string(record->result) : NULL,
@@ -132,7 +95,9 @@ void last_run_release(struct last_run *last) {
     free(last->judged);
     free(last->sources);
     free(last->data);
+    free(last->start_model);
     free(last->result);
+    json_decref(last->settings);
     *last = (struct last_run){0};
 }
 
@@ -142,6 +107,28 @@ void last_run_release(struct last_run *last) {
  * which only `run` begins. */
 bool last_run_is_open(const struct last_run *last) {
     return last->run && !last->concluded && !last->over && !last->decided;
+}
+
+/* Of the settings that change no training, those that change the model. One that a run of before
+ * does not have had its default. */
+static bool makes_same_model(const json_t *before, const json_t *now) {
+    static const char *const keys[] = {"calibrate", "prior_correction", "threshold",
+                                       "cost.false_positive", "cost.false_negative"};
+    bool same = true;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *value = json_object_get(before, keys[i]);
+        same &= !value || json_equal(value, json_object_get(now, keys[i]));
+    }
+    return same;
+}
+
+bool last_run_is_at_limit(const struct last_run *last, const struct job *job) {
+    json_t *now = job_settings(job);
+    bool at_limit = last->concluded && limit_key(last->reason) &&
+                    !limit_is_raised(last->reason, last->settings, now) &&
+                    makes_same_model(last->settings, now);
+    json_decref(now);
+    return at_limit;
 }
 
 enum task task_next(const struct last_run *last, const char *data) {

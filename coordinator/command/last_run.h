@@ -2,6 +2,7 @@
 #ifndef DML_COORDINATOR_COMMAND_LAST_RUN_H
 #define DML_COORDINATOR_COMMAND_LAST_RUN_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,13 +14,14 @@
 /* The newest run of a job, or the newest sweep: then `run` is its winner, or, as long as there is
  * none, its newest run. Texts are owned. */
 struct last_run {
-    int64_t run; /* 0: there is none */
-    char *data;  /* fingerprint of its training data */
+    int64_t run;       /* 0: there is none */
+    char *data;        /* fingerprint of its training data */
+    char *start_model; /* SHA-256 of what it started from; "": from zero */
     char *result;
     bool concluded;     /* it has a model */
     bool over;          /* it has ended, and cannot go on */
     enum reason reason; /* of a run: why it ended; REASON_NONE while it runs, and of a sweep */
-    double limit;       /* the setting that ended it, if a limit did */
+    json_t *settings;   /* of a run: those that it had; NULL of a sweep */
     bool decided;  /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;  /* the last decision about it */
     bool kept;     /* likewise */
@@ -38,8 +40,8 @@ void last_run_release(struct last_run *last);
 /* Whether the run can go on if its data is still there. */
 bool last_run_is_open(const struct last_run *last);
 
-/* Whether it ended at a limit that the job has not raised, so that there is nothing to go on for.
- */
+/* Whether it ended at a limit that the job has not raised, and the job makes the same model of that
+ * end, so that there is nothing to go on for. */
 bool last_run_is_at_limit(const struct last_run *last, const struct job *job);
 
 enum task {

@@ -184,8 +184,9 @@ static int write_predictions(void *context, FILE *stream) {
 int command_predict(const struct options *options) {
     struct scoring scoring;
     struct output_columns *columns = NULL;
-    struct predicting predicting = {.scoring = &scoring,
-                                    .output = {.json = options->json, .header = options->header}};
+    struct predicting predicting = {
+        .scoring = &scoring,
+        .output = {.name = options->output, .json = options->json, .header = options->header}};
     int code = find_shown(options, &predicting.output.shown);
     if (code)
         return code;

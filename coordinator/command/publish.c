@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
@@ -65,10 +65,8 @@ static int check_refusal(const struct go_live *live) {
     int code = history_read(live->store, &history);
     const struct history_item *item = code ? NULL : history_of(&history, live->to);
     if (item && item->decision == DECISION_REFUSED && !live->options->force) {
-        char when[32];
-        time_t seconds = (time_t)(item->wall_ms / 1000);
-        struct tm local;
-        strftime(when, sizeof when, "%Y-%m-%d %H:%M", localtime_r(&seconds, &local));
+        char when[CLOCK_MINUTE];
+        clock_minute(item->wall_ms, when);
         code = error_set(ERROR_DATA,
                          "the gate refused run %lld on %s: %s; --force makes its model live all "
                          "the same",

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/status/figures.h"
@@ -44,13 +44,6 @@ static void write_duration(double seconds, char *text, size_t size) {
         snprintf(text, size, "%.0fd", seconds / 86400);
 }
 
-static void write_time(long long wall_ms, char *text, size_t size) {
-    time_t seconds = (time_t)(wall_ms / 1000);
-    struct tm local;
-    localtime_r(&seconds, &local);
-    strftime(text, size, "%Y-%m-%d %H:%M", &local);
-}
-
 /* The style of a state or a reason: what needs attention stands out. */
 static enum style style_of(const char *word) {
     static const struct {
@@ -67,9 +60,9 @@ static enum style style_of(const char *word) {
 }
 
 static void print_head(const json_t *status, FILE *out, bool colors) {
-    char started[32], duration[16];
+    char started[CLOCK_MINUTE], duration[16];
     const char *reason = member_text(status, "reason");
-    write_time(member_count(status, "started_ms"), started, sizeof started);
+    clock_minute(member_count(status, "started_ms"), started);
     write_duration(json_number_value(json_object_get(status, "seconds")), duration,
                    sizeof duration);
     terminal_put_cut(out, colors, STYLE_HEADING, member_text(status, "job"), NAME_COLUMNS);
@@ -277,9 +270,9 @@ static void print_marks(const json_t *runs) {
 }
 
 static void print_run(const json_t *run, bool colors) {
-    char started[32], duration[16], loss[32];
+    char started[CLOCK_MINUTE], duration[16], loss[32];
     const char *reason = member_text(run, "reason"), *hash = member_text(run, "model_sha256");
-    write_time(member_count(run, "started_ms"), started, sizeof started);
+    clock_minute(member_count(run, "started_ms"), started);
     write_duration(json_number_value(json_object_get(run, "seconds")), duration, sizeof duration);
     write_number(run, "loss", "%.5g", loss, sizeof loss);
     if (strcmp(reason, "-") == 0)
@@ -323,6 +316,13 @@ static void print_label(const json_t *run, bool colors) {
         memory_format("%s%s%s", tag ? tag : "", tag && note ? ": " : "", note ? note : "");
     print_note(words, colors);
     free(words);
+}
+
+static void print_origin(const json_t *run, bool colors) {
+    char words[64] = "";
+    if (member_count(run, "continues"))
+        snprintf(words, sizeof words, "from the end of run %lld", member_count(run, "continues"));
+    print_note(words, colors);
 }
 
 static void print_changes(json_t *changed, bool colors) {
@@ -428,6 +428,7 @@ static bool is_folded(const json_t *run, const json_t *sweeps) {
 static void print_run_lines(const json_t *run, bool colors) {
     print_run(run, colors);
     print_label(run, colors);
+    print_origin(run, colors);
     print_sweep(json_object_get(run, "sweep"), colors);
     print_changes(json_object_get(run, "changed"), colors);
     print_run_epochs(json_object_get(run, "downpour"), colors);

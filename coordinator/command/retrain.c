@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/resources.h"
 #include "base/text.h"
@@ -176,10 +176,8 @@ static char *words_of_refusals(struct retrain *r, int64_t run, const struct hist
     json_object_set_new(r->outcome.result, "refusals",
                         json_pack("{s:I, s:I}", "count", (json_int_t)refusals.count, "since_ms",
                                   (json_int_t)refusals.since_ms));
-    char when[32];
-    time_t seconds = (time_t)(refusals.since_ms / 1000);
-    struct tm local;
-    strftime(when, sizeof when, "%Y-%m-%d %H:%M", localtime_r(&seconds, &local));
+    char when[CLOCK_MINUTE];
+    clock_minute(refusals.since_ms, when);
     const char *times = refusals.count == 1 ? "time" : "times";
     return live ? memory_format("; the gate has refused %zu %s since %s, and the model of run %lld "
                                 "is live all this time",

@@ -49,6 +49,15 @@ static void choose_last(const struct last_run *last, struct chosen *chosen,
     outcome->result = json_loads(last->result ? last->result : "{}", 0, NULL);
 }
 
+/* Whether it started from the model that the command names, if it names one. */
+static int starts_alike(struct training *training, const struct last_run *last, bool *alike) {
+    struct model *model;
+    int code = training_open_model(training, training->options->start, &model);
+    *alike = !model || !strcmp(last->start_model, model->sha256);
+    model_close(model);
+    return code;
+}
+
 static bool has_folder(const struct job *job, int64_t run) {
     char *folder = publish_folder(job->state, run);
     bool has = access(folder, F_OK) == 0;
@@ -59,33 +68,43 @@ static bool has_folder(const struct job *job, int64_t run) {
 /* A command that was cut off after its training is not to train again when it is repeated, nor is
  * one whose run ended at a limit that is what it was: the model is there. `settled` is the decision
  * that was completed just now. */
-static int choose_ended(const struct training *training, const struct dataset *data,
+static void choose_among(const struct training *training, const struct last_run *last,
+                         const struct history_item *settled, struct chosen *chosen,
+                         struct outcome *outcome) {
+    const struct job *job = training->job;
+    bool decided = settled->publication && settled->run == last->run;
+    if (last_run_is_at_limit(last, job) && has_folder(job, last->run)) {
+        log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
+                 (long long)last->run, reason_text(last->reason),
+                 last->decided ? "nothing is left to do"
+                               : "now it is decided whether its model goes live");
+        choose_last(last, chosen, outcome);
+    } else if (last->over && (!last->decided || decided)) {
+        log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
+                 (long long)last->run,
+                 decided ? "nothing is left to do"
+                         : "now it is decided whether its model goes live");
+        choose_last(last, chosen, outcome);
+    }
+}
+
+static int choose_ended(struct training *training, const struct dataset *data,
                         const struct history_item *settled, struct chosen *chosen,
                         struct outcome *outcome) {
     struct last_run last = {0};
     struct job *job = training->job;
-    if (training->options->fresh || training->options->start)
+    bool alike = true;
+    if (training->options->fresh)
         return 0;
     struct sweep_shape shape = sweep_shape_of(job);
     char *identity = job_identity(job);
     int code = last_run_read(training->store, job->state, identity,
                              job_has_sweep(job) ? &shape : NULL, &last);
-    bool decided = settled->publication && settled->run == last.run;
-    if (code || !last.run || !last.concluded || !is_of_data(&last, data)) {
-        /* there is nothing to choose */
-    } else if (last_run_is_at_limit(&last, job) && has_folder(job, last.run)) {
-        log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
-                 (long long)last.run, reason_text(last.reason),
-                 last.decided ? "nothing is left to do"
-                              : "now it is decided whether its model goes live");
-        choose_last(&last, chosen, outcome);
-    } else if (last.over && (!last.decided || decided)) {
-        log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
-                 (long long)last.run,
-                 decided ? "nothing is left to do"
-                         : "now it is decided whether its model goes live");
-        choose_last(&last, chosen, outcome);
-    }
+    bool ended = !code && last.run && last.concluded && is_of_data(&last, data);
+    if (ended)
+        code = starts_alike(training, &last, &alike);
+    if (ended && !code && alike)
+        choose_among(training, &last, settled, chosen, outcome);
     last_run_release(&last);
     free(identity);
     return code;
@@ -122,8 +141,13 @@ static int decide(struct training *training, const struct publisher *publisher,
     const struct job *job = training->job;
     int64_t live = history_current(job->state), run = chosen->run;
     assert(run > 0);
-    if (chosen->decided && !(options->publish && live != run)) {
-        gate_recall(publisher, chosen->decision, run, outcome);
+    if (live == run || (chosen->decided && !options->publish)) { /* a sweep may choose it again */
+        gate_recall(publisher, live == run ? DECISION_PUBLISHED : chosen->decision, run, outcome);
+        return 0;
+    }
+    if (live == run) { /* a sweep chose it again */
+        gate_recall(publisher, DECISION_PUBLISHED, run, outcome);
+        log_info("run %lld is live already", (long long)run);
         return 0;
     }
     if (options->publish)

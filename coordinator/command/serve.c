@@ -37,6 +37,7 @@ struct recorded {
     bool has_about;
     json_t *runs;     /* while a coordinator is alive: the runs as it tells them; else NULL */
     int64_t stamp[4]; /* of the files that were copied */
+    bool failed;      /* it could not be read when it was looked at last */
     int64_t again_ns; /* once there is a status, the folder is not looked at before this */
 };
 
@@ -140,6 +141,7 @@ static int recorded_refresh(struct recorded *record) {
     if (record->status && begun_ns < record->again_ns)
         return 0;
     int code = look(record);
+    record->failed = code;
     int64_t now_ns = clock_monotonic_ns(), slow_ns = PAUSE_SHARE * (now_ns - begun_ns);
     record->again_ns = now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS);
     return code;
@@ -279,9 +281,10 @@ static void answer_metrics(struct serving *serving, struct http_answer *answer) 
     json_t *all = json_array(); /* keeps them */
     for (uint32_t i = 0; i < serving->count; i++) {
         json_t *runs = runs_of(&serving->records[i]);
-        folders[i] = (struct past_folder){.path = serving->records[i].state, .runs = runs};
         if (runs)
             json_array_append_new(all, runs);
+        folders[i] = (struct past_folder){.path = serving->records[i].state,
+                                          .runs = serving->records[i].failed ? NULL : runs};
     }
     answer->status = 200;
     answer->type = METRICS_TYPE;

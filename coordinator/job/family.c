@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/text.h"
 #include "coordinator/job/key.h"
 #include "objective/kronecker.h"
 
@@ -221,10 +222,13 @@ static void set_plugin(const struct job *job, struct objective_shape *shape) {
 }
 
 static char *plugin_no_lower_loss(const struct job *job, double loss) {
-    return memory_format("no step found a lower loss than %.12g: so it is where the gradient of a "
-                         "plug-in is not that of its loss; `dml-coordinator check --gradient %s` "
-                         "compares them",
-                         loss, job->file);
+    char *file = shell_word(job->file);
+    char *text = memory_format(
+        "no step found a lower loss than %.12g: so it is where the gradient of a plug-in is not "
+        "that of its loss; `dml-coordinator check --gradient %s` compares them",
+        loss, file);
+    free(file);
+    return text;
 }
 
 static char *plugin_not_finite(const struct job *job) {

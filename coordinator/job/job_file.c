@@ -403,7 +403,29 @@ static int refuse_missing(const char *path) {
     return ERROR_CONFIG;
 }
 
-int job_file_read(struct job *job) {
+/* A table in the place of a job file, by its name. */
+static bool is_named_as_data(const char *path) {
+    static const char *const endings[] = {".csv",   ".tsv",    ".tab",  ".txt",
+                                          ".jsonl", ".ndjson", ".json", ".parquet",
+                                          ".gz",    ".libsvm", ".svm",  ".zst"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (name_ends(path, endings[i]))
+            return true;
+    return false;
+}
+
+static int refuse_data(const char *path) {
+    char *word = shell_word(path);
+    error_clear();
+    int code = error_set(ERROR_CONFIG,
+                         "%s is no job file but, by its name, data; this writes a job file for it: "
+                         "dml-coordinator init %s",
+                         path, word);
+    free(word);
+    return code;
+}
+
+static int read_and_parse(struct job *job) {
     char *text = NULL;
     size_t length;
     int code = file_read(job->file, JOB_FILE_BYTES_MAX, &text, &length);
@@ -421,6 +443,14 @@ int job_file_read(struct job *job) {
         code = parse(text);
     free(text);
     return code;
+}
+
+int job_file_read(struct job *job) {
+    int code = read_and_parse(job);
+    return code && code != ERROR_PERMISSION && !access(job->file, F_OK) &&
+                   is_named_as_data(job->file)
+               ? refuse_data(job->file)
+               : code;
 }
 
 /* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is
@@ -446,11 +476,11 @@ int job_file_set(struct job *job, const char *setting) {
             section ? memory_format("%.*s { %s = %s }", section, name, key_own_name(key), value)
                     : memory_format("%s = %s", name, value);
         reading.job = job;
-        key_clear(key, job);
+        key_replace(key, job);
         code = parse(text);
         free(text);
     } else {
-        key_clear(key, job);
+        key_replace(key, job);
         code = key_assign(key, job, value, place);
         if (job->given)
             job->given[key - keys] = true;

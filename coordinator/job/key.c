@@ -328,6 +328,13 @@ void key_clear(const struct key *key, struct job *job) {
     }
 }
 
+void key_replace(const struct key *key, struct job *job) {
+    char **list = key->type == KEY_LIST ? *(char ***)field(key, job) : NULL;
+    for (; list && *list; list++)
+        address_forget(*list);
+    key_clear(key, job);
+}
+
 void key_reset(const struct key *key, struct job *job) {
     key_clear(key, job);
     int code = key->initial ? key_assign(key, job, key->initial, "default") : 0;

@@ -90,6 +90,10 @@ bool key_number(const char *text, double *value);
 /* Empties a text or list: no text, or no elements. Other types stay as they are. */
 void key_clear(const struct key *key, struct job *job);
 
+/* The same, since others take their place: addresses that differ from them in a secret alone are no
+ * contradiction then. */
+void key_replace(const struct key *key, struct job *job);
+
 /* Gives the key its default. The job may be zeroed. */
 void key_reset(const struct key *key, struct job *job);
 

@@ -237,7 +237,7 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     bool products = sizing->directions || data->strip_columns;
     sizing->upper = data->strip_columns && layout_upper(&layout).count;
     double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
-    sizing->row_numbers = products ? (double)data->rows * numbers : 0;
+    sizing->row_numbers = products ? (double)set_vector_rows(data) * numbers : 0;
 }
 
 /* ---- the biases ---- */

@@ -123,12 +123,14 @@ static void tell_refused(const struct publisher *publisher, int64_t run, const c
 
 static void tell_kept(const struct publisher *publisher, int64_t run, const char *why,
                       struct outcome *outcome) {
-    char *how = memory_format("dml-coordinator publish %lld %s", (long long)run, publisher->state);
+    char *state = shell_word(publisher->state);
+    char *how = memory_format("dml-coordinator publish %lld %s", (long long)run, state);
     outcome_set(
         outcome, 0,
         memory_format("run %lld is not live: %s; `%s` makes it live", (long long)run, why, how));
     json_object_set_new(outcome->result, "to_publish", text_to_json(how));
     free(how);
+    free(state);
 }
 
 /* What the result says of the decision. */

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
-#include "coordinator/status/history.h"
+#include "coordinator/status/sweep_plan.h"
 #include "numeric/setup.h"
 #include "objective/family.h"
 
@@ -31,17 +31,29 @@ static void name_shards_folder(struct training *run, int64_t number) {
 
 /* ---- the starting point ---- */
 
-/* For reading a model and writing a starting point beside the loop. */
-struct starting {
-    const struct training *run;
-    const struct model *model;
-    struct model *opened;
+/* For reading a model beside the loop. */
+struct opening {
+    const char *folder;
+    struct model *model;
 };
 
 static int work_on_opening(void *context) {
-    struct starting *starting = context;
-    return model_open(starting->run->start_from, &starting->opened);
+    struct opening *opening = context;
+    return model_open(opening->folder, &opening->model);
 }
+
+int training_open_model(struct training *run, const char *folder, struct model **model) {
+    struct opening opening = {.folder = folder};
+    int code = folder ? loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &opening) : 0;
+    *model = opening.model;
+    return code;
+}
+
+/* For writing a starting point beside the loop. */
+struct starting {
+    const struct training *run;
+    const struct model *model;
+};
 
 static int work_on_start(void *context) {
     const struct starting *starting = context;
@@ -67,13 +79,8 @@ static int work_on_start(void *context) {
 /* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log
  * says why. A model that cannot be read is an error. */
 static int open_model(struct training *run, struct model **model) {
-    struct starting starting = {.run = run};
-    *model = NULL;
-    if (!run->start_from)
-        return 0;
-    int code = loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &starting);
-    *model = starting.opened;
-    if (code || !model_fits(*model, &run->layout))
+    int code = training_open_model(run, run->start_from, model);
+    if (code || !*model || !model_fits(*model, &run->layout))
         return code;
     log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
                 error_text());
@@ -263,6 +270,11 @@ static int begin_from_end_of(struct training *run, const struct store_run *found
     return 0;
 }
 
+static int resume(struct training *run, const struct store_run *found, const char *settings) {
+    run->started_ms = found->started_ms;
+    return store_run_resume(run->store, found->run, settings);
+}
+
 static void log_going_on(const struct training *run, const struct store_run *found) {
     if (!run->saved.step_count)
         log_info("run %lld goes on; no step is durable yet", (long long)found->run);
@@ -280,7 +292,6 @@ static void log_going_on(const struct training *run, const struct store_run *fou
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
     snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
     run->recorder.run = found->run;
-    run->started_ms = found->started_ms;
     run->continues = found->continues;
     run->seconds_before = found->seconds;
     run->resumed = true;
@@ -294,9 +305,8 @@ static int take_up(struct training *run, const struct store_run *found, const ch
         code = read_saved(run);
     if (code)
         return code;
-    code = reason_has_model(reason_of(found->reason))
-               ? begin_from_end_of(run, found, settings)
-               : store_run_resume(run->store, found->run, settings);
+    bool has_model = reason_has_model(reason_of(found->reason));
+    code = (has_model ? begin_from_end_of : resume)(run, found, settings);
     if (code)
         return code;
     if (run->saved.step_count)
@@ -319,6 +329,13 @@ static int find_unfinished(struct training *run, const char *identity, const str
                                     reason_text_can_resume, record, found);
     if (model && *found && strcmp(record->start_model, model->sha256))
         *found = false;
+    if (*found && reason_has_model(reason_of(record->reason)) &&
+        !limit_has_checkpoints(run->job->state, record->origin)) {
+        log_info(
+            "run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
+            (long long)record->run);
+        *found = false;
+    }
     return code;
 }
 

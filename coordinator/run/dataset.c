@@ -25,6 +25,12 @@ static unsigned threads_here(void) {
 
 int dataset_make_state(const struct job *job) {
     int code = folder_make(job->state, 0700);
+    if (code) {
+        char *why = memory_copy_string(error_text());
+        error_clear();
+        error_set(code, "%s; --state DIR names another", why);
+        free(why);
+    }
     if (!code && access(job->state, W_OK | X_OK))
         code = error_set_errno(ERROR_PERMISSION,
                                "cannot write the state folder %s; --state DIR names another",

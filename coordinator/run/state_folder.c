@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/text.h"
 
 /* Between hosts: Linux's NFS client makes a lock of the whole file's bytes of flock(), which the
  * server keeps, over NFSv4 and over NFSv3 with lockd. Unlike fcntl()'s own such lock it belongs to
@@ -82,9 +83,12 @@ static int write_holder(int descriptor, const char *path) {
 static int refuse_lock(const char *state, const char *path) {
     if (errno == EWOULDBLOCK) {
         struct state_holder holder = state_lock_holder(state);
-        return error_set(ERROR_AGAIN,
-                         "%s: already running, %s; `dml-coordinator status %s`%s tells more", state,
-                         holder.text, state, holder.elsewhere ? " there" : "");
+        char *word = shell_word(state);
+        int code = error_set(ERROR_AGAIN,
+                             "%s: already running, %s; `dml-coordinator status %s`%s tells more",
+                             state, holder.text, word, holder.elsewhere ? " there" : "");
+        free(word);
+        return code;
     }
     bool none = errno == ENOSYS || errno == EOPNOTSUPP || errno == ENOLCK;
     return error_set_errno(ERROR_IO, "cannot lock %s%s", path,

@@ -111,6 +111,10 @@ struct training {
  */
 int training_begin(struct training *training);
 
+/* Opens a model that a run is to start from, beside the loop; NULL if `folder` is. As
+ * model_open(). */
+int training_open_model(struct training *training, const char *folder, struct model **model);
+
 /* Takes the lock of the state folder, opens the store, and answers over the control socket and the
  * status server from now on. ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the
  * server's address; and what devices_check() answers. */

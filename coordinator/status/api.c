@@ -101,16 +101,16 @@ struct wanted_run {
     bool found;
 };
 
-/* Sets `found` if the state folder has this run, and when it started. */
+/* Sets `found` if the state folder has this run, and when its first step can have been: a run that
+ * goes on from the end of another one has the steps of that, too. */
 static int find_run(const struct api *api, struct wanted_run *wanted) {
-    if (wanted->run == api->live.run) {
-        wanted->started_ms = api->live.started_ms;
-        wanted->found = true;
-        return 0;
-    }
-    struct store_run record = {0};
+    bool live = wanted->run == api->live.run, begun = false;
+    struct store_run record = {.started_ms = api->live.started_ms}, first = {0};
     int code = store_run_find(api->store, wanted->run, &record, &wanted->found);
-    wanted->started_ms = record.started_ms;
+    if (!code && wanted->found && record.origin != record.run)
+        code = store_run_find(api->store, record.origin, &first, &begun);
+    wanted->started_ms = begun ? first.started_ms : record.started_ms;
+    wanted->found |= live;
     return code;
 }
 

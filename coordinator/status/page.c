@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
 #define FIGURES_MOST 3  /* of a set of rows, in the list of folders */
@@ -79,23 +79,12 @@ static void put_age(double seconds, FILE *out) {
 }
 
 static void put_date(long long wall_ms, FILE *out) {
-    time_t seconds = (time_t)(wall_ms / 1000);
-    struct tm local;
-    char text[32];
-    localtime_r(&seconds, &local);
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M", &local);
+    char text[CLOCK_MINUTE];
+    clock_minute(wall_ms, text);
     fputs(text, out);
 }
 
 /* ---- what an entry shows ---- */
-
-static const json_t *find_live(const json_t *runs) {
-    size_t i;
-    json_t *run;
-    json_array_foreach(json_object_get(runs, "runs"), i,
-                       run) if (!strcmp(member_text(run, "publication"), "live")) return run;
-    return NULL;
-}
 
 static void put_figures(const json_t *run, const char *over, FILE *out) {
     const json_t *figures = json_object_get(run, over);
@@ -123,7 +112,7 @@ static void put_chosen(const json_t *chosen, const json_t *run, FILE *out) {
 }
 
 static void put_live(const struct index_entry *entry, FILE *out) {
-    const json_t *live = find_live(entry->runs);
+    const json_t *live = report_live_model(entry->runs);
     double ended_ms = member_number(live, "ended_ms");
     if (!live) {
         fputs("<p class=\"muted\">no model is live</p>", out);

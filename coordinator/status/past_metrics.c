@@ -7,17 +7,10 @@
 
 #include "base/text.h"
 #include "coordinator/status/metrics_write.h"
+#include "coordinator/status/report.h"
 
 static double seconds_of(const json_t *object, const char *member) {
     return member_number(object, member) / 1e3;
-}
-
-static const json_t *live_run(const json_t *runs) {
-    size_t i;
-    json_t *run;
-    json_array_foreach(json_object_get(runs, "runs"), i,
-                       run) if (!strcmp(member_text(run, "publication"), "live")) return run;
-    return NULL;
 }
 
 /* The newest run that is no fold. */
@@ -38,12 +31,12 @@ static double read_up(const json_t *runs) {
 }
 
 static double read_live_run(const json_t *runs) {
-    const json_t *live = live_run(runs);
+    const json_t *live = report_live_model(runs);
     return live ? (double)member_count(live, "run") : runs ? 0 : NAN;
 }
 
 static double read_trained(const json_t *runs) {
-    return seconds_of(live_run(runs), "ended_ms");
+    return seconds_of(report_live_model(runs), "ended_ms");
 }
 
 static double read_published(const json_t *runs) {
@@ -125,7 +118,7 @@ static void write_figures(FILE *out, const struct past_folder *folders, size_t c
     bool described = false;
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < sizeof over / sizeof over[0]; k++) {
-            json_t *figures = json_object_get(live_run(folders[i].runs), over[k]), *value;
+            json_t *figures = json_object_get(report_live_model(folders[i].runs), over[k]), *value;
             const char *figure;
             json_object_foreach(figures, figure, value) {
                 if (!json_is_number(value))

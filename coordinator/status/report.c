@@ -154,12 +154,12 @@ static int add_sweep(struct store *store, const struct store_run *run, json_t *s
  * not made live), or null if there is no decision. */
 static json_t *publication_of(const struct history *history, int64_t current, int64_t run) {
     const struct history_item *item = history_of(history, run);
+    if (run == current)
+        return json_string("live");
     if (!item)
         return json_null();
     if (!decision_makes_live(item->decision))
         return json_string(decision_text(item->decision));
-    if (run == current)
-        return json_string("live");
     return json_string(item == history_pending(history) ? "pending" : "published");
 }
 
@@ -373,6 +373,14 @@ int report_runs(struct store *store, json_t **runs) {
         *runs = NULL;
     }
     return code;
+}
+
+const json_t *report_live_model(const json_t *runs) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(json_object_get(runs, "runs"), i,
+                       run) if (!strcmp(member_text(run, "publication"), "live")) return run;
+    return NULL;
 }
 
 int report_live_runs(const struct live *live, struct store *store, json_t **runs) {

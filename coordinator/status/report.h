@@ -23,8 +23,11 @@ int report_status(struct store *store, json_t **status);
  * there is none. */
 int report_runs(struct store *store, json_t **runs);
 
-/* The same, but the run that a coordinator works on is "running", and its seconds are those spent
- * on it until now. */
+/* The one of these runs whose model is live; NULL if there is none, or `runs` is. Borrowed. */
+const json_t *report_live_model(const json_t *runs);
+
+/* As report_runs(), but the run that a coordinator works on is "running", and its seconds are those
+ * spent on it until now. */
 int report_live_runs(const struct live *live, struct store *store, json_t **runs);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "optimizer/row.h"
 
 const char *sweep_choose_text(bool one_se) {
     return one_se ? "one_se" : "best";
@@ -110,6 +109,38 @@ void sweep_record_release(struct sweep_record *record) {
     *record = (struct sweep_record){0};
 }
 
+/* ---- limits ---- */
+
+const char *limit_key(enum reason reason) {
+    switch ((int)reason) {
+    case REASON_STEP_LIMIT:
+        return "max_steps";
+    case REASON_EPOCH_LIMIT:
+        return "downpour.epochs";
+    case REASON_TIME_LIMIT:
+        return "max_seconds";
+    }
+    return NULL;
+}
+
+/* JSON has no infinity: without a value there is no limit. */
+static double limit_of(const json_t *settings, const char *key) {
+    const json_t *value = json_object_get(settings, key);
+    return json_is_number(value) ? json_number_value(value) : INFINITY;
+}
+
+bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now) {
+    const char *key = limit_key(reason);
+    return key && limit_of(now, key) > limit_of(before, key);
+}
+
+bool limit_has_checkpoints(const char *state, int64_t origin) {
+    char *folder = memory_format("%s/shards/%lld", state, (long long)origin);
+    bool has = access(folder, F_OK) == 0;
+    free(folder);
+    return has;
+}
+
 /* ---- its members ---- */
 
 struct member_read {
@@ -119,33 +150,6 @@ struct member_read {
     struct sweep_runs *runs;
 };
 
-static double limit_of(const json_t *settings, const char *key) {
-    const json_t *value = json_object_get(settings, key);
-    return json_is_number(value) ? json_number_value(value) : INFINITY;
-}
-
-/* Whether the run ended at a limit that is higher now. */
-static bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now) {
-    static const struct {
-        enum reason reason;
-        const char *key;
-    } limits[] = {{REASON_STEP_LIMIT, "max_steps"},
-                  {REASON_EPOCH_LIMIT, "downpour.epochs"},
-                  {REASON_TIME_LIMIT, "max_seconds"}};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (limits[i].reason == reason)
-            return limit_of(now, limits[i].key) > limit_of(before, limits[i].key);
-    return false;
-}
-
-/* `prune` may have removed them. */
-static bool has_checkpoints(const char *state, int64_t run) {
-    char *folder = memory_format("%s/shards/%lld", state, (long long)run);
-    bool has = access(folder, F_OK) == 0;
-    free(folder);
-    return has;
-}
-
 static enum member_state state_of(const struct member_read *reading, const struct store_run *run,
                                   const json_t *settings) {
     enum reason reason = reason_of(run->reason);
@@ -153,7 +157,7 @@ static enum member_state state_of(const struct member_read *reading, const struc
         return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
     const struct sweep_limits *limits = reading->limits;
     bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
-                   has_checkpoints(limits->state, run->origin);
+                   limit_has_checkpoints(limits->state, run->origin);
     return goes_on ? MEMBER_OPEN : MEMBER_DONE;
 }
 
@@ -165,7 +169,7 @@ static int take_run(void *context, const struct store_run *run) {
         return 0;
     uint32_t at = run->member;
     const struct sweep_member *member = &runs->members[at];
-    if (member->run == run->run && member->state == MEMBER_DONE)
+    if (member->run >= run->run && member->state == MEMBER_DONE)
         return 0;
     json_decref(runs->results[at]);
     json_t *settings = json_loads(run->settings, 0, NULL);

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "model/score.h"
+#include "optimizer/row.h"
 #include "store/store.h"
 
 /* How one value is chosen, from the figure `by` of each fold, or of the holdout without folds. */
@@ -73,6 +74,18 @@ enum sweep_task { SWEEP_TRAIN, SWEEP_CHOOSE, SWEEP_GIVE_UP };
 /* The next task, and the member to train if it is that. */
 enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_member *members,
                            uint32_t *member);
+
+/* ---- limits ---- */
+
+/* The setting that is the limit at which a run ended; NULL: it ended at none. */
+const char *limit_key(enum reason reason);
+
+/* Whether that limit is higher in the settings `now` than it was `before`. */
+bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now);
+
+/* Whether the checkpoints are there with which a run could go on from a limit, by its origin:
+ * `prune` and `retrain` remove them. */
+bool limit_has_checkpoints(const char *state, int64_t origin);
 
 /* ---- what the store knows of a sweep: how it was begun, and what became of its members ---- */
 

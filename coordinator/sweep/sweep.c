@@ -118,24 +118,12 @@ struct sweep_shape sweep_shape_of(const struct job *job) {
 
 /* ---- what a sweep is begun with ---- */
 
-struct opening {
-    const char *folder;
-    struct model *model;
-};
-
-static int work_on_opening(void *context) {
-    struct opening *opening = context;
-    return model_open(opening->folder, &opening->model);
-}
-
 static int read_start(struct sweep *sweep) {
-    struct opening opening = {.folder = sweep->start_from};
-    int code = sweep->start_from
-                   ? loop_beside(&sweep->training->loop, STAGE_STARTING, work_on_opening, &opening)
-                   : 0;
+    struct model *model;
+    int code = training_open_model(sweep->training, sweep->start_from, &model);
     if (!code)
-        sweep->start_sha = memory_copy_string(opening.model ? opening.model->sha256 : "");
-    model_close(opening.model);
+        sweep->start_sha = memory_copy_string(model ? model->sha256 : "");
+    model_close(model);
     return code;
 }
 

@@ -142,7 +142,7 @@ struct dml_rows {
     const double *numbers;
 
     /* Sparse: row i has ids[start[i]] … ids[start[i + 1] − 1], in any order, but all different, and
-     * the values at the same places. */
+     * the values at the same places; `start` has count + 1 elements, which do not fall. */
     const size_t *start;
     const uint64_t *ids;
     const double *values;

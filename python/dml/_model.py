@@ -5,6 +5,8 @@ import collections.abc
 import ctypes
 import itertools
 import json
+import math
+import operator
 import os
 import sys
 import threading
@@ -44,12 +46,23 @@ class Handle:
 
 
 def numbers_of(values):
-    """Doubles in memory, and where they are."""
+    """Doubles in memory, and where they are. What is masked of an array of NumPy is missing."""
     if is_array(values):
+        if hasattr(values, 'mask') and hasattr(values, 'filled'):
+            values = values.astype('float64').filled(math.nan)
         found = sys.modules['numpy'].ascontiguousarray(values, dtype='float64')
         return found, found.ctypes.data
     found = array.array('d', values)
     return found, found.buffer_info()[0]
+
+
+def numbers_beside(values, count, name):
+    """The same of a number for each row."""
+    found, address = numbers_of(values)
+    size = found.size if is_array(found) else len(found)
+    if size != count:
+        raise ValueError(f'{size} {name} for {count} rows')
+    return found, address
 
 
 class Form:
@@ -75,6 +88,7 @@ class Model:
         self.classes = self.described['classes']
         self.columns = [column['name'] for column in self.described['columns']]
         self.kinds = [column['kind'] for column in self.described['columns']]
+        self.kind_of_name = dict(zip(self.columns, self.kinds))
         self.local = threading.local()
 
     def __enter__(self):
@@ -134,12 +148,9 @@ class Model:
             raise TypeError('rows are a list of dicts, and one dict was given: put it into a list')
         form = (self.table_form if self.described['table'] else self.number_form)(rows, columns)
         if offsets is not None:
-            form.rows.offsets = form.keep(numbers_of(offsets))
+            form.rows.offsets = form.keep(numbers_beside(offsets, form.rows.count, 'offsets'))
         if exposures is not None:
-            form.rows.exposures = form.keep(numbers_of(exposures))
-        for given in offsets, exposures:
-            if given is not None and len(given) != form.rows.count:
-                raise ValueError(f'{len(given)} offsets or exposures for {form.rows.count} rows')
+            form.rows.exposures = form.keep(numbers_beside(exposures, form.rows.count, 'exposures'))
         kind = ctypes.c_int32 if what == 'labels' else ctypes.c_double
         found = (kind * (form.rows.count * width))()
         scores = Scores(**{what: ctypes.addressof(found)})
@@ -180,15 +191,17 @@ class Model:
             rows = list(rows)
             if rows and isinstance(rows[0], collections.abc.Mapping):
                 return self.dicts_form(rows)
-        names = [str(name) for name in columns] if columns is not None else self.columns
-        if None in names:  # the table had no header line: its columns have places
-            width = len(rows[0]) if len(rows) else 0
+        if columns is None:
+            columns = fields_of(rows) or self.columns
+        if None in columns:  # the table had no header line: its columns have places
+            width = width_of(rows)
             return self.cells_form(None, [self.kind_at(place) for place in range(width)], rows)
+        names = [str(name) for name in columns]
         return self.cells_form(names, [self.kind_of(name) for name in names], rows)
 
     def kind_of(self, name):
         """The kind of a column; None: the model does not know it."""
-        return self.kinds[self.columns.index(name)] if name in self.columns else None
+        return self.kind_of_name.get(name)
 
     def kind_at(self, place):
         return next((column['kind'] for column in self.described['columns']
@@ -199,7 +212,7 @@ class Model:
         if None in self.columns:
             return self.cells_form(None, [self.kind_at(i) for i in range(len(names))],
                                    frame.itertuples(index=False, name=None), len(names))
-        known = [i for i, name in enumerate(names) if name in self.columns]
+        known = [i for i, name in enumerate(names) if name in self.kind_of_name]
         lists = [frame.iloc[:, i].tolist() for i in known]
         names = [names[i] for i in known]
         return self.cells_form(names, [self.kind_of(name) for name in names],
@@ -242,12 +255,15 @@ class Model:
             return sparse_form(rows.tocsr())
         if is_frame(rows):
             rows = rows.to_numpy(dtype='float64')
+        if fields_of(rows):
+            raise TypeError('an array with named fields, and the model has numbers: give one of two '
+                            'dimensions')
         if not is_array(rows):
             rows = list(rows)
             if rows and isinstance(rows[0], collections.abc.Mapping):
                 return dicts_of_ids_form(rows)
-        width = len(rows[0]) if len(rows) else len(columns or ())
-        form = Form(('ids', width, tuple(columns) if columns is not None else None))
+        width = width_of(rows) if len(rows) or is_array(rows) or columns is None else len(columns)
+        form = Form(('ids', width, ids_of(columns) if columns is not None else None))
         check_width(rows, width)
         if columns is not None and len(columns) != width:
             raise ValueError(f'{len(columns)} columns for rows of {width} numbers')
@@ -255,6 +271,25 @@ class Model:
         form.rows.numbers = form.keep(numbers_of(rows if is_array(rows) else
                                                  itertools.chain.from_iterable(rows)))
         return form
+
+
+def width_of(rows):
+    """How many cells the first row has; of an array, each."""
+    if is_array(rows):
+        return rows.shape[1] if rows.ndim == 2 else 0
+    return len(rows[0]) if rows else 0
+
+
+def fields_of(rows):
+    """The names that an array of NumPy gives its columns, or None."""
+    return rows.dtype.names if is_array(rows) else None
+
+
+def ids_of(columns):
+    ids = tuple(operator.index(column) for column in columns)
+    if ids and not 0 <= min(ids) <= max(ids) < 1 << 64:
+        raise ValueError(f'ids of features are 0 to 2^64 - 1, and {min(ids)} and {max(ids)} are given')
+    return ids
 
 
 def check_width(rows, width):
@@ -270,7 +305,9 @@ def check_width(rows, width):
 def sparse_form(matrix):
     """A column's feature has its number, from 1."""
     form, numpy = Form(('sparse', 0, None)), sys.modules['numpy']
-    matrix.sum_duplicates()
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # it may be the caller's, whom other threads may share it with
+        matrix.sum_duplicates()
     start, ids = (numpy.ascontiguousarray(part, dtype='uint64')
                   for part in (matrix.indptr, matrix.indices + numpy.int64(1)))
     form.kept += [start, ids]
@@ -293,7 +330,7 @@ def dicts_of_ids_form(rows):
 
 def shaped(found, count, width, rows, flat):
     if returns_arrays(rows):
-        result = sys.modules['numpy'].frombuffer(found, dtype='float64')
+        result = sys.modules['numpy'].ctypeslib.as_array(found)
         return result if flat else result.reshape(count, width)
     return list(found) if flat else [list(found[i * width:(i + 1) * width]) for i in range(count)]
 

@@ -43,6 +43,7 @@ def job(folder, **settings):
     return write_job(folder, 'clicks', **{
         'data': ['clicks.libsvm'], 'l2': 1e-7, 'replicas': 4, 'shards': 1, 'threads': 1,
         'flush_ms': 20, 'portion_chunks': 8, 'loss_tolerance': 0, 'gradient_tolerance': 1e-7,
+        'precondition': 'none', 'directions': 0,  # many steps, as there are in harder jobs
         **settings})
 
 

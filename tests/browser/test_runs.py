@@ -180,6 +180,55 @@ def the_loss_on_the_holdout_stands_beside_f_and_its_best_step_is_marked(folder):
     tab.close()
 
 
+# What is wider than its cell, or ends beyond its panel.
+CUT = """[...document.querySelectorAll('#outcome-parts .panel')].flatMap(panel => {
+    const right = panel.getBoundingClientRect().right;
+    return [...panel.querySelectorAll('.weights.bars td, .weights.bars td span')]
+      .filter(e => e.getBoundingClientRect().right > right + 1 ||
+                   e.tagName === 'TD' && e.scrollWidth > e.clientWidth + 1)
+      .map(e => e.outerHTML) })"""
+
+
+@test
+def bars_and_long_names_fit_their_panels_and_bins_can_be_told_apart(folder):
+    name = 'RevolvingUtilizationOfUnsecuredLines'
+    rng = random.Random(4)
+    rows = [(rng.random(), rng.random()) for _ in range(400)]
+    (folder / 'rows.csv').write_text(f'{name},NumberOfTime30-59DaysPastDueNotWorse,y\n' + ''.join(
+        f'{a:.3f},{b:.3f},{int(abs(a - .5) + b / 4 > .4)}\n' for a, b in rows))
+    job = write_job(folder, data=['rows.csv'], csv={'bins': 8})
+    train(job)
+    page = folder / 'page.html'
+    assert dml('report', folder / 'job.state', '-o', page).status == 0
+    tab = browser().open(page.as_uri())
+    tab.until("document.querySelectorAll('.weights td.weight').length > 8")
+    for width in (1400, 1280, 1000, 760, 400):
+        tab.resize(width)
+        settle(tab)
+        assert not tab.run(CUT), (width, tab.run(CUT)[:3])
+    names = tab.run("[...document.querySelectorAll('.weights.bars td.weight')]"
+                    ".map(bar => bar.parentNode.cells[0].textContent)")
+    assert len(set(names)) == len(names) and any(text.startswith(name + '=[') for text in names), names
+    tab.close()
+
+
+@test
+def what_the_loss_chart_shows_is_not_written_over_its_curve(folder):
+    train(small_job(folder))
+    page = folder / 'page.html'
+    assert dml('report', folder / 'job.state', '-o', page).status == 0
+    tab = browser().open(page.as_uri())
+    tab.until('known.steps.last > 0')
+    above, below = tab.run("""[10, 90].map(fall => {
+        known.steps = new Steps();
+        for (let i = 0; i <= 100; i++)
+          known.steps.add({ step: i, evaluations: i, seconds: i, loss: i < fall ? 100 : 0, gradient_max: 1 });
+        known.axis = 'step';
+        return lossLabelPlace(150, 400, 220, 0, value => 200 - 1.9 * value)[1]; })""")
+    assert above < 30 and below > 150, 'a curve that falls late is in the way above'
+    tab.close()
+
+
 @test
 def what_columns_bring_and_weights_of_each_class_are_shown(folder):
     tabs = browser()

@@ -105,7 +105,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body += ''.join(f'<Contents><Key>{escape(urllib.parse.quote(key))}</Key><Size>1</Size>'
                         f'<Owner><ID>x</ID></Owner></Contents>' for key in page)
         body += f'<NextContinuationToken>{token}</NextContinuationToken>' if more else ''
-        body = (store.listing or body + '</ListBucketResult>').encode()
+        listing = store.listing and store.listing.replace('COUNT', str(len(store.requests)))
+        body = (listing or body + '</ListBucketResult>').encode()
         self.send_response(200)
         self.send_header('Content-Length', str(len(body)))
         self.end_headers()
@@ -140,7 +141,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         rest = data[first:]
         if found.takes('cut'):
             with self.server.store.lock:
-                self.wfile.write(rest[:self.server.store.random.randrange(len(rest) + 1)])
+                at = ways.get('cut_at') or self.server.store.random.randrange(len(rest) + 1)
+                self.wfile.write(rest[:at])
             changed = ways.pop('becomes', None)
             if changed is not None:
                 found.data = changed
@@ -156,6 +158,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if self.server.store.ended.wait(.05):
                     break
             return self.break_off()
+        if ways.get('slow'):
+            for at in range(0, len(rest), 2000):
+                self.wfile.write(rest[at:at + 2000])
+                self.server.store.ended.wait(.1)
+            return None
         if ways.get('chunked'):
             rest = b'%x\r\n%s\r\n0\r\n\r\n' % (len(rest), rest)
         self.wfile.write(rest)

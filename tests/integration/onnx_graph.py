@@ -100,8 +100,13 @@ def element(function):
     return lambda *values: spread(function, *values)
 
 
+def power(x):
+    return math.exp(x) if x < 709 else math.inf
+
+
 def logistic(x):
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+    """As onnxruntime has it: with 16 digits behind the point, and not of the number."""
+    return 1 / (1 + math.exp(-x)) if x >= 0 else 1 - 1 / (1 + math.exp(x))
 
 
 def softmax(rows, axis):
@@ -136,7 +141,8 @@ OPERATORS = {
     'Add': element(lambda a, b: a + b), 'Sub': element(lambda a, b: a - b),
     'Mul': element(lambda a, b: a * b), 'Div': element(divide),
     'Min': element(min), 'Max': element(max), 'Neg': element(lambda a: -a),
-    'Exp': element(math.exp), 'Log': element(math.log), 'Tanh': element(math.tanh),
+    'Exp': element(power), 'Reciprocal': element(lambda a: 1 / a), 'Log': element(math.log),
+    'Tanh': element(math.tanh),
     'Relu': element(lambda a: max(a, 0)), 'Sigmoid': element(logistic), 'Softmax': softmax,
     'IsNaN': element(lambda a: a != a), 'Equal': element(lambda a, b: a == b),
     'Greater': element(lambda a, b: a > b), 'GreaterOrEqual': element(lambda a, b: a >= b),

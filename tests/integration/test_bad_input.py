@@ -57,6 +57,44 @@ def refused_line(folder, line, *said, before=GOOD, **settings):
     assert not packs, packs
 
 
+# ---- files as other programs write them ----
+
+@test
+def lines_that_end_with_carriage_returns_alone_are_named(folder):
+    refused_data(folder, 'a,b,y\r1,2,0\r3,4,1\r', 'carriage returns alone', "tr '")
+    refused_data(folder, '1 1:2\r-1 2:3\r1 1:4\r', 'carriage returns alone', "tr '")
+
+
+@test
+def a_line_for_spreadsheets_alone_is_named(folder):
+    for line in 'sep=;', 'SEP=;\r', '"sep=;"':
+        refused_data(folder, f'{line}\na;b;y\n1;2;0\n3;4;1\n', 'bad.txt:1', 'take it out',
+                     name='bad.txt', format='csv')
+
+
+@test
+def a_remark_above_a_table_is_answered_with_what_may_be_wrong(folder):
+    refused_data(folder, 'exported by X\na,b,y\n1,2,0\n3,4,1\n', 'bad.txt:1', 'one column',
+                 'csv.delimiter', format='csv')
+
+
+@test
+def a_line_that_is_refused_tells_of_bad_lines(folder):
+    refused_data(folder, 'a,y\n1,0\n2,\n3,1\n', 'bad.txt:3', 'the label is empty', 'bad_lines')
+    refused_line(folder, '1 1:0.5 2:', 'bad_lines')
+
+
+@test
+def data_in_the_place_of_a_job_or_a_model_is_named(folder):
+    for name in 'my table.csv', 'a.libsvm', 'b.csv.gz':
+        (folder / name).write_text('a,y\n1,0\n2,1\n')
+        for command in 'run', 'check', 'retrain':
+            assert_refused(dml(command, folder / name), CONFIG, 'dml-coordinator init', name)
+    small_data(folder)
+    assert_refused(dml('predict', folder / 'b.csv.gz', folder / 'small.libsvm'), BAD_DATA,
+                   'a model is a state folder')
+
+
 # ---- labels ----
 
 @test
@@ -70,6 +108,12 @@ def a_third_label_is_answered_with_the_objective_that_fits(folder):
     texts = 'a,1\nb,2\nc,3\n'
     refused_data(folder, texts, '"c" is a third label', 'use objective = softmax',
                  csv={'label': '1'})
+
+
+@test
+def a_third_label_is_answered_with_the_column_that_it_is_in(folder):
+    rows = 'bought,town,children\n' + ''.join(f'{k % 2},rome,{k % 5}\n' for k in range(50))
+    refused_data(folder, rows, 'is a third label', 'column 3 (children)', 'csv.label')
 
 
 @test

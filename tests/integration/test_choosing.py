@@ -136,6 +136,19 @@ def another_rule_chooses_among_the_same_models_without_training(folder):
 
 
 @test
+def a_live_model_that_another_rule_chooses_again_stays_live_without_a_decision(folder):
+    job, state = grid_job(folder), folder / 'job.state'
+    first = train(job)
+    for options in ['--set', 'choose_by=accuracy'], ['--publish']:
+        again = dml('run', job, '--json', *options).json
+        assert again['run'] == first['run'] and again['live'] == first['model'], again
+        assert (again['published'], again['decision']) == (True, 'published'), again
+    assert rows_of(state, 'SELECT kind FROM publications') == [('published',)]
+    runs = dml('jobs', state, '--json').json['folders'][0]['runs']
+    assert [run['run'] for run in runs if run['publication'] == 'live'] == [first['run']], runs
+
+
+@test
 def without_folds_the_figure_is_that_of_the_holdout(folder):
     path = train(grid_job(folder, folds='off', holdout='0.3', choose_by='brier'))['path']
     scores = [row['score'] for row in path]
@@ -207,6 +220,19 @@ def a_choice_that_was_killed_is_made_by_the_same_command(folder):
         second = train(job, '--state', state, *ONE_SE)
         assert second['run'] != first['run'] and second['sweep']['number'] == 1, (kill, second)
         assert os.readlink(state / 'models/current') == str(second['run']), kill
+
+
+@test
+def a_run_that_is_chosen_again_stays_live(folder):
+    job = grid_job(folder)
+    first = train(job)
+    for options in [], ['--no-publish'], ['--set', 'publish=never'], ['--publish']:
+        finished = dml('run', job, '--set', 'choose_by=log_loss', '--json', *options)
+        again = finished.json
+        assert again['run'] == first['run'] and again['published'], (options, again)
+        assert 'to_publish' not in again and 'warning' not in finished.stderr, (options, finished)
+        listed = dml('jobs', job, '--json').json['folders'][0]['runs']
+        assert [run['publication'] for run in listed if run['run'] == first['run']] == ['live'], (options, listed)
 
 
 @test

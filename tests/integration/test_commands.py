@@ -126,6 +126,11 @@ def a_raised_limit_is_gone_on_from_by_another_run(folder):
     assert at_once['run'] == 4 and 'continues' not in at_once, at_once
     assert further['model_sha256'] == at_once['model_sha256'], (further, at_once)
     assert further['evaluations'] == at_once['evaluations'], (further, at_once)
+    runs = dml('jobs', job, '--json').json['folders'][0]['runs']
+    for before, after in zip(runs, runs[1:]):
+        assert before['started_ms'] < before['ended_ms'] <= after['started_ms'], (before, after)
+    assert [run['continues'] for run in runs] == [None, 1, 2, None], runs
+    assert 'from the end of run 2' in dml('jobs', job).stdout
 
 
 @test

@@ -280,7 +280,7 @@ def a_catalogue_is_told_of_a_published_model(folder):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     told = {'OPENLINEAGE_URL': f'http://127.0.0.1:{server.server_port}', 'OPENLINEAGE_API_KEY': 'k'}
     job = write_job(folder, data=['small.libsvm'], holdout=0.3,
-                    on_publish=f'{sys.executable} {SOURCE / "examples/openlineage.py"}')
+                    on_publish=f'WORD=hidden {sys.executable} {SOURCE / "examples/openlineage.py"}')
     finished = dml('run', job, '--json', **told)
     server.shutdown()
     path, key, event = server.event
@@ -289,6 +289,7 @@ def a_catalogue_is_told_of_a_published_model(folder):
     uuid.UUID(event['run']['runId'])
     assert datetime.datetime.fromisoformat(event['eventTime']).tzinfo, event
     assert event['inputs'] == [{'namespace': 'file', 'name': str(folder / 'small.libsvm')}], event
+    assert 'hidden' not in json.dumps(event), event
     version = event['outputs'][0]['facets']['version']
     assert version['datasetVersion'] == finished.json['model_sha256'], event
     for facets in event['run']['facets'], event['outputs'][0]['facets']:

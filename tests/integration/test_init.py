@@ -27,11 +27,14 @@ def clients(path, header=True):
 @test
 def the_job_of_a_table_trains_as_it_is(folder):
     clients(folder / 'clients.csv')
-    assert 'dml-coordinator run clients.conf' in made(folder, 'clients.csv')
+    told = made(folder, 'clients.csv')
+    for words in ('the label is column 7 (churn) (--set csv.label=', 'objective logistic', '3 columns are left out',
+                  'dml-coordinator run clients.conf'):
+        assert words in told, told
     text = (folder / 'clients.conf').read_text()
     for line in ('objective = logistic\n', 'label = "churn"', 'dates = { "when" }',
-                 'text = { "reason" }', 'skip = { "the \\"name\\"", "nothing" }',
-                 '#   1 id, number, 1000 to 1199, 200 different; if it only numbers the rows',
+                 'text = { "reason" }', 'skip = { "id", "the \\"name\\"", "nothing" }',
+                 '#   1 id, number, 1000 to 1199, 200 different: left out, as it only numbers the rows',
                  '#   8 later, number, 0 to 2, 3 different; if these are codes'):
         assert line in text, (line, text)
     result = train(folder / 'clients.conf')
@@ -59,6 +62,119 @@ def the_objective_follows_from_the_labels(folder):
     (folder / 'data.csv').write_text('a,b\n' + ''.join(f'{k},{k % 4}\n' for k in range(200)))
     text = made(folder, 'data.csv', '-o', '-')
     assert 'objective = softmax\n' in text and 'ordinal' in text and 'poisson' in text, text
+
+
+def table(path, names, row, count=100, end='\n'):
+    path.write_text(end.join([','.join(names), *(','.join(map(str, row(k))) for k in range(count))]) + end)
+
+
+def proposed(folder, *arguments):
+    """The job of a table, which trains as it is."""
+    made(folder, 'data.csv', '-o', 'data.conf', *arguments)
+    text = (folder / 'data.conf').read_text()
+    result = train(folder / 'data.conf')
+    (folder / 'data.conf').unlink()
+    return text, result
+
+
+@test
+def dates_of_one_format_are_taken_and_others_left_out(folder):
+    german, american = (lambda k: f'{1 + k % 28:02}.03.2024'), (lambda k: f'03/{1 + k % 28:02}/2024')
+    table(folder / 'data.csv', ['from', 'to', 'x', 'y'],
+          lambda k: (german(k), german(k + 1), k * k, k % 2))
+    text, _ = proposed(folder)
+    assert 'dates = { "from", "to" }' in text and 'date_format = "%d.%m.%Y"' in text, text
+    table(folder / 'data.csv', ['from', 'to', 'paid', 'y'],
+          lambda k: (german(k), german(k + 1), american(k), k % 2))
+    text, _ = proposed(folder)
+    assert 'dates = { "from", "to" }' in text and 'skip = { "paid" }' in text, text
+    assert '3 paid, category, 28 different: dates, %m/%d/%Y: left out, as a job has one' in text, text
+
+
+@test
+def names_above_texts_alone_are_taken_for_names(folder):
+    table(folder / 'data.csv', ['town', 'kind', 'bought'],
+          lambda k: ('abc'[k % 3], 'xy'[k % 2], ['yes', 'no'][k % 5 == 0]))
+    text, result = proposed(folder)
+    assert 'header = yes' in text and 'label = "bought"' in text, text
+    assert 'Labels: no (20 rows), yes (80 rows)' in text, text
+    assert result['examples'] + result['holdout']['examples'] == 100, result
+
+
+@test
+def rows_without_a_label_are_counted_and_left_out(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, '' if k % 10 == 3 else k % 2))
+    text, result = proposed(folder)
+    assert 'bad_lines = 10 ' in text and '10 rows have no label' in text, text
+    assert result['examples'] + result['holdout']['examples'] == 90, result
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['NA', 'no', 'yes'][k % 3]))
+    text, _ = proposed(folder)
+    assert 'NA is a class here' in text and 'bad_lines to 34' in text, text
+
+
+@test
+def words_for_missing_labels_among_numbers_are_no_class(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, 'NA' if k % 10 == 3 else k % 2))
+    text, result = proposed(folder)
+    assert 'objective = logistic' in text and 'bad_lines = 10 ' in text and 'missing = { "?", ' in text, text
+    assert result['examples'] + result['holdout']['examples'] == 90, result
+
+
+@test
+def sentences_are_no_labels(folder):
+    table(folder / 'data.csv', ['kind', 'message'], lambda k: (['ham', 'spam'][k % 2], f'"so it is, {k}, or {k * k}"'))
+    text, _ = proposed(folder)
+    assert 'label = "kind"' in text and 'text = { "message" }' in text, text
+
+
+@test
+def an_index_behind_the_columns_is_no_label(folder):
+    for index in (lambda k: 7 + k), (lambda k: f'row {k}'):
+        table(folder / 'data.csv', ['a', 'kind', 'i'], lambda k: (k * k, k % 2, index(k)))
+        text, result = proposed(folder)
+        assert 'label = "kind"' in text and 'skip = { "i" }' in text, text
+        assert result['features'] == 1, result
+
+
+@test
+def a_delimiter_at_the_end_of_each_line_makes_no_label(folder):
+    table(folder / 'data.csv', ['a', 'y', ''], lambda k: (k * k, k % 2, ''))
+    text, result = proposed(folder)
+    assert 'label = "y"' in text and 'skip = { "3" }' in text, text
+    assert result['features'] == 1, result
+
+
+@test
+def numbers_with_signs_are_pointed_out(folder):
+    table(folder / 'data.csv', ['a', 'price', 'y'], lambda k: (k * k, f'"${k + 1000:,}.50"', k % 2))
+    text, _ = proposed(folder)
+    assert 'numbers such as $1,000.50 are texts' in text and 'skip = { "price" }' in text, text
+
+
+@test
+def few_rows_are_all_trained_on(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, k % 2), count=10)
+    text, result = proposed(folder)
+    assert '# holdout   = 0.2' in text and result['examples'] == 10, text
+
+
+@test
+def a_job_in_another_folder_finds_its_data(folder):
+    (folder / 'jobs').mkdir()
+    clients(folder / 'clients.csv')
+    told = made(folder, 'clients.csv', '-o', "jobs/the first's.conf")
+    assert "dml-coordinator run 'jobs/the first'\\''s.conf'" in told, told
+    assert train(folder / "jobs/the first's.conf")['converged']
+
+
+@test
+def what_is_told_of_columns_is_in_the_remarks_alone(folder):
+    clients(folder / 'clients.csv')
+    finished = dml('init', 'clients.csv', cwd=folder)
+    assert not finished.stderr, finished
+    table(folder / 'data.csv', ['a', 'a', 'y'], lambda k: (k, k * k, k % 2))
+    finished = dml('init', 'data.csv', '-o', '-', cwd=folder)
+    assert finished.stderr.count('have the same name') == 1, finished
 
 
 @test

@@ -57,6 +57,21 @@ def every_command_is_in_the_help_and_on_the_page(folder):
     assert page == said, f'only on the page {page - said}, only in --help {said - page}'
 
 
+@test
+def every_command_is_in_the_synopsis(folder):
+    page = PAGES['dml-coordinator.1'].read_text()
+    synopsis = page.split('.Sh SYNOPSIS')[1].split('.Sh DESCRIPTION')[0]
+    named = {word for line in re.findall(r'^\.Cm (.*)', synopsis, re.M) for word in re.findall('[a-z]+', line)}
+    assert named == set(commands_of_help()), named ^ set(commands_of_help())
+
+
+@test
+def options_of_the_pages_have_both_their_dashes(folder):
+    for name, page in PAGES.items():
+        lone = re.findall(r'^\..*\bFl Fl [a-z-]+ \| [a-z].*', page.read_text(), re.M)
+        assert not lone, (name, lone)
+
+
 def keys_of_page():
     """Key to default as the page has them; None where it gives no fixed one."""
     keys = {}

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 
-from harness import BAD_DATA, SOURCE, dml, main, test, train, write_job
+from harness import BAD_DATA, IO, SOURCE, dml, main, test, train, write_job
 
 FILES = SOURCE / 'tests/unit/parquet'
 TABLE = {'label': 'y', 'dates': ['day', 'stamp']}
@@ -31,6 +31,9 @@ def the_model_is_that_of_the_csv_and_each_reads_the_other(folder):
     with open(folder / 'data.parquet') as file:
         piped = dml('predict', folder / 'csv.state', '-', *columns, stdin=file)
     assert piped.stdout == found[0], piped
+    with open(folder / 'data.parquet') as file:
+        lost = dml('predict', folder / 'csv.state', '-', stdin=file, TMPDIR=str(folder / 'none'))
+    assert lost.status == IO and f"in {folder / 'none'}; TMPDIR names" in lost.stderr, lost
     figures = [json.loads(dml('evaluate', folder / 'csv.state', folder / f'data.{kind}', '--json').stdout)
                for kind in KINDS]
     assert figures[0]['loss'] == figures[1]['loss'], figures

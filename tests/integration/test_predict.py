@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from harness import (BAD_DATA, COORDINATOR, CREATE, IO, USAGE, dml, main, small_data, small_job,
+from harness import (BAD_DATA, COORDINATOR, CREATE, IO, USAGE, dml, main, run, small_data, small_job,
                      test, train, write_job)
 
 
@@ -248,6 +248,18 @@ def a_reader_that_closes_its_pipe_ends_it_without_a_word(folder):
         assert process.wait() == -signal.SIGPIPE, process.returncode
     finally:
         signal.signal(signal.SIGPIPE, ignored)
+
+
+@test
+def predictions_that_find_no_room_are_told_with_file_and_reason(folder):
+    train(small_job(folder))
+    (folder / 'many').write_text('1:1 2:0.5\n' * 20000)
+    finished = run('sh', '-c', 'ulimit -f 8; exec "$@"', 'sh', COORDINATOR, 'predict', folder / 'job.state',
+                   folder / 'many', '-o', folder / 'out')
+    assert finished.status == IO and 'File too large' in finished.stderr, finished
+    assert f'cannot write {folder / "out"}' in finished.stderr and not (folder / 'out').exists(), finished
+    finished = run('sh', '-c', '"$@" > /dev/full', 'sh', COORDINATOR, 'predict', folder / 'job.state', folder / 'many')
+    assert finished.status == IO and 'No space left' in finished.stderr, finished
 
 
 if __name__ == '__main__':

@@ -126,6 +126,18 @@ def a_run_that_was_stopped_goes_on_after_prune(folder):
 
 
 @test
+def a_run_whose_checkpoints_went_is_not_gone_on_with_when_its_limit_is_raised(folder):
+    job = small_job(folder, max_steps=2)
+    train(job)
+    train(job, '--set', 'l2=0.1')
+    assert dml('prune', job).status == 0 and not (folder / 'job.state/shards/1').exists()
+    finished = dml('run', job, '--json', '--set', 'max_steps=3')
+    assert finished.status == 0 and finished.json['run'] == 3, finished
+    assert 'continues' not in finished.json and finished.json['steps'] == 3, finished
+    assert 'its checkpoints were removed: a new run starts' in finished.stderr, finished
+
+
+@test
 def what_a_killed_run_left_half_written_goes(folder):
     train(small_job(folder))
     state = folder / 'job.state'

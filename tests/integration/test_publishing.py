@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `run` makes live and what it keeps, `publish`, and the tags of runs."""
 
+import json
 import os
 import signal
 import sys
@@ -116,6 +117,19 @@ def a_command_that_is_repeated_at_its_limit_trains_nothing_wherever_it_was_kille
     assert make(job, '--publish')['published'] and live(folder) == kept['run']
     assert make(job, '--set', 'max_seconds=100')['run'] == kept['run'], 'that is not the limit'
     assert make(job, '--set', 'max_steps=3', '--no-publish')['continues'] == kept['run']
+
+
+@test
+def a_command_at_its_limit_that_asks_for_another_threshold_makes_that_model(folder):
+    job = small_job(folder, max_steps=2, holdout=0.3)
+    first = make(job)
+    for _ in range(2):
+        other = make(job, '--set', 'threshold=0.25', '--no-publish')
+        assert (other['run'], other['continues']) == (2, first['run']), other
+        assert other['model_sha256'] == first['model_sha256'] and other['steps'] == 2, other
+    details = json.loads((folder / 'job.state/models/2/model.json').read_text())
+    assert '0.25' in json.dumps(details['settings']['threshold']), details
+    assert make(job, '--set', 'threshold=0.25', '--set', 'calibrate=platt')['continues'] == 2
 
 
 @test

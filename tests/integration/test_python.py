@@ -19,6 +19,15 @@ import dml  # noqa: E402
 START = datetime.date(2024, 1, 1)
 
 
+def refused(kind, function, *arguments, **more):
+    """The error that the call must end with."""
+    try:
+        function(*arguments, **more)
+    except kind as error:
+        return error
+    raise AssertionError(f'nothing was refused: {arguments}')
+
+
 def needs(package):
     if not importlib.util.find_spec(package.split('.')[0]):
         raise Skip(f'{package} is not installed')
@@ -124,6 +133,49 @@ def arrays_of_numpy_are_scored(folder):
     assert isinstance(found, numpy.ndarray) and found.tolist() == model.predict_values(rows.tolist())
     assert (model.predict_values(rows.astype('float32')) != found).any()
     assert model.predict_proba(rows[:, ::-1], columns=range(20, 0, -1)).shape == (3, 2)
+    turned = numpy.asfortranarray(rows)[::-1, ::-1]
+    for columns in range(20, 0, -1), numpy.arange(20, 0, -1):
+        assert model.predict_values(turned, columns=columns).tolist() == found.tolist()[::-1]
+    assert model.predict_values(rows.astype('>f8')).tolist() == found.tolist()
+    assert model.predict_values(numpy.matrix(rows)).tolist() == found.tolist()
+    assert model.predict_values(numpy.empty((0, 20))).shape == (0,)
+    assert model.predict_proba(numpy.empty((0, 20))).shape == (0, 2)
+    refused(ValueError, model.predict, rows, columns=[-1, *range(2, 21)])
+    refused(TypeError, model.predict, numpy.zeros(2, [('a', 'f8')] * 1))
+    # What is masked is missing, which a row of numbers cannot be.
+    masked = numpy.ma.masked_greater(rows, 1)
+    assert 'not finite' in str(refused(dml.Error, model.predict, masked))
+
+
+@test
+def an_array_of_a_table_has_names_missing_cells_and_offsets(folder):
+    numpy = needs('numpy')
+    lines = [f'{i % 7},{i % 5},{i % 3},{(i * 3 + i % 5) % 4}' for i in range(90)]
+    (folder / 'data.csv').write_text('\n'.join(['a,b,o,y', *lines]) + '\n')
+    train(write_job(folder, data=['data.csv'], max_steps=5, objective='poisson', offset='o'))
+    model = dml.open(folder / 'job.state')
+    rows = [(1.0, 2.0, 0.0), (3.0, 4.0, 1.0)]
+    expected = model.predict_values(rows)
+    named = numpy.array([row[::-1] for row in rows], [('o', 'f8'), ('b', 'f8'), ('a', 'f8')])
+    assert model.predict_values(named).tolist() == expected
+    masked = numpy.ma.array(rows, mask=[[0, 1, 0], [0, 0, 0]])
+    assert model.predict_values(masked).tolist() == model.predict_values([(1.0, None, 0.0), rows[1]])
+    assert model.predict_values(numpy.empty((0, 3))).shape == (0,)
+
+
+@test
+def offsets_are_one_for_each_row(folder):
+    numpy = needs('numpy')
+    data = small_data(folder)
+    (folder / 'offsets').write_text('0.5\n' * len(data.read_text().splitlines()))
+    train(small_job(folder, offsets=['offsets']))
+    model = dml.open(folder / 'job.state')
+    rows = numpy.ones((2, 20))
+    expected = model.predict_values(rows, offsets=[1, 2]).tolist()
+    for offsets in numpy.array([1, 2]), numpy.array([[1], [2]]), (x for x in (1, 2)):
+        assert model.predict_values(rows, offsets=offsets).tolist() == expected
+    for offsets in [1], numpy.array([[1, 9], [2, 9]]), (x for x in (1, 2, 3)):
+        assert 'offsets for 2 rows' in str(refused(ValueError, model.predict, rows, offsets=offsets))
 
 
 @test
@@ -132,7 +184,12 @@ def sparse_matrices_of_scipy_are_scored(folder):
     train(small_job(folder))
     model = dml.open(folder / 'job.state')
     rows = [[float(i * j % 3) for j in range(20)] for i in range(5)]
-    assert model.predict_values(scipy.coo_matrix(rows)).tolist() == model.predict_values(rows)
+    expected = model.predict_values(rows)
+    assert model.predict_values(scipy.coo_matrix(rows)).tolist() == expected
+    # Entries that are given twice, in any order: they are added, but not in the caller's matrix.
+    twice = scipy.csr_matrix(([1.0, 1.0, 3.0], [4, 0, 4], [0, 3]), shape=(1, 20))
+    assert model.predict_values(twice).tolist() == model.predict_values([[1.0] + 3 * [0] + [4.0] + 15 * [0]])
+    assert twice.indices.tolist() == [4, 0, 4] and twice.data.tolist() == [1, 1, 3], twice
 
 
 @test
@@ -145,6 +202,12 @@ def frames_of_pandas_are_scored(folder):
         assert model.predict_values(frame).tolist() == expected
     frame['when'] = pandas.to_datetime(frame['when']).dt.date
     assert model.predict(frame).tolist() == model.predict(rows)
+    for kinds in {'grade': 'category', 'town': 'category'}, {'grade': 'Int64', 'size': 'Float64',
+                                                             'town': 'string', 'y': 'category'}:
+        assert model.predict_values(frame.astype(kinds)).tolist() == expected, kinds
+    frame['when'] = pandas.to_datetime(frame['when'])
+    assert model.predict_values(frame.set_index('y')).tolist() == expected
+    assert model.predict_values(frame.iloc[:0]).tolist() == []
 
 
 @test

@@ -56,6 +56,28 @@ def live_run(folder, **settings):
 
 
 @test
+def a_folder_that_may_not_be_read_is_told_as_such_with_what_its_owner_can_do(folder):
+    state = folder / 'job.state'
+    train(small_job(folder))
+    readable(state)
+    state.chmod(0o700)
+    for command in (('predict', state, folder / 'small.libsvm'), ('jobs', state), ('status', state)):
+        refused = as_other(*command)
+        assert refused.status == PERMISSION and 'chmod go+rx' in refused.stderr, refused
+        assert str(state) in refused.stderr and 'no model' not in refused.stderr, refused
+    refused = as_other('prune', state)
+    assert refused.status == PERMISSION and refused.stderr.count(str(state)) == 2, refused
+
+
+@test
+def a_state_that_cannot_be_made_is_answered_with_the_option_for_another(folder):
+    train(small_job(folder))
+    readable(folder / 'job.state')
+    refused = as_other('run', folder / 'job.conf', '--state', '/proc/none.state')
+    assert refused.status and '--state DIR' in refused.stderr, refused
+
+
+@test
 def another_user_reads_what_was_run_and_leaves_no_trace(folder):
     state = folder / 'job.state'
     train(small_job(folder))

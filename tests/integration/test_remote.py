@@ -39,6 +39,7 @@ def objects_of_s3_are_read_with_signatures_links_that_break_and_servers_that_ask
     data, key = table(), 'in a/b+c=ö.csv'
     with objects.Store(signed=True) as store:
         for name, content, ways in ((key, data, {}), ('cut.csv', data, {'cut': 6}),
+                                    ('dot/./../key.csv', data, {}),
                                     ('slow.csv', data, {'throttled': 3}),
                                     ('zipped.csv', gzip.compress(data), {'cut': 2}),
                                     ('whole.csv', data, {'cut': 3, 'no_range': True}),
@@ -70,6 +71,17 @@ def objects_of_s3_are_read_with_signatures_links_that_break_and_servers_that_ask
         found = [dml('predict', folder / 'local.state', path, **store.environment()).stdout
                  for path in (folder / 'few.csv', 's3://bucket/few.csv')]
         assert found[0] == found[1] != '', found
+
+
+@test
+def what_comes_again_may_take_longer_than_nothing_may_come(folder):
+    data = table()
+    ways = {'cut': 1, 'cut_at': 52000, 'no_range': True, 'no_etag': True, 'slow': True}
+    expected = local_hash(folder)
+    with objects.Store() as store:
+        store.put('b/slow.csv', data, **ways)
+        ended = trained(folder, ['s3://b/slow.csv'], store.environment(DML_REMOTE_SECONDS='2'))
+        assert ended.status == 0 and ended.json['model_sha256'] == expected, ended
 
 
 @test
@@ -144,7 +156,9 @@ def patterns_are_listed_page_by_page_and_nights_see_new_objects(folder):
         assert ended.status == 0 and ended.json['examples'] == 4800, ended
         assert store.count('GET', '0.csv') + store.count('GET', '5.csv') <= reads
         for listing in ('<html/>', '<!DOCTYPE x><ListBucketResult/>', '<ListBucketResult>' * 99,
-                        '<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>'):
+                        '<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>',
+                        '<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>COUNT'
+                        '</NextContinuationToken></ListBucketResult>'):
             store.listing = listing
             ended = trained(folder, ['s3://b/day/*'], store.environment())
             assert ended.status == UNAVAILABLE and 'the list of keys has' in ended.stderr, ended
@@ -201,6 +215,43 @@ def certificates_are_checked_and_secrets_stay_unseen(folder):
         for text in (ended.stdout, ended.stderr, shown):
             assert 'hidden' not in text, text
     for path in (folder / 'trusted.state').rglob('*'):
+        assert not path.is_file() or b'hidden' not in path.read_bytes(), path
+
+
+@test
+def what_tells_objects_apart_as_a_secret_alone_is_no_address(folder):
+    local_hash(folder)
+    with objects.Store() as store:
+        store.put('x/data.csv', table())
+        both = [f'{store.url}/x/data.csv?key={key}' for key in ('hidden1', 'hidden2')]
+        for data, more in (both, {}), (both[:1], {'test': both[1:]}):
+            ended = trained(folder, data, store.environment(), **more)
+            assert ended.status == BAD_DATA and 'path of its own' in ended.stderr, ended
+            assert 'hidden' not in ended.stderr + ended.stdout, ended
+        # One takes the place of another that has expired.
+        job = write_job(folder, name='later', data=both[:1], max_steps=20)
+        for value in both[1], f'{{ "{both[1]}" }}':
+            before = len(store.requests)
+            ended = dml('run', job, '--fresh', '--set', f'data={value}', **store.environment())
+            assert ended.status == 0, ended
+            assert all('hidden2' in path for _, path, _ in store.requests[before:]), store.requests
+        # The same twice is one.
+        ended = trained(folder, both[:1] * 2, store.environment())
+        assert ended.status == 0 and ended.json['examples'] == 4000, ended
+
+
+@test
+def a_bucket_has_no_password_and_leads_to_no_other_host(folder):
+    local_hash(folder)
+    with objects.Store() as store:
+        for address in ('s3://eve:hidden@b/x.csv', 's3://eve:hidden@b/x*.csv', 's3://b?/x.csv',
+                        's3://b:80#/x*.csv', 's3://b%2f/x.csv', 's3://b', 's3:///x.csv', 's3://b/'):
+            for ended in (trained(folder, [address], store.environment()),
+                          dml('predict', folder / 'local.state', address, **store.environment())):
+                assert ended.status == BAD_DATA and 'is no object' in ended.stderr, (address, ended)
+                assert 'hidden' not in ended.stderr + ended.stdout, ended
+        assert not store.requests, store.requests
+    for path in (folder / 'job.state').rglob('*'):
         assert not path.is_file() or b'hidden' not in path.read_bytes(), path
 
 

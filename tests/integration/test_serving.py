@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
@@ -122,6 +123,22 @@ def the_metrics_of_the_record_are_served_and_written_for_node_exporter(folder):
 
 
 @test
+def the_metrics_of_a_folder_that_is_gone_say_so_and_nothing_else_of_it(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    gone = {('dml_state_readable', (('state', str(state)),)): 0}
+    with serving(state) as (url, server):
+        def samples():
+            return metrics_text.read(ask(url + 'metrics')[1])[0]
+
+        assert samples()[next(iter(gone))] == 1
+        state.rename(folder / 'away')
+        server.until(lambda: samples() == gone, 'it is told')
+        for _ in range(3):  # also where the folder was looked at just before
+            assert samples() == gone, samples()
+
+
+@test
 def a_run_can_begin_and_is_shown_while_its_folder_is_served(folder):
     job = small_job(folder)
     train(job)
@@ -194,6 +211,25 @@ def a_service_manager_is_told_that_the_server_lives_and_ends(folder):
             while heard[-1] == b'WATCHDOG=1':
                 heard.append(manager.recv(100))
             assert heard[-1] == b'STOPPING=1', heard
+
+
+@test
+def a_service_manager_that_is_busy_is_told_as_well(folder):
+    train(small_job(folder))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        manager.bind(str(folder / 'notify'))
+        other.connect(str(folder / 'notify'))
+        other.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                other.send(b'STATUS=')
+        with serving(folder / 'job.state', NOTIFY_SOCKET=str(folder / 'notify')) as (url, _):
+            time.sleep(.3)  # it is ready, and there is no room to say so
+            manager.settimeout(30)
+            while manager.recv(100) != b'READY=1':
+                pass
+            asked(url + 'api/v1/status')
 
 
 @test

@@ -127,6 +127,21 @@ def another_start_begins_another_run_and_the_log_says_so(folder):
 
 
 @test
+def a_command_with_a_start_that_is_repeated_at_its_limit_trains_nothing(folder):
+    job, earlier = wide_job(folder)
+    limited = (job, '--start', earlier['model'], '--state', folder / 'limited.state')
+    first = train(*limited, '--set', 'max_steps=1')
+    assert first['reason'] == 'step limit', first
+    again = train(*limited, '--set', 'max_steps=1')
+    assert (again['run'], again['model_sha256']) == (first['run'], first['model_sha256']), again
+    on = train(*limited, '--set', 'max_steps=2')
+    assert (on['run'], on['continues']) == (2, 1), on
+    other = train(job, '--start', first['model'], '--state', folder / 'limited.state',
+                  '--set', 'max_steps=2')
+    assert other['run'] == 3 and 'continues' not in other, other
+
+
+@test
 def a_model_of_something_else_is_no_start_and_the_log_says_why(folder):
     job, earlier = wide_job(folder)
     for setting, why in (('intercept=false', 'it has an intercept'),

@@ -9,7 +9,7 @@ tests_unit_shard_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_interpreter.c tests/unit/test_network_rows.c \
 	tests/unit/test_orthant_programs.c tests/unit/test_precondition.c \
 	tests/unit/test_precondition_heavy.c tests/unit/test_saving.c \
-	tests/unit/row_cluster.h tests/unit/test_row_vectors.c \
+	tests/unit/row_cluster.h tests/unit/test_row_vectors.c tests/unit/test_rows_taken.c \
 	tests/unit/test_shard.c tests/unit/test_shard_bounds.c tests/unit/test_shard_device.c \
 	tests/unit/test_shard_device_failing.c tests/unit/test_shard_scaling.c \
 	tests/unit/test_shard_placing.c tests/unit/test_shard_process.c tests/unit/test_slices.c \

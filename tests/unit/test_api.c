@@ -118,6 +118,33 @@ static void add_steps(uint64_t first, uint64_t count) {
     }
 }
 
+/* Its steps begin with those of the other one. */
+static void steps_of_what_goes_on_from_an_end_count_from_the_beginning(void **state) {
+    (void)state;
+    const uint64_t digest = 1;
+    struct store_run from, run = {.settings = "{}", .build = "b", .started_ms = 9000};
+    struct store_saved saved;
+    bool found;
+    add_steps(0, 2);
+    assert_int_equal(store_attempt(store, 1, 1), 0);
+    assert_int_equal(store_durable_step(store, 1, 1, 1, "state", 5, &digest, 1), 0);
+    assert_int_equal(store_run_end(store, 1, "step limit", "{}", 1, 2, 0.5, 0.25), 0);
+    assert_int_equal(store_run_find(store, 1, &from, &found), 0);
+    assert_int_equal(store_saved_read(store, 1, &saved), 0);
+    assert_int_equal(store_run_continue(store, &from, &saved, &run), 0);
+    store_saved_release(&saved);
+    for (int live = 0; live < 2; live++) {
+        api.live.run = live ? run.run : 1;
+        api.live.started_ms = live ? 9000 : 1000;
+        json_t *answer = json_of("/api/v1/steps", "since=0&run=2");
+        json_t *steps = json_object_get(answer, "steps");
+        assert_int_equal(json_array_size(steps), 2);
+        const json_t *seconds = json_object_get(json_array_get(steps, 0), "seconds");
+        assert_true(json_real_value(seconds) == 2.5);
+        json_decref(answer);
+    }
+}
+
 static void steps_are_given_from_a_number_on(void **state) {
     (void)state;
     add_steps(0, 5);
@@ -479,6 +506,7 @@ SUITE(api) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(steps_are_given_from_a_number_on),
+        TEST(steps_of_what_goes_on_from_an_end_count_from_the_beginning),
         TEST(many_steps_are_given_in_parts),
         TEST(events_are_given_from_a_number_on),
         TEST(what_is_not_there_or_not_understood_has_its_status),

@@ -66,6 +66,22 @@ static void errors_are_escaped(void **state) {
     error_clear();
 }
 
+static void a_word_for_a_shell_is_quoted_where_it_has_to_be(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"a/b-1.conf", "a/b-1.conf"},
+                                           {"my data", "'my data'"},
+                                           {"a[1]", "'a[1]'"},
+                                           {"$HOME", "'$HOME'"},
+                                           {"it's", "'it'\\''s'"},
+                                           {"'", "''\\'''"},
+                                           {"", "''"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *word = shell_word(cases[i][0]);
+        assert_string_equal(word, cases[i][1]);
+        free(word);
+    }
+}
+
 SUITE(escape) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_characters_are_written_out),
@@ -73,6 +89,7 @@ SUITE(escape) {
         cmocka_unit_test(a_copy_has_room_for_every_escape),
         cmocka_unit_test(a_cell_is_cut_behind_its_escapes),
         cmocka_unit_test(errors_are_escaped),
+        cmocka_unit_test(a_word_for_a_shell_is_quoted_where_it_has_to_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,10 @@
  * `predict`. */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/unit/suites.h"
 #include "tests/unit/library_fixture.h"
@@ -90,6 +94,11 @@ static void sparse_rows_may_be_in_any_order(void **state) {
     assert_says(dml_score(scorer, &rows, &(struct dml_scores){.margins = margins}, &scored),
                 DML_DATA, "rows[3]: id 9 is given twice");
     assert_true(scored == 3 && margins[2] == 1030);
+    static const size_t falling[] = {0, 3, 1};
+    rows.count = 2;
+    rows.start = falling;
+    assert_says(dml_score(scorer, &rows, &(struct dml_scores){.margins = margins}, &scored),
+                DML_DATA, "rows[1]: it ends before it starts");
     dml_scorer_free(scorer);
     dml_model_close(model);
 }
@@ -223,6 +232,62 @@ static void threads_share_a_model(void **state) {
     dml_model_close(model);
 }
 
+/* ---- a model that becomes live ---- */
+
+static void make_model(const char *number, const char *json, const uint64_t ids[3]) {
+    char path[128];
+    unsigned char tensors[TENSORS_BYTES];
+    snprintf(path, sizeof path, "%s/models/%s", folder, number);
+    assert_int_equal(mkdir(path, 0700), 0);
+    make_tensors(ids, tensors);
+    snprintf(path, sizeof path, "models/%s/model.safetensors", number);
+    write_file(path, tensors, sizeof tensors);
+    snprintf(path, sizeof path, "models/%s/model.json", number);
+    write_file(path, json, strlen(json));
+}
+
+static void make_live(const char *number) {
+    char link[128], temporary[128];
+    snprintf(link, sizeof link, "%s/models/current", folder);
+    snprintf(temporary, sizeof temporary, "%s/models/next", folder);
+    if (symlink(number, temporary) || rename(temporary, link))
+        perror(link);
+}
+
+static void *take_turns(void *context) {
+    atomic_bool *ended = context;
+    for (unsigned i = 0; !atomic_load(ended); i++)
+        make_live(i % 2 ? "1" : "2");
+    return NULL;
+}
+
+/* Both files are of the model that was live at one instant. */
+static void a_model_is_opened_while_another_becomes_live(void **state) {
+    (void)state;
+    pthread_t thread;
+    atomic_bool ended = false;
+    char path[128];
+    snprintf(path, sizeof path, "rm -rf %s/*", folder);
+    assert_int_equal(system(path), 0);
+    snprintf(path, sizeof path, "%s/models", folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    make_model("1", of_numbers, of_numbers_ids);
+    make_model("2", of_table, of_table_ids);
+    make_live("1");
+    assert_int_equal(pthread_create(&thread, NULL, take_turns, &ended), 0);
+    unsigned mixed = 0;
+    for (int i = 0; i < 2000; i++) {
+        struct dml_model *model = opened();
+        bool numbers = dml_model_feature_ids(model)[2] == of_numbers_ids[2] &&
+                       dml_model_feature_ids(model)[1] == of_numbers_ids[1];
+        mixed += numbers == (dml_model_columns(model) > 0);
+        dml_model_close(model);
+    }
+    atomic_store(&ended, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(mixed, 0);
+}
+
 SUITE(library) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_described),
@@ -232,6 +297,7 @@ SUITE(library) {
         cmocka_unit_test(cells_are_texts_or_numbers),
         cmocka_unit_test(columns_may_be_missing_where_that_is_said),
         cmocka_unit_test(threads_share_a_model),
+        cmocka_unit_test(a_model_is_opened_while_another_becomes_live),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

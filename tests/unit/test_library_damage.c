@@ -67,6 +67,25 @@ static void what_is_no_model_is_refused(void **state) {
     assert_says(dml_model_open(folder, &model), DML_DATA, "no safetensors file");
 }
 
+/* 2^61 features have 2^64 bytes, which a number of 64 bits takes for none. */
+static void a_tensor_that_is_larger_than_any_file_is_refused(void **state) {
+    static const char header[] =
+        "{\"__metadata__\":{\"format_version\":\"5\",\"objective\":\"plugin_own\"},"
+        "\"own\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[0,8]},"
+        "\"feature_id\":{\"dtype\":\"U64\",\"shape\":[2305843009213693952],"
+        "\"data_offsets\":[8,8]}}";
+    unsigned char tensors[8 + 256 + 8];
+    struct dml_model *model;
+    uint64_t length = 256;
+    (void)state;
+    write_model(of_numbers, of_numbers_ids);
+    memset(tensors, ' ', sizeof tensors);
+    memcpy(tensors, &length, 8);
+    memcpy(tensors + 8, header, sizeof header - 1);
+    write_file("model.safetensors", tensors, sizeof tensors);
+    assert_says(dml_model_open(folder, &model), DML_DATA, "tensor feature_id does not fit");
+}
+
 /* So many columns that a limit below holds all else. */
 #define COLUMNS (1 << 22)
 
@@ -96,6 +115,7 @@ SUITE(library_damage) {
         cmocka_unit_test(a_file_that_is_cut_anywhere_is_refused),
         cmocka_unit_test(a_byte_that_is_changed_never_harms),
         cmocka_unit_test(what_is_no_model_is_refused),
+        cmocka_unit_test(a_tensor_that_is_larger_than_any_file_is_refused),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         cmocka_unit_test(want_of_memory_is_an_error),
 #endif

@@ -229,44 +229,86 @@ static void put_bytes(struct bytes *to, const uint8_t *bytes, size_t length) {
 #define PUT(to, ...)                                                                               \
     put_bytes(to, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
-/* A file of one column "y" of 64-bit integers, with one page of `there` values; its header says
- * what it likes. */
+/* The header of a page of data, or of a dictionary, whose bytes follow it. */
+static void put_page(struct bytes *file, bool dictionary, const uint32_t bytes[2], uint32_t rows,
+                     uint32_t encoding) {
+    put_i32(file, 1, dictionary ? 2 : 0);
+    put_i32(file, 1, bytes[0]);                           /* unpacked */
+    put_i32(file, 1, bytes[1]);                           /* stored */
+    PUT(file, (uint8_t)((dictionary ? 4 : 2) << 4 | 12)); /* its own header */
+    put_i32(file, 1, rows);
+    put_i32(file, 1, encoding);
+    if (!dictionary) {
+        put_i32(file, 1, 3);
+        put_i32(file, 1, 3);
+    }
+    PUT(file, 0, 0);
+}
+
+/* Ends a file of one column "y" of 64-bit integers behind its pages. */
+static const char *end_file(struct bytes *file, uint32_t rows, bool optional) {
+    uint32_t end = (uint32_t)file->length;
+    PUT(file, 2 << 4 | 9, 2 << 4 | 12);              /* the schema: two elements */
+    PUT(file, 4 << 4 | 8, 1, 'r', 1 << 4 | 5, 2, 0); /* the root, with one child */
+    PUT(file, 1 << 4 | 5, 4, 2 << 4 | 5, optional ? 2 : 0, 1 << 4 | 8, 1, 'y', 0);
+    put_i32(file, 1, rows);
+    PUT(file, 1 << 4 | 9, 1 << 4 | 12); /* a group of rows */
+    PUT(file, 1 << 4 | 9, 1 << 4 | 12); /* of one column */
+    PUT(file, 3 << 4 | 12);             /* its metadata */
+    put_i32(file, 1, 2);
+    put_i32(file, 3, 0);
+    put_i32(file, 3, end - 4);
+    put_i32(file, 2, 4);
+    PUT(file, 0, 0);
+    put_i32(file, 2, rows);
+    PUT(file, 0, 0);
+    bytes_put_u32(file, (uint32_t)file->length - end);
+    bytes_append(file, "PAR1", 4);
+    const char *path = fixture_bytes("small.parquet", file->data, file->length);
+    bytes_release(file);
+    return path;
+}
+
+/* A file with one page of `there` values; its header says what it likes. */
 static const char *small_file(uint32_t unpacked, uint32_t stored, uint32_t rows, uint32_t there,
                               uint32_t encoding) {
     struct bytes file;
     bytes_init(&file);
     bytes_append(&file, "PAR1", 4);
-    put_i32(&file, 1, 0);        /* a page of data */
-    put_i32(&file, 1, unpacked); /* bytes */
-    put_i32(&file, 1, stored);
-    PUT(&file, 2 << 4 | 12); /* its own header */
-    put_i32(&file, 1, rows);
-    put_i32(&file, 1, encoding);
-    put_i32(&file, 1, 3);
-    put_i32(&file, 1, 3);
-    PUT(&file, 0, 0);
+    put_page(&file, false, (const uint32_t[]){unpacked, stored}, rows, encoding);
     for (uint32_t i = 0; i < there; i++)
         bytes_put_u64(&file, i);
-    uint32_t end = (uint32_t)file.length;
-    PUT(&file, 2 << 4 | 9, 2 << 4 | 12);              /* the schema: two elements */
-    PUT(&file, 4 << 4 | 8, 1, 'r', 1 << 4 | 5, 2, 0); /* the root, with one child */
-    PUT(&file, 1 << 4 | 5, 4, 2 << 4 | 5, 0, 1 << 4 | 8, 1, 'y', 0);
-    put_i32(&file, 1, rows);
-    PUT(&file, 1 << 4 | 9, 1 << 4 | 12); /* a group of rows */
-    PUT(&file, 1 << 4 | 9, 1 << 4 | 12); /* of one column */
-    PUT(&file, 3 << 4 | 12);             /* its metadata */
-    put_i32(&file, 1, 2);
-    put_i32(&file, 3, 0);
-    put_i32(&file, 3, end - 4);
-    put_i32(&file, 2, 4);
-    PUT(&file, 0, 0);
-    put_i32(&file, 2, rows);
-    PUT(&file, 0, 0);
-    bytes_put_u32(&file, (uint32_t)file.length - end);
+    return end_file(&file, rows, false);
+}
+
+static void a_page_has_no_more_rows_than_its_group(void **state) {
+    const struct source_options options = {
+        .numbers_only = true, .label = "z", .label_optional = true};
+    struct bytes file;
+    (void)state;
+    bytes_init(&file);
     bytes_append(&file, "PAR1", 4);
-    const char *path = fixture_bytes("small.parquet", file.data, file.length);
-    bytes_release(&file);
-    return path;
+    put_page(&file, false, (const uint32_t[]){24, 24}, 3, PARQUET_ENCODED_PLAIN);
+    for (uint32_t i = 0; i < 3; i++)
+        bytes_put_u64(&file, i);
+    assert_refused(end_file(&file, 2, false), &options, "its pages have more rows than the file");
+}
+
+/* So does pyarrow write it: the dictionary of a column of nulls has no entries. */
+static void a_column_of_nulls_may_have_an_empty_dictionary(void **state) {
+    const struct source_options options = {
+        .label = "z", .label_optional = true, .numbers = LIST("y")};
+    struct bytes file;
+    (void)state;
+    bytes_init(&file);
+    bytes_append(&file, "PAR1", 4);
+    put_page(&file, true, (const uint32_t[]){0, 0}, 0, PARQUET_ENCODED_PLAIN);
+    put_page(&file, false, (const uint32_t[]){6, 6}, 3, PARQUET_ENCODED_DICTIONARY);
+    bytes_put_u32(&file, 2);
+    PUT(&file, 3 << 1, 0); /* a run: three times no value */
+    char *rows = rows_of(end_file(&file, 3, true), &options);
+    assert_non_null(strstr(rows, "3 rows"));
+    free(rows);
 }
 
 static void a_page_has_no_more_than_the_limits(void **state) {
@@ -288,6 +330,53 @@ static void a_page_has_no_more_than_the_limits(void **state) {
     assert_refused(small_file(24, 24, 4, 3, 0), &options, "fewer than it says");
     assert_refused(small_file(24, 24, 3, 3, 4), &options, "in the encoding BIT_PACKED");
     assert_refused(small_file(24, 24, 3, 3, 8), &options, "a dictionary that is not there");
+}
+
+/* An integer of an encoding: seven bits a byte. */
+static void put_varint(struct bytes *to, uint64_t value) {
+    for (; value >= 0x80; value >>= 7)
+        bytes_put_u8(to, (uint8_t)(value | 0x80));
+    bytes_put_u8(to, (uint8_t)value);
+}
+
+/* Integers by their differences, in blocks of one part with 8 differences of 64 bits. */
+static void put_deltas(struct bytes *to, const uint64_t *value, uint32_t count) {
+    put_varint(to, 8);
+    put_varint(to, 1);
+    put_varint(to, count);
+    put_varint(to, value[0] << 1);
+    for (uint32_t i = 1; i < count; i += 8) {
+        PUT(to, 0, 64);
+        for (uint32_t k = i; k < i + 8; k++)
+            bytes_put_u64(to, k < count ? value[k] - value[k - 1] : 0);
+    }
+}
+
+/* Each text has all of the one before, so that a mebibyte stands for as many as it likes. One is a
+ * byte longer, so that the limit falls between the text and the 0 behind it. */
+static void texts_by_their_prefixes_have_no_more_bytes_than_a_page(void **state) {
+    enum { EACH = 1 << 20, MOST = PARQUET_PAGE_BYTES_MAX / EACH, TEXTS = MOST + 2 };
+    uint64_t prefix[TEXTS], length[TEXTS];
+    char *first = memory_new(EACH, 1);
+    (void)state;
+    for (uint32_t i = 0; i < TEXTS; i++) {
+        prefix[i] = i == 0 ? 0 : i < MOST ? EACH - 1 : EACH;
+        length[i] = i == 0 ? EACH - 1 : i == MOST - 1;
+    }
+    for (uint32_t count = MOST - 1; count <= TEXTS; count += 3) {
+        struct parquet_values values = {0};
+        struct bytes page;
+        bytes_init(&page);
+        put_deltas(&page, prefix, count);
+        put_deltas(&page, length, count);
+        bytes_append(&page, first, EACH);
+        struct cursor from = cursor_over(page.data, page.length);
+        assert_int_equal(parquet_texts(&from, PARQUET_ENCODED_DELTA_TEXT, count, &values),
+                         count < MOST);
+        parquet_values_release(&values);
+        bytes_release(&page);
+    }
+    free(first);
 }
 
 static void an_encrypted_file_is_named(void **state) {
@@ -346,8 +435,11 @@ SUITE(parquet) {
         cmocka_unit_test(compressed_as_a_whole_it_is_read_too),
         cmocka_unit_test(a_text_may_begin_as_parquet_does),
         cmocka_unit_test(a_float_is_the_number_that_its_shortest_text_means),
+        cmocka_unit_test(a_column_of_nulls_may_have_an_empty_dictionary),
         cmocka_unit_test(what_is_not_read_is_named),
         cmocka_unit_test(a_page_has_no_more_than_the_limits),
+        cmocka_unit_test(a_page_has_no_more_rows_than_its_group),
+        cmocka_unit_test(texts_by_their_prefixes_have_no_more_bytes_than_a_page),
         cmocka_unit_test(an_encrypted_file_is_named),
         cmocka_unit_test(damage_is_an_error_or_another_value),
     };

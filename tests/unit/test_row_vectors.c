@@ -2,7 +2,6 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/row_cluster.h"
 
-#include "numeric/fixed.h"
 #include "numeric/product.h"
 
 /* More outputs than the second derivatives of a row are computed for at once. */
@@ -298,44 +297,6 @@ static void rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them(vo
     assert_held(2, 20, 300); /* blocks of several pieces */
 }
 
-/* What two tiles have of margins of 3 rows and 2 outputs, at a point within 2^3. */
-static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
-    (void)state;
-    const double parts[2][6] = {{1, -2, 0x1p40, 3, 0x1p-30, 0}, {2, 2.5, -0x1p39, 0, 0x1p-31, -7}};
-    const int16_t sizes[3] = {1, 40, 0};
-    double margins[6], size_numbers[6] = {1, 9, 40, 9, 0, 9};
-    int16_t taken[3] = {0};
-    int64_t sums[6] = {0}, bits[6];
-    struct row_vectors rows = {
-        .total = 3, .count = 3, .outputs = 2, .slots = 1, .margins = margins, .sizes = taken};
-    memcpy(bits, size_numbers, sizeof bits);
-    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
-    assert_memory_equal(taken, sizes, sizeof sizes);
-    const double odd[6] = {NAN, 9, INFINITY, 9, -1e300, 9};
-    const int16_t held[3] = {0, FIXED_SIZE_MAX, 0};
-    memcpy(bits, odd, sizeof bits);
-    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
-    assert_memory_equal(taken, held, sizeof held);
-    memcpy(taken, sizes, sizeof sizes);
-    for (int tile = 0; tile < 2; tile++)
-        for (int k = 0; k < 6; k++)
-            sums[k] += (int64_t)ldexp(parts[tile][k], -fixed_tile_exponent(sizes[k / 2], 3));
-    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
-    for (int k = 0; k < 6; k++)
-        assert_true(margins[k] == parts[0][k] + parts[1][k]);
-    /* Offsets are added to the margins at x alone: those of a direction, below, have none. */
-    double offsets[3], offset_numbers[6] = {0.5, 9, -4, 9, 1e3, 9};
-    rows.offsets = offsets;
-    memcpy(bits, offset_numbers, sizeof bits);
-    rows_take(&rows, ROWS_OFFSETS, 0, 0, bits);
-    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
-    for (int k = 0; k < 6; k++)
-        assert_true(margins[k] == parts[0][k] + parts[1][k] + offset_numbers[k / 2 * 2]);
-    rows.products = margins;
-    rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
-    assert_true(margins[0] == 6 && margins[5] == -14);
-}
-
 /* A replica asks every shard for the elements of a strip: a shard gives what it has of them. */
 static void a_shard_gives_the_part_of_a_strip_that_it_has(void **state) {
     (void)state;
@@ -575,7 +536,6 @@ SUITE(row_vectors) {
         cmocka_unit_test(rows_are_measured_alike_on_any_number_of_shards),
         cmocka_unit_test(rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
-        cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
         cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),
         cmocka_unit_test(nothing_is_given_out_once_it_has_changed),
         cmocka_unit_test(a_vector_that_no_slice_made_is_zero),

@@ -1,0 +1,86 @@
+/* What a shard makes of the numbers that replicas send of rows. */
+#include "tests/unit/suites.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "numeric/fixed.h"
+#include "shard/rows.h"
+
+/* What two tiles have of margins of 3 rows and 2 outputs, at a point within 2^3. */
+static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
+    (void)state;
+    const double parts[2][6] = {{1, -2, 0x1p40, 3, 0x1p-30, 0}, {2, 2.5, -0x1p39, 0, 0x1p-31, -7}};
+    const int16_t sizes[3] = {1, 40, 0};
+    double margins[6], size_numbers[6] = {1, 9, 40, 9, 0, 9};
+    int16_t taken[3] = {0};
+    int64_t sums[6] = {0}, bits[6];
+    struct row_vectors rows = {
+        .total = 3, .count = 3, .outputs = 2, .slots = 1, .margins = margins, .sizes = taken};
+    memcpy(bits, size_numbers, sizeof bits);
+    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
+    assert_memory_equal(taken, sizes, sizeof sizes);
+    const double odd[6] = {NAN, 9, INFINITY, 9, -1e300, 9};
+    const int16_t held[3] = {0, FIXED_SIZE_MAX, 0};
+    memcpy(bits, odd, sizeof bits);
+    rows_take(&rows, ROWS_SIZES, 0, 0, bits);
+    assert_memory_equal(taken, held, sizeof held);
+    memcpy(taken, sizes, sizeof sizes);
+    for (int tile = 0; tile < 2; tile++)
+        for (int k = 0; k < 6; k++)
+            sums[k] += (int64_t)ldexp(parts[tile][k], -fixed_tile_exponent(sizes[k / 2], 3));
+    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
+    for (int k = 0; k < 6; k++)
+        assert_true(margins[k] == parts[0][k] + parts[1][k]);
+    /* Offsets are added to the margins at x alone: those of a direction, below, have none. */
+    double offsets[3], offset_numbers[6] = {0.5, 9, -4, 9, 1e3, 9};
+    rows.offsets = offsets;
+    memcpy(bits, offset_numbers, sizeof bits);
+    rows_take(&rows, ROWS_OFFSETS, 0, 0, bits);
+    rows_take(&rows, ROWS_MARGINS, 0, 3, sums);
+    for (int k = 0; k < 6; k++)
+        assert_true(margins[k] == parts[0][k] + parts[1][k] + offset_numbers[k / 2 * 2]);
+    rows.products = margins;
+    rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
+    assert_true(margins[0] == 6 && margins[5] == -14);
+}
+
+/* A loss finds the margin of a row's class by its label. */
+static void labels_that_no_class_has_become_those_of_one(void **state) {
+    (void)state;
+    const double sent[4] = {NAN, 1e18, -5, 1};
+    const struct {
+        const char *objective;
+        double labels[4];
+    } cases[] = {
+        {"softmax", {0, 2, 0, 1}}, {"one_vs_rest", {0, 2, 0, 1}}, {"ordinal", {0, 3, 0, 1}}};
+    int64_t sums[12] = {0};
+    double labels[4], targets[4] = {-1e18, 7, -5, 1};
+    struct row_vectors rows = {.total = 4, .count = 4, .outputs = 3, .labels = labels};
+    for (size_t i = 0; i < 4; i++)
+        memcpy(&sums[i * 3], &sent[i], sizeof sent[i]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rows.objective = rows_objective(cases[i].objective, 3);
+        rows_take(&rows, ROWS_LABELS, 0, 0, sums);
+        assert_memory_equal(labels, cases[i].labels, sizeof labels);
+    }
+    rows.objective = rows_objective("squared", 1);
+    rows.outputs = 1;
+    memcpy(sums, targets, sizeof targets);
+    rows_take(&rows, ROWS_LABELS, 0, 0, sums);
+    assert_memory_equal(labels, targets, sizeof targets);
+}
+
+SUITE(rows_taken) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
+        cmocka_unit_test(labels_that_no_class_has_become_those_of_one),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
