@@ -34,6 +34,7 @@ static bool has_rules(const struct layout_tensor *tensor) {
     case LAYOUT_START_ZERO:
         return tensor->bound == 0;
     case LAYOUT_START_UNIFORM:
+    case LAYOUT_START_FALLING:
         return tensor->bound >= 0;
     case LAYOUT_START_CONSTANT:
         return true;
@@ -230,15 +231,29 @@ static double uniform(uint64_t key, uint64_t element, double bound) {
     return (double)bits * 0x1p-52 * bound;
 }
 
+/* Element `i` of `count`. One alone is in the middle. */
+static double falling(uint64_t i, uint64_t count, double bound) {
+    return count < 2 ? 0 : bound * (((double)(count - 1) - 2 * (double)i) / (double)(count - 1));
+}
+
+static double start_of(const struct layout_tensor *tensor, uint64_t key, uint64_t i) {
+    switch (tensor->start) {
+    case LAYOUT_START_UNIFORM:
+        return uniform(key, i, tensor->bound);
+    case LAYOUT_START_FALLING:
+        return falling(i, tensor->rows * tensor->columns, tensor->bound);
+    default:
+        return tensor->bound;
+    }
+}
+
 void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements) {
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];
         struct layout_span part = layout_part(tensor, first, count);
         uint64_t key = random_mix(random_mix(layout->seed + RANDOM_STEP) + RANDOM_STEP * (t + 1));
         for (uint64_t i = part.first; i < part.first + part.count; i++) {
-            elements[i] = tensor->start == LAYOUT_START_UNIFORM
-                              ? uniform(key, first + i - tensor->first, tensor->bound)
-                              : tensor->bound;
+            elements[i] = start_of(tensor, key, first + i - tensor->first);
             if (i % ELEMENTS_A_BEAT == 0)
                 heartbeat();
         }

@@ -29,7 +29,12 @@
 #define TENSOR_FIRST_BIAS "b1" /* of a network */
 
 enum layout_exponents { LAYOUT_EXPONENT_A_ROW, LAYOUT_ONE_EXPONENT };
-enum layout_start { LAYOUT_START_ZERO, LAYOUT_START_UNIFORM, LAYOUT_START_CONSTANT };
+enum layout_start {
+    LAYOUT_START_ZERO,
+    LAYOUT_START_UNIFORM,
+    LAYOUT_START_CONSTANT,
+    LAYOUT_START_FALLING
+};
 
 struct layout_tensor {
     char name[TENSOR_NAME_BYTES]; /* letters, digits and _; with its 0 */
@@ -37,7 +42,8 @@ struct layout_tensor {
     bool regularized;
     enum layout_exponents exponents;
     enum layout_start start;
-    double bound;                   /* UNIFORM: evenly in [−bound, bound); CONSTANT: there */
+    double bound; /* UNIFORM: evenly in [−bound, bound); CONSTANT: there; FALLING: from bound to
+                     −bound in even steps */
     uint64_t first, first_exponent; /* where it begins in the vector: layout_add() finds them */
 };
 

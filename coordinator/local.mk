@@ -57,6 +57,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/conclude.c \
 	coordinator/run/respond.c \
 	coordinator/run/summary.c coordinator/run/summary.h \
+	coordinator/run/summary_columns.c coordinator/run/summary_parts.h \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_files.c \
 	coordinator/run/convergence.c coordinator/run/convergence.h \

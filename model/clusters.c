@@ -6,18 +6,10 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "model/cluster_table.h"
 #include "numeric/dense.h"
 #include "numeric/inverse.h"
 #include "objective/objective.h"
-
-/* Clusters by their number, in an open table; those that are there come by first appearance. */
-struct cluster_table {
-    uint64_t *number; /* by cluster; owned */
-    uint64_t *rows;   /* likewise, owned */
-    double *sums;     /* clusters × parameters; owned */
-    uint32_t *slot;   /* cluster + 1, or 0; owned */
-    uint64_t slots, count, capacity;
-};
 
 struct cluster_pass {
     const struct model_layout *layout;
@@ -27,62 +19,16 @@ struct cluster_pass {
     size_t count;     /* of parameters */
     double *triangle; /* H + Λ */
     size_t *first; /* of the values of a row: the parameter of output 0; owned, as are the next */
-    double *value;
+    double *value; /* where outputs share their weights without those of the biases */
     uint32_t values;
     double *has;        /* of a row with a list of classes: 1 for each of these, else 0 */
     double *derivative; /* by each output; margins before */
     double *work;       /* as losses want it */
     double *second;     /* outputs × outputs */
+    double *row_sums;   /* of these, where outputs share their weights */
     int exponent;       /* of weights */
     struct cluster_table table;
 };
-
-static void grow_slots(struct cluster_table *table) {
-    table->slots = table->slots ? 2 * table->slots : 1024;
-    free(table->slot);
-    table->slot = memory_new(table->slots, sizeof *table->slot);
-    for (uint64_t i = 0; i < table->count; i++) {
-        uint64_t at = table->number[i] & (table->slots - 1);
-        while (table->slot[at])
-            at = (at + 1) & (table->slots - 1);
-        table->slot[at] = (uint32_t)i + 1;
-    }
-}
-
-static uint64_t add_cluster(struct cluster_table *table, uint64_t number, size_t parameters) {
-    if (table->count == table->capacity) {
-        uint64_t more = table->capacity ? 2 * table->capacity : 64;
-        table->number = memory_resize(table->number, more, sizeof *table->number);
-        table->rows = memory_resize(table->rows, more, sizeof *table->rows);
-        if (parameters)
-            table->sums = memory_resize(table->sums, more * parameters, sizeof *table->sums);
-        table->capacity = more;
-    }
-    uint64_t added = table->count++;
-    table->number[added] = number;
-    table->rows[added] = 0;
-    for (size_t i = 0; i < parameters; i++)
-        table->sums[added * parameters + i] = 0;
-    return added;
-}
-
-static uint64_t find_cluster(struct cluster_table *table, uint64_t number, size_t parameters) {
-    if (2 * (table->count + 1) > table->slots)
-        grow_slots(table);
-    uint64_t at = number & (table->slots - 1);
-    while (table->slot[at] && table->number[table->slot[at] - 1] != number)
-        at = (at + 1) & (table->slots - 1);
-    if (!table->slot[at])
-        table->slot[at] = (uint32_t)add_cluster(table, number, parameters) + 1;
-    return table->slot[at] - 1;
-}
-
-static void release(struct cluster_table *table) {
-    free(table->number);
-    free(table->rows);
-    free(table->sums);
-    free(table->slot);
-}
 
 /* ---- whether it can be done ---- */
 
@@ -93,7 +39,7 @@ static int count_clusters(struct set *set, uint64_t most, struct cluster_table *
         struct rows rows = {0};
         code = set_chunk(set, chunk, &rows);
         for (uint32_t row = 0; row < rows.count && table->count <= most; row++)
-            find_cluster(table, rows.cluster[row], 0);
+            cluster_table_find(table, rows.cluster[row], 0);
     }
     return code;
 }
@@ -112,7 +58,7 @@ int clusters_check(struct set *set, const char *file, uint64_t parameters) {
                          "%s: key `summary_cluster`: there are more than %llu clusters, which is "
                          "too many with %llu parameters; name another column, or take columns away",
                          file, (unsigned long long)most, (unsigned long long)parameters);
-    release(&table);
+    cluster_table_release(&table);
     return code;
 }
 
@@ -122,14 +68,24 @@ static void add_value(struct cluster_pass *pass, size_t first, double value) {
     pass->first[pass->values] = first;
     pass->value[pass->values++] = value;
     for (uint32_t k = 0; k < pass->layout->outputs; k++)
-        pass->derivative[k] += pass->parameters[first + k] * value;
+        pass->derivative[k] += pass->parameters[first + (pass->layout->shared ? 0 : k)] * value;
+}
+
+static void add_biases(struct cluster_pass *pass) {
+    size_t first = pass->layout->features * model_rows(pass->layout);
+    if (!pass->layout->intercept)
+        return;
+    if (!pass->layout->shared)
+        add_value(pass, first, 1);
+    for (uint32_t k = 0; pass->layout->shared && k < pass->layout->outputs; k++)
+        pass->derivative[k] += pass->parameters[first + k];
 }
 
 /* The values of a row and its margins. */
 static void read_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
     size_t begin = rows->dense ? (size_t)row * rows->features : rows->start[row];
     size_t end = rows->dense ? begin + rows->features : rows->start[row + 1];
-    size_t outputs = pass->layout->outputs;
+    size_t outputs = pass->layout->outputs, weights = model_rows(pass->layout);
     pass->values = 0;
     for (size_t k = 0; k < outputs; k++)
         pass->derivative[k] = rows->offset ? rows->offset[row] : 0;
@@ -137,10 +93,9 @@ static void read_row(struct cluster_pass *pass, const struct rows *rows, uint32_
         double value = value_at(rows->type, rows->value, at);
         size_t column = rows->dense ? at - begin : rows->feature[at];
         if (value != 0)
-            add_value(pass, column * outputs, value);
+            add_value(pass, column * weights, value);
     }
-    if (pass->layout->intercept)
-        add_value(pass, pass->layout->features * outputs, 1);
+    add_biases(pass);
 }
 
 /* The label of a row as losses take it. */
@@ -168,6 +123,8 @@ static void differentiate(struct cluster_pass *pass, const double *label) {
         objective->expected(parameters, 1, pass->derivative, pass->second);
     for (size_t k = 0; k < outputs && outputs > 1; k++)
         objective->second_row(outputs, *label, pass->derivative, k, pass->second + k * outputs);
+    if (pass->layout->shared)
+        objective->second_sums(1, outputs, label, pass->derivative, pass->row_sums);
 }
 
 /* Adds to the row of H that value `i` has by output `k`. */
@@ -181,19 +138,51 @@ static void add_second(struct cluster_pass *pass, uint32_t i, size_t k, double w
     }
 }
 
-static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
-    double weight = rows->weight ? ldexp(rows->weight[row], -pass->exponent) : 1;
-    struct cluster_table *table = &pass->table;
-    read_row(pass, rows, row);
-    differentiate(pass, label_of(pass, rows->label + row));
-    uint64_t cluster = find_cluster(table, rows->cluster[row], pass->count);
-    double *sums = table->sums + cluster * pass->count;
-    table->rows[cluster]++;
+static void add_of_outputs(struct cluster_pass *pass, double weight, double *sums) {
     for (uint32_t i = 0; i < pass->values; i++)
         for (size_t k = 0; k < pass->layout->outputs; k++) {
             sums[pass->first[i] + k] += weight * pass->derivative[k] * pass->value[i];
             add_second(pass, i, k, weight);
         }
+}
+
+/* Of a row of H, or of the scores, what each value has. */
+static void add_values(const struct cluster_pass *pass, uint32_t values, double by, double *to) {
+    for (uint32_t j = 0; j < values; j++)
+        to[pass->first[j]] += by * pass->value[j];
+}
+
+/* The weights see the sums over all outputs, and each bias its own. */
+static void add_shared(struct cluster_pass *pass, double weight, double *sums) {
+    size_t outputs = pass->layout->outputs, features = pass->layout->features;
+    double score = 0, second = 0;
+    for (size_t k = 0; k < outputs; k++) {
+        double *to = pass->triangle + triangle_row(features + k);
+        score += pass->derivative[k];
+        second += pass->row_sums[k];
+        sums[features + k] += weight * pass->derivative[k];
+        add_values(pass, pass->values, weight * pass->row_sums[k], to);
+        for (size_t other = 0; other <= k; other++)
+            to[features + other] += weight * pass->second[k * outputs + other];
+    }
+    add_values(pass, pass->values, weight * score, sums);
+    for (uint32_t i = 0; i < pass->values; i++)
+        add_values(pass, i + 1, weight * second * pass->value[i],
+                   pass->triangle + triangle_row(pass->first[i]));
+}
+
+static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
+    double weight = rows->weight ? ldexp(rows->weight[row], -pass->exponent) : 1;
+    struct cluster_table *table = &pass->table;
+    read_row(pass, rows, row);
+    differentiate(pass, label_of(pass, rows->label + row));
+    uint64_t cluster = cluster_table_find(table, rows->cluster[row], pass->count);
+    double *sums = table->sums + cluster * pass->count;
+    table->rows[cluster]++;
+    if (pass->layout->shared)
+        add_shared(pass, weight, sums);
+    else
+        add_of_outputs(pass, weight, sums);
 }
 
 static int read_rows(struct cluster_pass *pass, struct set *set) {
@@ -261,6 +250,7 @@ static void begin(struct cluster_pass *pass) {
     pass->derivative = memory_new(outputs, sizeof *pass->derivative);
     pass->work = memory_new(outputs, sizeof *pass->work);
     pass->second = memory_new(outputs * outputs, sizeof *pass->second);
+    pass->row_sums = memory_new(outputs, sizeof *pass->row_sums);
 }
 
 static void end(struct cluster_pass *pass) {
@@ -271,7 +261,8 @@ static void end(struct cluster_pass *pass) {
     free(pass->derivative);
     free(pass->work);
     free(pass->second);
-    release(&pass->table);
+    free(pass->row_sums);
+    cluster_table_release(&pass->table);
 }
 
 int clusters_find(struct set *set, const struct model_layout *layout,
@@ -283,7 +274,7 @@ int clusters_find(struct set *set, const struct model_layout *layout,
                                 .parameters = point->parameters,
                                 .count = count,
                                 .exponent = set_info(set)->weight_exponent};
-    assert(!layout->shared);
+    assert(!layout->shared || (layout->intercept && pass.objective->second_sums));
     begin(&pass);
     int code = read_rows(&pass, set);
     if (!code) {

@@ -30,7 +30,7 @@ struct cluster_point {
 
 /* Sums up scores by cluster, and second derivatives, over the training rows of a set with clusters,
  * chunk by chunk in one thread, so that the bits depend on the set and the parameters alone. For
- * models whose outputs have weights of their own, after clusters_check(). `layout` as summary_fit()
+ * models whose loss is a likelihood, after clusters_check(). `layout` as summary_fit()
  * has it. ERROR_DATA. */
 int clusters_find(struct set *set, const struct model_layout *layout,
                   const struct cluster_point *point, struct cluster_errors *errors);

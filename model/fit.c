@@ -73,6 +73,7 @@ struct fit *fit_new(const struct objective *objective, const struct loss_paramet
     fit->lists = objective->labels == LABEL_LISTS;
     fit->classes = objective->labels == LABEL_BINARY                  ? 2
                    : fit->lists || objective->labels == LABEL_CLASSES ? outputs
+                   : objective->labels == LABEL_ORDERED               ? outputs + 1
                                                                       : 0;
     if (fit->classes)
         fit->class = memory_new(fit->classes, sizeof *fit->class);
@@ -199,6 +200,16 @@ static double within(double logit) {
     return fmin(fmax(logit, -LOGIT_MOST), LOGIT_MOST);
 }
 
+/* The logit of the share that lies above each threshold. */
+static void null_of_ordered(struct fit *fit) {
+    for (uint32_t k = 0; k < fit->outputs; k++) {
+        double below = 0, above = 0;
+        for (uint32_t j = 0; j < fit->classes; j++)
+            *(j > k ? &above : &below) += exact_value(&fit->class[j]);
+        fit->null_margin[k] = within(log(above / below));
+    }
+}
+
 /* The margins of a model without offsets that knows the classes' weights alone: of a softmax log
  * W_k, of other outputs the logit of each class's share. */
 static void null_of_classes(struct fit *fit) {
@@ -214,7 +225,9 @@ static void find_null_margin(struct fit *fit) {
     double ratio = exact_value(&fit->null_a) / exact_value(&fit->null_b);
     if (!fit->intercept)
         return; /* it is 0 */
-    if (fit->distribution->null_margin == NULL_OF_CLASSES)
+    if (fit->objective->labels == LABEL_ORDERED)
+        null_of_ordered(fit);
+    else if (fit->distribution->null_margin == NULL_OF_CLASSES)
         null_of_classes(fit);
     else
         fit->null_margin[0] = fit->distribution->null_margin == NULL_LOG ? log(ratio) : ratio;

@@ -28,7 +28,9 @@ libmodel_a_SOURCES = \
 	model/scoring.c model/score.h \
 	model/start.c \
 	model/fit.c model/fit.h \
-	model/clusters.c model/clusters.h model/summary_file.c model/summary_fit.c model/summary.h \
+	model/cluster_table.c model/cluster_table.h model/clusters.c model/clusters.h \
+	model/hessian.c model/hessian.h model/single_errors.c model/single_errors.h \
+	model/summary_file.c model/summary_fit.c model/summary.h \
 	model/summary_notes.c model/summary_restate.c model/summary_restate.h model/summary_table.c model/summary_table.h \
 	model/tensors.c model/tensors.h \
 	model/terms.c model/terms.h \

@@ -19,7 +19,8 @@
 /* The name of the file, and the version of its format, raised when an older reader could not read a
  * newer one. */
 #define MODEL_SUMMARY "summary.json"
-#define SUMMARY_FORMAT_VERSION 1
+#define SUMMARY_FORMAT_VERSION 2
+#define SUMMARY_VERSION_ALL 1 /* of a file that has errors of all parameters, or none */
 
 /* What second derivatives over all training rows say of the estimates, in the units of the model's
  * file: parameters as the file has them, labels as the data has them. With w the weights of rows as
@@ -41,12 +42,16 @@ struct summary_covariance {
     const double *estimate;  /* the parameters, restated so that those that are aliased are 0, and
                                 the margins of all training rows are the same: with r those that are
                                 not aliased, b_r + (H_rr)⁻¹·H_ra·b_a. NULL: as in the file */
-    double trace;            /* of (H+Λ)⁻¹H: effective parameters; NaN: not known */
-    bool expected;           /* ℓ'' is its expectation, as R and statsmodels have it for gamma and
-                                tweedie, whose link is not the canonical one */
-    const char *cluster;     /* the column that clusters are of; NULL without */
-    uint64_t clusters;       /* 0 without */
-    uint64_t single_rows;    /* clusters that have one row */
+    const uint64_t *elements; /* the parameters, rising, that the first three lists are of, and have
+                                 one element each for; NULL: of all */
+    uint64_t element_count;   /* 0 without */
+    double distance;          /* with `elements`: as struct single_totals has it */
+    double trace;             /* of (H+Λ)⁻¹H: effective parameters; NaN: not known */
+    bool expected;        /* ℓ'' is its expectation, as R and statsmodels have it for gamma and
+                             tweedie, whose link is not the canonical one */
+    const char *cluster;  /* the column that clusters are of; NULL without */
+    uint64_t clusters;    /* 0 without */
+    uint64_t single_rows; /* clusters that have one row */
 };
 
 /* The statistics of the fit over the training rows of a set, in two passes or more.
@@ -55,13 +60,22 @@ struct summary_covariance {
 int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
                 double estimated, struct fit_statistics *statistics);
 
+/* Of each column of texts or bins that has a value in every row the last feature, which follows
+ * from the others and the intercept: reference[features]. `nonzero` and `rows` as in struct
+ * moments. Only for layouts with a table and an intercept. */
+void summary_references(const struct model_layout *layout, const uint64_t *nonzero, uint64_t rows,
+                        bool *reference);
+
+/* The column of a table that a feature is a text or a bin of; COLUMN_NOWHERE if it is none. */
+uint32_t summary_column_of(const struct model_layout *layout, uint64_t feature);
+
 /* Adds `scale` to a summary: for each feature of the file how large its values are, which tells a
  * huge estimate from one of small values. That is the deviation of a column, or of one that is
  * mostly 0 the root mean square of its other values. Reads the set twice. ERROR_DATA. */
 int summary_add_scales(struct set *set, unsigned threads, const struct model_writer *writer,
                        json_t *summary);
 
-/* How many parameters have a variance and are not aliased. */
+/* How many parameters are not aliased, and have a variance if one is known of all. */
 uint64_t summary_estimated(const struct summary_covariance *covariance);
 
 /* The place in the order above of element `element` of the run's vector. */

@@ -40,20 +40,32 @@ static json_t *aliased_json(const struct summary_covariance *covariance) {
 uint64_t summary_estimated(const struct summary_covariance *covariance) {
     uint64_t estimated = 0;
     for (uint64_t i = 0; covariance->variance && i < covariance->parameters; i++)
-        estimated +=
-            !(covariance->aliased && covariance->aliased[i]) && !isnan(covariance->variance[i]);
+        estimated += !(covariance->aliased && covariance->aliased[i]) &&
+                     (covariance->elements || !isnan(covariance->variance[i]));
     return estimated;
 }
 
+/* Which parameters have errors, if not all. */
+static void add_elements(json_t *object, const struct summary_covariance *covariance) {
+    json_t *list = json_array();
+    for (uint64_t i = 0; i < covariance->element_count; i++)
+        json_array_append_new(list, json_integer((json_int_t)covariance->elements[i]));
+    json_object_set_new(object, "elements", list);
+    json_object_set_new(object, "distance", number_or_null(covariance->distance));
+}
+
 static json_t *covariance_json(const struct summary_covariance *covariance) {
-    uint64_t count = covariance->parameters;
-    json_t *object = json_pack("{s:I, s:o, s:o, s:b}", "parameters", (json_int_t)count, "aliased",
+    uint64_t all = covariance->parameters;
+    uint64_t count = covariance->elements ? covariance->element_count : all;
+    json_t *object = json_pack("{s:I, s:o, s:o, s:b}", "parameters", (json_int_t)all, "aliased",
                                aliased_json(covariance), "trace", number_or_null(covariance->trace),
                                "expected", covariance->expected);
     add_numbers(object, "variance", covariance->variance, count);
     add_numbers(object, "robust", covariance->robust, count);
     add_numbers(object, "clustered", covariance->clustered, count);
-    add_numbers(object, "estimate", covariance->estimate, count);
+    add_numbers(object, "estimate", covariance->estimate, all);
+    if (covariance->elements)
+        add_elements(object, covariance);
     if (covariance->clustered)
         json_object_set_new(object, "clusters",
                             json_pack("{s:s*, s:I, s:I}", "column", covariance->cluster, "count",
@@ -64,7 +76,9 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
 
 json_t *summary_json(const json_t *fit, const struct summary_covariance *covariance,
                      const char *why) {
-    json_t *all = json_pack("{s:i}", "format_version", SUMMARY_FORMAT_VERSION);
+    bool single = covariance && covariance->elements;
+    json_t *all =
+        json_pack("{s:i}", "format_version", single ? SUMMARY_FORMAT_VERSION : SUMMARY_VERSION_ALL);
     if (fit)
         json_object_set(all, "fit", (json_t *)fit);
     if (covariance)
@@ -104,10 +118,13 @@ static bool are_numbers(const json_t *list, size_t count) {
 static bool is_covariance(const json_t *covariance, const struct model_layout *layout) {
     size_t count =
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
+    const json_t *elements = json_object_get(covariance, "elements");
+    size_t listed = elements ? json_array_size(elements) : count;
     return json_integer_value(json_object_get(covariance, "parameters")) == (json_int_t)count &&
            are_numbers(json_object_get(covariance, "aliased"), count) &&
-           is_list(covariance, "variance", count) && is_list(covariance, "robust", count) &&
-           is_list(covariance, "clustered", count) && is_list(covariance, "estimate", count);
+           (!elements || are_numbers(elements, count)) && is_list(covariance, "variance", listed) &&
+           is_list(covariance, "robust", listed) && is_list(covariance, "clustered", listed) &&
+           is_list(covariance, "estimate", count);
 }
 
 static int check_summary(const json_t *all, const struct model *model, const char *path) {

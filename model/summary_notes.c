@@ -89,8 +89,11 @@ static void tell_penalty(struct notes *notes) {
         add(notes,
             "l2 = %.6g draws the estimates towards 0. Errors and tests are conditional on that "
             "penalty: they measure how far the penalised estimates vary, and leave out that they "
-            "are biased. Parameters are counted as effective ones, the trace of (H+L)^-1 H.",
-            l2);
+            "are biased. Parameters are counted %s.",
+            l2,
+            json_object_get(notes->covariance, "elements")
+                ? "as if there were no penalty"
+                : "as effective ones, the trace of (H+L)^-1 H");
 }
 
 static void tell_aliased(struct notes *notes) {
@@ -117,6 +120,35 @@ static void tell_aliased(struct notes *notes) {
             others.count, others.text, and_more(&others));
     free(references.text);
     free(others.text);
+}
+
+#define FAR_FROM_OPTIMUM 0.01 /* errors */
+
+/* Of a few columns errors are found otherwise, and the run did not go on to the very optimum. */
+static void tell_single(struct notes *notes) {
+    double dispersion = number_of(json_object_get(notes->summary, "fit"), "dispersion");
+    double distance = number_of(notes->covariance, "distance") / sqrt(dispersion);
+    struct names names = {0};
+    size_t i;
+    json_t *row;
+    if (!json_object_get(notes->covariance, "elements"))
+        return;
+    add(notes, "Shown are the columns that summary_columns names; `export` has all estimates.");
+    json_array_foreach(notes->rows, i,
+                       row) if (!json_object_get(row, "aliased") && isnan(number_of(row, "error")))
+        name_row(&names, row);
+    if (names.count)
+        add(notes,
+            "No error was found for %s%s: what these columns say follows from others, or nearly.",
+            names.text, and_more(&names));
+    free(names.text);
+    if (isnan(distance))
+        add(notes, "How far from the optimum the run ended is not known.");
+    else if (distance > FAR_FROM_OPTIMUM)
+        add(notes,
+            "The run ended before the optimum: estimates may be off by %.2g of their errors. Train "
+            "on with a smaller gap_tolerance.",
+            distance);
 }
 
 /* How large values of a row's column are; 1 if it is not known, as of texts. */
@@ -180,9 +212,9 @@ static void tell_weights(struct notes *notes) {
 
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
                       enum summary_kind errors) {
-    static void (*const tell[])(struct notes *) = {tell_no_errors, tell_end,        tell_penalty,
-                                                   tell_aliased,   tell_separation, tell_errors,
-                                                   tell_weights};
+    static void (*const tell[])(struct notes *) = {tell_no_errors, tell_end,    tell_penalty,
+                                                   tell_aliased,   tell_single, tell_separation,
+                                                   tell_errors,    tell_weights};
     struct notes notes = {.model = model,
                           .summary = summary,
                           .covariance = json_object_get(summary, "covariance"),

@@ -15,6 +15,7 @@
 
 struct standing {
     uint64_t number; /* of the parameter, as in summary.json */
+    uint64_t at;     /* of its errors in their lists */
     uint32_t output;
     uint64_t column; /* rows are sorted by it; intercepts have 0 */
     const char *name;
@@ -41,15 +42,18 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
-/* All parameters in the order of the table. Intercepts of outputs that share their weights come
- * before these, as the first output's. Free it. */
-static struct standing *places_of(const struct model_layout *layout, uint64_t count) {
+/* `count` parameters in the order of the table: those of the list, or all. Intercepts of outputs
+ * that share their weights come before these, as the first output's. Free it. */
+static struct standing *places_of(const struct model_layout *layout, const json_t *elements,
+                                  uint64_t count) {
     struct standing *places = memory_new(count, sizeof *places);
-    for (uint64_t i = 0; i < count; i++) {
-        struct standing *place = &places[i];
+    for (uint64_t at = 0; at < count; at++) {
+        struct standing *place = &places[at];
+        uint64_t i = elements ? (uint64_t)json_integer_value(json_array_get(elements, at)) : at;
         uint64_t feature = layout->features ? i % layout->features : 0;
         bool bias = is_bias(layout, i);
         place->number = i;
+        place->at = at;
         place->name = bias || !layout->feature_names ? "" : layout->feature_names[feature];
         place->column = bias ? 0 : column_of(layout, feature);
         if (!layout->shared)
@@ -101,20 +105,23 @@ static void set_number(json_t *row, const char *member, double value) {
     json_object_set_new(row, member, isfinite(value) ? json_real(value) : json_null());
 }
 
-static void set_name(const struct model_layout *layout, const struct standing *place, json_t *row) {
-    uint64_t feature = layout->features ? place->number % layout->features : 0;
-    char *name = NULL;
-    if (is_bias(layout, place->number) && layout->shared)
-        name = memory_format(
+char *summary_name(const struct model_layout *layout, uint64_t number) {
+    uint64_t feature = layout->features ? number % layout->features : 0;
+    const char *own = layout->feature_names ? layout->feature_names[feature] : "";
+    if (is_bias(layout, number) && layout->shared)
+        return memory_format(
             "(intercept >= %s)",
-            layout->class_names[place->number - model_rows(layout) * layout->features + 1]);
-    else if (is_bias(layout, place->number))
-        name = memory_copy_string("(intercept)");
-    else if (*place->name)
-        name = memory_copy_string(place->name);
-    else
-        name = memory_format("%s%llu", layout->table ? "column " : "",
-                             (unsigned long long)layout->feature_id[feature]);
+            layout->class_names[number - model_rows(layout) * layout->features + 1]);
+    if (is_bias(layout, number))
+        return memory_copy_string("(intercept)");
+    if (*own)
+        return memory_copy_string(own);
+    return memory_format("%s%llu", layout->table ? "column " : "",
+                         (unsigned long long)layout->feature_id[feature]);
+}
+
+static void set_name(const struct model_layout *layout, const struct standing *place, json_t *row) {
+    char *name = summary_name(layout, place->number);
     json_object_set_new(row, "name", text_to_json(name));
     free(name);
 }
@@ -154,7 +161,7 @@ static bool is_level(const struct model_layout *layout, const struct standing *p
 static json_t *row_of(const struct computing *computing, const struct standing *place) {
     const struct model_layout *layout = &computing->model->layout;
     double estimate = computing->estimate[place->number];
-    double variance = number_at(computing->variance, place->number);
+    double variance = number_at(computing->variance, place->at);
     json_t *row = json_object();
     set_name(layout, place, row);
     set_class(layout, place, row);
@@ -214,7 +221,9 @@ static int refuse_errors(enum summary_kind errors) {
 /* ---- the table ---- */
 
 static json_t *rows_of(const struct computing *computing, uint64_t count, const char *only) {
-    struct standing *places = places_of(&computing->model->layout, count);
+    const json_t *elements = json_object_get(computing->covariance, "elements");
+    count = elements ? json_array_size(elements) : count;
+    struct standing *places = places_of(&computing->model->layout, elements, count);
     json_t *rows = json_array();
     for (uint64_t i = 0; i < count; i++) {
         json_t *row = row_of(computing, &places[i]);

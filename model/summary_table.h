@@ -27,6 +27,10 @@ struct summary_view {
 int summary_table(const struct model *model, const json_t *summary, const struct summary_view *view,
                   json_t **table);
 
+/* What the row of a parameter is called, which has this number in the order of model/summary.h.
+ * Free it. */
+char *summary_name(const struct model_layout *layout, uint64_t number);
+
 /* What is to be known about a fit, as texts for people: model/summary_notes.c. `rows` are those of
  * the table. A new reference. */
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,

@@ -276,6 +276,32 @@ static size_t list_values(const struct objective_shape *shape, const struct rows
     return count;
 }
 
+/* What outputs `label` − 1 and `label` have beside the diagonal, but for its sign; 0: nothing. The
+ * products of scores have the same. */
+static double pair_of(const struct objective_shape *shape, double label,
+                      const double *derivatives) {
+    size_t own = (size_t)label;
+    bool acts = objective_of(shape->kind)->second_sums && shape->intercept;
+    bool between = acts && own > 0 && own < shape->outputs;
+    return between ? fabs(derivatives[own - 1] * derivatives[own]) : 0;
+}
+
+/* S = Σ s_k·e_k·e_kᵀ + pair·(e_a − e_b)·(e_a − e_b)ᵀ with s_k the sums of its rows. The last term
+ * acts on two biases alone: the values of the row cancel out. */
+static void add_pair(const struct objective *objective, struct hessian_workspace *workspace,
+                     struct sampled_row row, double pair, int64_t *triangle,
+                     struct objective_hessian *hessian) {
+    double value = row.value[row.count - 1];
+    for (uint32_t i = 0; i < 2; i++) {
+        workspace->column[i] = workspace->block_columns + (uint32_t)row.label - 1 + i;
+        workspace->value[i] = i ? -value : value;
+    }
+    row.count = 2;
+    row.second = &pair;
+    triangle_add(objective, workspace, &row, triangle);
+    hessian->terms += 3;
+}
+
 /* Outputs that share their weights count one after the other, as rows that differ in their last
  * column: each has its own bias. */
 static void sample_row(const struct objective_shape *shape, const struct objective_sample *sample,
@@ -296,12 +322,17 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                               .derivatives = derivatives + i * shape->outputs,
                               .second = workspace->diagonal + i * shape->outputs};
     uint32_t times = objective->shares_weights ? shape->outputs : 1;
+    double pair = pair_of(shape, row.label, row.derivatives);
     for (uint32_t k = 0; k < times; k++, row.second++) {
         if (objective->shares_weights && shape->intercept)
             workspace->column[count - 1] = workspace->block_columns + k;
+        if (objective->second_sums && *row.second == 0)
+            continue;
         triangle_add(objective, workspace, &row, triangle);
         hessian->terms += touched * (touched + 1) / 2;
     }
+    if (pair > 0)
+        add_pair(objective, workspace, row, pair, triangle, hessian);
 }
 
 /* One that is not finite has no bound. */
@@ -320,12 +351,16 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
     double bound = ldexp(sampling->floor, sample->derivative_exponent);
     size_t outputs = shape->outputs;
     for (uint32_t i = 0; i < batch->count; i++) {
-        double trace = 0, weight = weight_at(batch->rows, batch->first + i);
+        double weight = weight_at(batch->rows, batch->first + i);
         if (weight == 0)
             continue;
+        double pair =
+            pair_of(shape, batch->rows->label[batch->first + i], derivatives + i * outputs);
+        double trace = 2 * pair;
         for (size_t k = 0; k < outputs; k++) {
             double second = workspace->diagonal[i * outputs + k];
             trace += second;
+            second = pair > 0 ? fmax(2 * fabs(second), 2 * pair) : second;
             if (workspace->scores)
                 second = add_score(hessian, weight * second);
             hessian->exceeded |= !(second <= bound);
@@ -344,7 +379,19 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
     hessian->exceeded |= !isfinite(hessian->trace_leverage);
 }
 
-/* Of the second derivatives of the rows of a batch. */
+/* The sums of the rows of g·gᵀ. */
+static void find_score_sums(size_t rows, size_t outputs, const double *derivatives, double *sums) {
+    for (size_t i = 0; i < rows; i++, derivatives += outputs, sums += outputs) {
+        double all = 0;
+        for (size_t k = 0; k < outputs; k++)
+            all += derivatives[k];
+        for (size_t k = 0; k < outputs; k++)
+            sums[k] = derivatives[k] * all;
+    }
+}
+
+/* Of the second derivatives of the rows of a batch; where outputs act on each other although they
+ * share their weights, the sums of their rows. */
 static void find_diagonal(const struct objective_shape *shape, enum objective_seconds seconds,
                           const struct row_batch *batch, struct objective_scratch *scratch) {
     struct hessian_workspace *workspace = scratch->workspace;
@@ -353,9 +400,14 @@ static void find_diagonal(const struct objective_shape *shape, enum objective_se
     if (workspace->second_shared > 0)
         for (size_t i = 0; i < batch->count * outputs; i++)
             workspace->diagonal[i] = workspace->second_shared;
+    else if (workspace->scores && objective->second_sums)
+        find_score_sums(batch->count, outputs, scratch->margins, workspace->diagonal);
     else if (workspace->scores)
         for (size_t i = 0; i < batch->count * outputs; i++)
             workspace->diagonal[i] = scratch->margins[i] * scratch->margins[i];
+    else if (objective->second_sums)
+        objective->second_sums(batch->count, outputs, batch->rows->label + batch->first,
+                               scratch->margins, workspace->diagonal);
     else
         objective->second(&shape->loss, batch->count, outputs, batch->rows->label + batch->first,
                           scratch->margins, scratch->work, workspace->diagonal);

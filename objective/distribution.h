@@ -20,11 +20,12 @@ enum null_margin {
 };
 
 struct distribution {
-    const char *name, *link; /* for people */
-    const char *ratio;       /* what e^estimate is, as in "odds ratio"; NULL: nothing */
-    bool has_dispersion;     /* the variance has a factor that is estimated; else it is 1 */
-    bool profiled;           /* the likelihood is taken at the dispersion where it is largest,
-                                deviance/rows; else at the one of Pearson, chi²/freedom */
+    const char *name, *link;         /* for people */
+    bool identified_but_for_a_class; /* what all outputs have is no part of the likelihood */
+    const char *ratio;               /* what e^estimate is, as in "odds ratio"; NULL: nothing */
+    bool has_dispersion;             /* the variance has a factor that is estimated; else it is 1 */
+    bool profiled; /* the likelihood is taken at the dispersion where it is largest,
+                      deviance/rows; else at the one of Pearson, chi²/freedom */
 
     /* (y − μ)²/V(μ), over all outputs, of a row of weight 1. */
     double (*pearson)(const struct loss_parameters *parameters, size_t outputs,
@@ -42,7 +43,7 @@ struct distribution {
 };
 
 extern const struct distribution distribution_gaussian, distribution_binomial,
-    distribution_multinomial, distribution_binomials, distribution_poisson, distribution_gamma,
-    distribution_tweedie;
+    distribution_multinomial, distribution_binomials, distribution_ordered, distribution_poisson,
+    distribution_gamma, distribution_tweedie;
 
 #endif

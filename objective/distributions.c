@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "objective/parts.h"
+
 /* ---- the Poisson distribution, in whose terms the densities of three others are written ---- */
 
 /* What Stirling's formula leaves out of log Γ(k): DLMF 5.11.1. */
@@ -50,6 +52,13 @@ static double pearson_multinomial(const struct loss_parameters *parameters, size
         if (k != (size_t)label)
             sum += exp(margins[k] - margins[(size_t)label]);
     return sum;
+}
+
+/* The same, as the loss is −log p. */
+static double pearson_ordered(const struct loss_parameters *parameters, size_t outputs,
+                              const double *margins, double label) {
+    (void)parameters;
+    return expm1(proportional_odds_loss(outputs, margins, label));
 }
 
 static double pearson_binomials(const struct loss_parameters *parameters, size_t outputs,
@@ -197,13 +206,21 @@ const struct distribution distribution_gaussian = {.name = "gaussian",
 const struct distribution distribution_binomial = {
     .name = "binomial", .link = "logit", .ratio = "odds ratio", .pearson = pearson_binomial};
 
-const struct distribution distribution_multinomial = {
-    .name = "multinomial", .link = "logit", .ratio = "odds ratio", .pearson = pearson_multinomial};
+const struct distribution distribution_multinomial = {.name = "multinomial",
+                                                      .link = "logit",
+                                                      .identified_but_for_a_class = true,
+                                                      .ratio = "odds ratio",
+                                                      .pearson = pearson_multinomial};
 
 const struct distribution distribution_binomials = {.name = "binomial, one for each class",
                                                     .link = "logit",
                                                     .ratio = "odds ratio",
                                                     .pearson = pearson_binomials};
+
+const struct distribution distribution_ordered = {.name = "ordered classes",
+                                                  .link = "cumulative logit",
+                                                  .ratio = "odds ratio",
+                                                  .pearson = pearson_ordered};
 
 const struct distribution distribution_poisson = {.name = "poisson",
                                                   .link = "log",

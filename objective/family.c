@@ -182,6 +182,8 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
 const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {
     const struct family *family = family_of(shape);
     const char *why = family->device_cannot ? family->device_cannot(shape) : NULL;
+    if (!why && curvature && objective_of(shape->kind)->second_sums)
+        why = "this objective has second derivatives beside the diagonal of its thresholds";
     if (!why && curvature && (!objective_of(shape->kind)->second || !family->second))
         why = "this objective has no second derivatives";
     return why;

@@ -11,15 +11,28 @@
 
 /* ---- the shape ---- */
 
+/* How far the first of several biases and the last start from 0: classes of about the same
+ * frequency have thresholds about there. */
+#define PARTED_STEP 0.5
+#define PARTED_MOST 3.0
+
+static void start_biases(const struct objective_shape *shape, struct layout_tensor *bias) {
+    double parted = fmin(PARTED_STEP * (shape->outputs - 1), PARTED_MOST);
+    if (objective_of(shape->kind)->parts_outputs) {
+        bias->start = LAYOUT_START_FALLING;
+        bias->bound = parted;
+    } else if (shape->start != 0) {
+        bias->start = LAYOUT_START_CONSTANT;
+        bias->bound = shape->start;
+    }
+}
+
 static struct layout linear_layout(const struct objective_shape *shape) {
     uint32_t weights = objective_weights(objective_of(shape->kind), shape->outputs);
     struct layout layout =
         layout_linear_of(shape->features, weights, shape->intercept ? shape->outputs : 0);
-    if (shape->intercept && shape->start != 0 && layout.count) {
-        struct layout_tensor *bias = &layout.tensor[layout.count - 1];
-        bias->start = LAYOUT_START_CONSTANT;
-        bias->bound = shape->start;
-    }
+    if (shape->intercept && layout.count)
+        start_biases(shape, &layout.tensor[layout.count - 1]);
     return layout;
 }
 
@@ -30,7 +43,7 @@ static bool linear_read_layout(struct objective_shape *shape, const struct layou
     const struct layout_tensor *outputs = shares ? bias : weight;
     shape->outputs = outputs ? (uint32_t)outputs->columns : 0;
     shape->intercept = bias != NULL;
-    shape->start = bias ? bias->bound : 0;
+    shape->start = bias && bias->start == LAYOUT_START_CONSTANT ? bias->bound : 0;
     shape->network.layers = 0;
     return true;
 }

@@ -31,13 +31,16 @@ struct loss_parameters {
 /* Which of them, as objective/objectives.def numbers them. */
 enum { HUBER_DELTA = 0, TWEEDIE_POWER = 0, QUANTILE_TAU = 0, QUANTILE_EPSILON = 1 };
 
-/* Those of `losses`, `second` and `second_row` of struct objective, which says what they mean. */
+/* Those of `losses`, `second`, `second_sums` and `second_row` of struct objective, which says what
+ * they mean. */
 #define LOSSES_ARGUMENTS                                                                           \
     const struct loss_parameters *parameters, size_t rows, size_t outputs, const double *label,    \
         double *margins, double *loss, double *work
 #define SECOND_ARGUMENTS                                                                           \
     const struct loss_parameters *parameters, size_t rows, size_t outputs, const double *label,    \
         const double *derivatives, const double *work, double *diagonal
+#define SUMS_ARGUMENTS                                                                             \
+    size_t rows, size_t outputs, const double *label, const double *derivatives, double *sums
 #define SECOND_ROW_ARGUMENTS                                                                       \
     size_t outputs, double label, const double *derivatives, size_t k, double *row
 

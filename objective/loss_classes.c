@@ -149,6 +149,73 @@ const struct objective objective_ordinal = {
     .prediction = "probabilities",
 };
 
+/* Ordered classes 0 … K, of which a row has more than k with the probability 1/(1 + e^−m_k): the
+ * cumulative logit model of proportional odds (McCullagh, "Regression models for ordinal data",
+ * 1980). Margins are as those of `ordinal`. The loss is minus the logarithm of the probability of
+ * the label; it is convex in weights and thresholds (Pratt, "Concavity of the log likelihood",
+ * 1981). See objective/losses_classes.def. */
+
+/* log(e^x − 1) for x > 0. */
+static double log_expm1(double x) {
+    return x > 1 ? x + log1p(-exp(-x)) : log(expm1(x));
+}
+
+double proportional_odds_loss(size_t outputs, const double *margins, double label) {
+    size_t own = (size_t)label;
+    double sum = 0;
+    if (own > 0)
+        sum += logistic_loss(margins[own - 1], true);
+    if (own < outputs)
+        sum += logistic_loss(margins[own], false);
+    if (own == 0 || own == outputs)
+        return sum;
+    double gap = margins[own - 1] - margins[own];
+    return gap > 0 ? sum + log1p(exp(-log_expm1(gap))) : INFINITY;
+}
+
+static double proportional_odds_loss_of_one(const struct loss_parameters *parameters,
+                                            size_t outputs, const double *margins, double label) {
+    (void)parameters;
+    return proportional_odds_loss(outputs, margins, label);
+}
+
+/* Of derivatives where biases start: σ and 1/(e^gap − 1) of gaps that so many outputs have. */
+static double proportional_odds_bound(const struct loss_parameters *parameters,
+                                      const struct start_margins *start, double label_max_abs) {
+    (void)parameters;
+    (void)start;
+    (void)label_max_abs;
+    return 2;
+}
+
+/* p·(1 − p) + AB, with A and B derivatives. */
+static double proportional_odds_second_bound(const struct loss_parameters *parameters,
+                                             double derivative_max, double label_max_abs) {
+    (void)parameters;
+    (void)label_max_abs;
+    return 0.25 + derivative_max * derivative_max;
+}
+
+const struct objective objective_proportional_odds = {
+    .name = "proportional_odds",
+    .labels = LABEL_ORDERED,
+    .shares_weights = true,
+    .parts_outputs = true,
+    .convex = true,
+    .figures = FIGURE_ACCURACY | FIGURE_RANK,
+    .bound = proportional_odds_bound,
+    .adapts = true,
+    .losses = proportional_odds_losses,
+    .second = proportional_odds_second,
+    .second_row = proportional_odds_second_row,
+    .second_sums = proportional_odds_sums,
+    .second_bound = proportional_odds_second_bound,
+    .loss = proportional_odds_loss_of_one,
+    .distribution = &distribution_ordered,
+    .predict = predict,
+    .prediction = "probabilities",
+};
+
 /* log Σ e^margin_k − margin_label: derivatives in [−1, 1]. See objective/losses_classes.def. */
 
 static double softmax_loss_of_one(const struct loss_parameters *parameters, size_t outputs,

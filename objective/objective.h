@@ -65,7 +65,11 @@ struct objective {
     const char *label_allowed;        /* which targets, for messages */
     bool output_a_class;              /* K is the number of classes, else 1 */
     bool shares_weights;              /* K is one less than the classes, and all outputs have the
-                                         same weights. Such a loss must not adapt its bound */
+                                         same weights. Such a loss must not adapt its bound,
+                                         unless the sum of a row's derivatives is never beyond the
+                                         largest of them */
+    bool parts_outputs;               /* the loss is finite only where the margins of a row fall
+                                         from output to output: biases start so */
     unsigned unit_power;              /* the loss grows as this power of the labels' unit; 0: they
                                          have none */
     bool convex;                      /* the minimum does not depend on the starting point */
@@ -112,6 +116,12 @@ struct objective {
                    double *diagonal);
     void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
                        double *row);
+    /* Of outputs that share their weights and act on each other: the sums of the rows of that
+     * matrix, rows×K, from the derivatives alone. Beside the diagonal it has one element that is
+     * not 0, and its mirror image: of the outputs label − 1 and label, minus the product of the
+     * sizes of their derivatives. NULL: it is diagonal. */
+    void (*second_sums)(size_t rows, size_t outputs, const double *label, const double *derivatives,
+                        double *sums);
     /* The diagonal as `second`, of what it is on average over the labels that a row may have, for
      * the errors of estimates: Fisher's information. NULL: `second`, which is that where the link
      * is canonical. */

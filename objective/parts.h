@@ -26,6 +26,8 @@ extern const struct objective objective_plugin_value, objective_plugin_score,
     void name##_second_row(SECOND_ROW_ARGUMENTS);
 #include "objective/objectives.def"
 
+void proportional_odds_sums(SUMS_ARGUMENTS);
+
 /* What losses share whose prediction is e^margin. The limit on labels keeps their sums and squares
  * finite. */
 #define LOG_LINK_LABEL_MAX 1e150
@@ -41,6 +43,7 @@ void log_link_predict(size_t outputs, double *margins);
 
 /* What losses share that are a logistic loss of each output. */
 double logistic_loss(double margin, bool own);
+double proportional_odds_loss(size_t outputs, const double *margins, double label);
 double logistics_loss(enum logistics_side side, size_t outputs, const double *margins,
                       double label);                     /* not of LOGISTICS_LISTED */
 void logistics_predict(size_t outputs, double *margins); /* the probability of each */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -24,6 +25,9 @@ struct proof_data *proof_data_new(void) {
         data->short_feature[i] = i % PROOF_CURVED;
     for (uint32_t i = 0; i < PROOF_PARAMETERS; i++)
         data->parameters[i] = 4 * (random_unit(&random) - 0.5);
+    memcpy(data->parted, data->parameters, sizeof data->parted);
+    data->parted[PROOF_FEATURES] = data->parted[PROOF_CURVED] = 1;
+    data->parted[PROOF_FEATURES + 1] = data->parted[PROOF_CURVED + 1] = -0.5;
     data->lists_start[2] = data->lists_class[1] = 2;
     data->lists = (struct label_lists){2, data->lists_start, data->lists_class};
     for (uint32_t j = 0; j <= PROOF_FEATURES; j++)
@@ -37,6 +41,10 @@ static struct objective_shape shape_of(enum objective_kind kind, uint32_t featur
                                     .outputs = objective_outputs(objective_of(kind), PROOF_OUTPUTS),
                                     .intercept = true,
                                     .loss = objective_defaults(kind)};
+}
+
+static const double *parameters_of(const struct proof_data *data, enum objective_kind kind) {
+    return objective_of(kind)->parts_outputs ? data->parted : data->parameters;
 }
 
 static struct rows dense_rows(const struct proof_data *data, uint32_t features) {
@@ -69,7 +77,7 @@ struct proof_case proof_linear(const struct proof_data *data, enum objective_kin
         .scale = {.uniform = 54, .bounds = bounds_of_one(6)},
         .rows = dense ? dense_rows(data, PROOF_FEATURES)
                       : sparse_rows(data, PROOF_FEATURES, data->start, data->feature),
-        .parameters = data->parameters};
+        .parameters = parameters_of(data, kind)};
 }
 
 struct proof_case proof_curvature(const struct proof_data *data, enum objective_kind kind,
@@ -78,7 +86,7 @@ struct proof_case proof_curvature(const struct proof_data *data, enum objective_
         .shape = shape_of(kind, PROOF_CURVED),
         .rows = dense ? dense_rows(data, PROOF_CURVED)
                       : sparse_rows(data, PROOF_CURVED, data->short_start, data->short_feature),
-        .parameters = data->parameters};
+        .parameters = parameters_of(data, kind)};
 }
 
 struct proof_case proof_network(struct proof_data *data, enum activation activation,

@@ -37,6 +37,8 @@ struct proof_data {
     uint32_t lists_start[3], lists_class[2]; /* none, and two of three classes */
     struct label_lists lists;
     double parameters[PROOF_PARAMETERS];
+    double
+        parted[PROOF_PARAMETERS]; /* the same with two biases that fall, in models of both sizes */
     double network_parameters[PROOF_NETWORK_PARAMETERS]; /* of the last network asked for */
     int16_t exponent[PROOF_FEATURES + 1];
 };

@@ -49,7 +49,7 @@ static bool is_small(size_t outputs, const struct sampled_row *row) {
 #else
     double largest = 0, second = 0; /* beside the diagonal no second derivative is larger */
     for (size_t k = 0; k < outputs; k++)
-        second = row->second[k] > second ? row->second[k] : second;
+        second = fabs(row->second[k]) > second ? fabs(row->second[k]) : second;
     for (size_t q = 0; q < row->count; q++)
         largest = fabs(row->value[q]) > largest ? fabs(row->value[q]) : largest;
     return second * row->factor * largest * largest < 0x1p50;

@@ -153,7 +153,7 @@ static void put_ratios(const json_t *table, const struct layout_of_text *layout,
     putc('\n', out);
     json_array_foreach(json_object_get(table, "rows"), i, row) {
         if (json_is_true(json_object_get(row, "aliased")) ||
-            strcmp(text_of(row, "name"), "(intercept)") == 0)
+            strncmp(text_of(row, "name"), "(intercept", strlen("(intercept")) == 0)
             continue;
         terminal_put_cell(out, false, STYLE_PLAIN, text_of(row, "name"), layout->name);
         put_number(out, row, "ratio", 15, 5);

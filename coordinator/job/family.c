@@ -65,6 +65,10 @@ static int complete_network(struct job *job) {
 }
 
 static int check_network(const struct job *job) {
+    if (objective_of(job->objective)->parts_outputs)
+        return refuse_together(job, "network.loss",
+                               "proportional_odds is for linear models alone; take ordinal, which "
+                               "has classes in order, too");
     if (!job->intercept)
         return refuse_together(job, "intercept",
                                "a network has a bias for each unit; allowed: true");

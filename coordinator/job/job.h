@@ -124,6 +124,7 @@ struct job {
     } precondition;
     uint32_t precondition_block; /* most parameters in the dense block */
     enum job_summary { JOB_SUMMARY_NONE, JOB_SUMMARY_MODEL, JOB_SUMMARY_ROBUST } summary;
+    char **summary_columns; /* names or patterns; empty: all, by the inverse of a matrix */
     enum job_optimizer { JOB_LBFGS, JOB_DOWNPOUR } optimizer;
     enum job_start { JOB_START_ZERO, JOB_START_DOWNPOUR } start; /* what comes before L-BFGS */
     struct job_downpour downpour;
@@ -203,6 +204,11 @@ int job_set_reading(const char *const *settings, uint32_t count, bool judged,
                     struct source_options *options, struct source_beside *beside);
 
 /* Whether minibatches are trained on, before L-BFGS or in its place. */
+/* Whether the errors of all estimates are found, by a matrix that preconditions the run, too. */
+static inline bool job_inverts(const struct job *job) {
+    return job->summary && !job->summary_columns[0];
+}
+
 static inline bool job_has_minibatches(const struct job *job) {
     return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
 }

@@ -51,6 +51,13 @@ static int check_ordered(const struct job *job) {
                          "%s: key `intercept`: objective = %s has an intercept between each two "
                          "classes; allowed: true",
                          job->file, objective_name(job->objective));
+    if (job_has_minibatches(job) && objective_of(job->objective)->parts_outputs)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: a step of a minibatch may bring the thresholds of "
+                         "objective = %s out of order, where its loss is infinite; take %s",
+                         job->file, job->optimizer == JOB_DOWNPOUR ? "optimizer" : "start",
+                         objective_name(job->objective),
+                         job->optimizer == JOB_DOWNPOUR ? "optimizer = lbfgs" : "start = zero");
     double x, y;
     for (char **label = job->order; *label; label++)
         for (char **before = job->order; before < label; before++)
@@ -319,14 +326,14 @@ static int check_downpour(const struct job *job) {
 static const char *no_errors(const struct job *job) {
     if (job_family(job)->family != &family_linear)
         return "a network or a plug-in has no standard errors";
-    if (objective_of(job->objective)->shares_weights)
+    if (job->objective == OBJECTIVE_ORDINAL)
         return "this loss sums a logistic one for each threshold, which is no likelihood, so that "
-               "its "
-               "estimates are not those of proportional odds and have no such errors; take "
-               "objective = softmax, or one_vs_rest";
+               "its estimates have no such errors; take objective = proportional_odds, whose "
+               "labels are in order, too";
     if (!objective_of(job->objective)->distribution)
         return "this loss is no likelihood, so that its estimates have no standard errors; allowed "
-               "here: squared, logistic, softmax, one_vs_rest, multilabel, poisson, gamma, tweedie";
+               "here: squared, logistic, softmax, one_vs_rest, proportional_odds, multilabel, "
+               "poisson, gamma, tweedie";
     if (job->l1.count > 1 || job->l1.value > 0)
         return "with l1 the estimates have no standard errors, as weights that it sets to zero "
                "have no normal distribution; take l1 = 0, or l2";
@@ -337,6 +344,8 @@ static const char *no_errors(const struct job *job) {
         return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
     if (job->early_stopping)
         return "early_stopping takes a point that is no optimum; set early_stopping = off";
+    if (!job_inverts(job))
+        return NULL;
     if (job->directions && job->directions != DIRECTIONS_AUTO)
         return "standard errors are for steps along one direction; take directions = auto or 0";
     if (job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_BLOCK)
@@ -349,6 +358,11 @@ static int check_summary(const struct job *job) {
     if (job->source.cluster && !job->summary)
         return error_set(ERROR_CONFIG,
                          "%s: key `summary_cluster`: without `summary` there are no errors; set "
+                         "summary = model or robust, or take the key away",
+                         job->file);
+    if (job->summary_columns[0] && !job->summary)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `summary_columns`: without `summary` there are no errors; set "
                          "summary = model or robust, or take the key away",
                          job->file);
     const char *why = job->summary ? no_errors(job) : NULL;

@@ -273,7 +273,7 @@ const struct key keys[] = {
      .help = text,      .objectives = 1u << OBJECTIVE_##KIND},
 #include "objective/objectives.def"
     {"ordinal.order", KEY_LIST, AT(order), .allowed = "labels, from low to high",
-     .objectives = 1u << OBJECTIVE_ORDINAL,
+     .objectives = 1u << OBJECTIVE_ORDINAL | 1u << OBJECTIVE_PROPORTIONAL_ODDS,
      .help = "the order of the labels where they are not numbers"},
     {"multilabel.separator", KEY_TEXT, AT(separator), .fits = is_separator, .initial = ",",
      .allowed = "one character that is no letter, digit or quote, and none of + - . : #",
@@ -339,6 +339,9 @@ const struct key keys[] = {
     {"summary", KEY_CHOICE, AT(summary), .choices = summaries, .initial = "none",
      .help = "standard errors of the estimates of a linear model, kept beside it: as if the model "
              "held, and also robust ones"},
+    {"summary_columns", KEY_LIST, AT(summary_columns),
+     .allowed = "names of columns as `summary` prints them, or patterns such as region=*",
+     .help = "the columns whose estimates have errors, in models of any size; by default all"},
     {"summary_cluster", KEY_TEXT, AT(source.cluster),
      .allowed = "a column by name or by number from 1",
      .help = "the column of clusters, whose rows are not independent; it is no feature"},

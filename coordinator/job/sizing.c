@@ -212,7 +212,7 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
 
 static uint32_t directions_of(const struct job *job, const struct set_info *data,
                               const struct objective_shape *shape, enum precondition form) {
-    if (!can_have_directions(job, data, shape) || job->summary)
+    if (!can_have_directions(job, data, shape) || job_inverts(job))
         return 0;
     if (job->directions != DIRECTIONS_AUTO)
         return job->directions;
@@ -353,12 +353,12 @@ static void set_listed(const struct job *job, const struct set_info *data,
 static int check_summary(const struct job *job, const struct set_info *data, uint64_t parameters) {
     if (!job->summary)
         return 0;
-    if (parameters > PRECONDITION_PARAMETERS_MAX)
+    if (job_inverts(job) && parameters > PRECONDITION_PARAMETERS_MAX)
         return error_set(
             ERROR_CONFIG,
-            "%s: key `summary`: the model has %llu parameters, and standard errors are "
-            "found for at most %d; take columns away (csv.skip), put rare texts together "
-            "(csv.category_least), or set summary = none",
+            "%s: key `summary`: the model has %llu parameters, and the standard errors of all are "
+            "found for at most %d; name those that you need (summary_columns), take columns away "
+            "(csv.skip), put rare texts together (csv.category_least), or set summary = none",
             job->file, (unsigned long long)parameters, PRECONDITION_PARAMETERS_MAX);
     if (data->strip_columns)
         return error_set(ERROR_CONFIG,
@@ -374,11 +374,11 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
     bool curved = objective->second && family_of(shape)->second;
-    uint32_t most = job->summary ? PRECONDITION_PARAMETERS_MAX : job->precondition_block;
+    uint32_t most = job_inverts(job) ? PRECONDITION_PARAMETERS_MAX : job->precondition_block;
     bool full = parameters <= most;
-    uint32_t columns = !curved                ? 0
-                       : full && job->summary ? shape->features
-                                              : columns_that_fit(job, shape);
+    uint32_t columns = !curved                    ? 0
+                       : full && job_inverts(job) ? shape->features
+                                                  : columns_that_fit(job, shape);
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
     int code = check_summary(job, data, parameters);
     if (code)

@@ -142,14 +142,17 @@ static bool has_scaling(const struct coordinator *c) {
 }
 
 /* Whether a run needs what devices do not compute: tiles; of shards limits of columns; of replicas
- * the second derivatives of listed columns, and those of the errors of estimates. Such a worker
+ * the second derivatives of listed columns, those of outputs that act on each other though they
+ * share their weights, and those of the errors of estimates. Such a worker
  * computes on the processor altogether. */
 static bool is_of_processor(const struct coordinator *c, bool replica) {
     const struct optimizer_settings *settings = &c->settings.optimizer;
     if (!replica)
         return settings->limited;
+    enum precondition form = settings->preconditioner.form;
+    bool pairs = objective_of(c->settings.shape.kind)->second_sums != NULL;
     return c->settings.data->strip_columns || settings->summary != SUMMARY_NONE ||
-           settings->preconditioner.form == PRECONDITION_LISTED;
+           form == PRECONDITION_LISTED || (pairs && form != PRECONDITION_NONE);
 }
 
 /* The device of the job; the CPU instead of one that has failed on this worker, or that cannot. */

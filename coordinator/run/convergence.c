@@ -68,6 +68,18 @@ static bool is_waited_for(const struct job *job) {
     return left || !is_left(job, "gap_tolerance");
 }
 
+/* The gap of the sum of all losses that leaves estimates off by a hundredth of their errors, at
+ * most; and the least share that rounding allows. */
+#define GAP_OF_ERRORS 5e-5
+#define GAP_LEAST 1e-12
+
+/* Where errors are found at the end of a run that does not go to the very optimum for them. */
+static double tolerance_of(const struct job *job, const struct set_info *data) {
+    bool near = job->summary && !job_inverts(job) && is_left(job, "gap_tolerance");
+    double of_errors = fmax(GAP_OF_ERRORS / data->weight_total, GAP_LEAST);
+    return near ? fmin(job->gap_tolerance, of_errors) : job->gap_tolerance;
+}
+
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
@@ -79,7 +91,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                     .rather = second_rather(shape, data),
                                     .newton = trusts_newton(shape),
                                     .least = LOSS_LEAST,
-                                    .tolerance = job->gap_tolerance,
+                                    .tolerance = tolerance_of(job, data),
                                     .waited_for = is_waited_for(job),
                                     .asked_for = !is_left(job, "gap_tolerance")};
     if (objective->unit_power)

@@ -119,9 +119,7 @@ static void print_gpu(const struct device_choice *choice, FILE *out) {
 /* Why workers of a role compute on the CPU although a device was asked for; NULL: they need not. */
 static const char *only_cpu(const struct job *job, bool replica) {
     if (replica)
-        return job->summary == JOB_SUMMARY_MODEL || job->summary == JOB_SUMMARY_ROBUST
-                   ? "errors of estimates are found there"
-                   : NULL;
+        return job_inverts(job) ? "errors of estimates are found there" : NULL;
     bool limited = job_has_bounds(job) || (job_has_penalties(job) && job->l1.value > 0);
     return limited ? "limits of columns are kept there" : NULL;
 }

@@ -11,6 +11,7 @@
 #include "coordinator/job/tiling.h"
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/preview.h"
+#include "coordinator/run/summary.h"
 #include "coordinator/run/training.h"
 #include "model/clusters.h"
 
@@ -166,9 +167,8 @@ static void check_memory(struct training *run) {
 
 static int check_clusters(const struct training *run) {
     const struct job *job = run->job;
-    return job->source.cluster
-               ? clusters_check(run->set, job->file, layout_parameters(&run->parameters))
-               : 0;
+    uint64_t sums = job_inverts(job) ? layout_parameters(&run->parameters) : 1;
+    return job->source.cluster ? clusters_check(run->set, job->file, sums) : 0;
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
@@ -191,6 +191,8 @@ int training_shape(struct training *run) {
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
     code = check_clusters(run);
+    if (!code)
+        code = training_check_columns(run);
     if (code)
         return code;
     find_exponents(run);

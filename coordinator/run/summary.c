@@ -5,18 +5,21 @@
 
 #include "base/memory.h"
 #include "model/clusters.h"
+#include "coordinator/run/summary_parts.h"
 #include "model/summary.h"
 
-/* How many parameters the fit has: with a penalty the effective ones. NaN where it is not known. */
+/* How many parameters the fit has: with a penalty the effective ones, but where nobody knows the
+ * inverse that they follow from. NaN where it is not known. */
 static double count_parameters(const struct training *run,
                                const struct summary_covariance *covariance) {
     if (!covariance || !covariance->variance)
         return NAN;
-    return run->job->l2.value > 0 ? covariance->trace : (double)summary_estimated(covariance);
+    bool effective = run->job->l2.value > 0 && !covariance->elements;
+    return effective ? covariance->trace : (double)summary_estimated(covariance);
 }
 
-static int write_summary(struct training *run, const struct summary_covariance *covariance,
-                         const char *why) {
+int summary_write(struct training *run, const struct summary_covariance *covariance,
+                  const char *why) {
     struct model view;
     struct fit_statistics statistics;
     int code = model_writer_view(run->recorder.writer, &view);
@@ -68,14 +71,12 @@ static bool *find_aliased(const struct training *run) {
     return aliased;
 }
 
-/* Λ by the run's elements; NULL without a penalty. Columns that the run scaled are penalised as
- * those of the scaled model. Free it. */
-static double *ridge_of(const struct training *run) {
+double *summary_ridge(const struct training *run) {
     const struct set_info *info = set_info(run->set);
     const struct column_scaling *scaling = run->scaling.columns;
     double weight = ldexp(info->weight_sum, -info->weight_exponent);
     double l2 = objective_loss_unit(&run->shape) * run->job->l2.value * weight;
-    uint32_t outputs = run->layout.outputs;
+    uint32_t outputs = model_rows(&run->layout);
     if (!(l2 > 0))
         return NULL;
     double *ridge = memory_new(layout_parameters(&run->parameters), sizeof *ridge);
@@ -93,7 +94,7 @@ static int find_clusters(const struct training *run, struct cluster_errors *erro
     if (code || !run->job->source.cluster)
         return code;
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
-    double *ridge = ridge_of(run);
+    double *ridge = summary_ridge(run);
     model_spread(&view, &run->layout, parameters);
     const struct cluster_point point = {parameters, run->recorder.variance, ridge};
     code = clusters_find(run->set, &run->layout, &point, errors);
@@ -102,11 +103,11 @@ static int find_clusters(const struct training *run, struct cluster_errors *erro
     return code;
 }
 
-int training_summarise(struct training *run) {
+static int summarise_all(struct training *run) {
     const struct recorder *recorder = &run->recorder;
     struct coordinator_view view = coordinator_view(run->coordinator);
     if (!recorder->variance)
-        return write_summary(run, NULL,
+        return summary_write(run, NULL,
                              "the run was ended before its second derivatives were summed up, or "
                              "they are not finite");
     struct cluster_errors errors = {0};
@@ -130,7 +131,7 @@ int training_summarise(struct training *run) {
         .estimate = estimate,
         .trace = view.summary.trace,
         .expected = objective_of(run->shape.kind)->expected != NULL};
-    code = write_summary(run, &covariance, NULL);
+    code = summary_write(run, &covariance, NULL);
     free(clustered);
     free(errors.variance);
     free(variance);
@@ -138,4 +139,8 @@ int training_summarise(struct training *run) {
     free(estimate);
     free(aliased);
     return code;
+}
+
+int training_summarise(struct training *run) {
+    return job_inverts(run->job) ? summarise_all(run) : summarise_columns(run);
 }

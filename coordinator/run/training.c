@@ -176,7 +176,7 @@ static int work_on_scaling(void *context) {
         scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
     if (!code)
         code = measure_columns(run);
-    if (!code && run->job->summary)
+    if (!code && job_inverts(run->job))
         code = find_finer(run);
     /* Centred columns share nothing with the biases, and have their scale. */
     bool centred = run->scaling.columns && !run->scaling.plain;
@@ -238,10 +238,10 @@ static int work_on_kronecker(void *context) {
                                   run->start.parameters);
 }
 
-static enum summary_errors summary_errors_of(enum job_summary summary) {
-    return summary == JOB_SUMMARY_ROBUST  ? SUMMARY_ROBUST
-           : summary == JOB_SUMMARY_MODEL ? SUMMARY_MODEL
-                                          : SUMMARY_NONE;
+static enum summary_errors summary_errors_of(const struct job *job) {
+    return !job_inverts(job)                    ? SUMMARY_NONE
+           : job->summary == JOB_SUMMARY_ROBUST ? SUMMARY_ROBUST
+                                                : SUMMARY_MODEL;
 }
 
 /* Losses are in this unit of the labels. */
@@ -251,7 +251,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .memory = run->sizing.history,
         .l1 = job->l1.value,
         .l2 = run->kronecker.factors ? 0 : unit * job->l2.value,
-        .summary = summary_errors_of(job->summary),
+        .summary = summary_errors_of(job),
         .limited = run->scaling.limits != NULL,
         .bounds_gap = job->l1.value > 0 && !job->intercept && !run->scaling.limits,
         .bias_scale = run->bias_scale,

@@ -36,6 +36,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_hosts.py \
 	tests/integration/test_plugin.py \
 	tests/integration/test_layers.py \
+	tests/integration/test_single_errors.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \
@@ -64,6 +65,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_library.py \
 	tests/integration/test_python.py \
 	tests/integration/test_predict.py \
+	tests/integration/test_proportional_odds.py \
 	tests/integration/test_prune.py \
 	tests/integration/test_export.py \
 	tests/integration/test_importance.py \

@@ -233,7 +233,7 @@ def jobs_without_errors_are_refused(folder):
     said = dml('run', job_of(folder, 'logistic'), '--set', 'objective=squared_hinge')
     assert said.status == CONFIG and 'no likelihood' in said.stderr, said
     said = dml('run', job_of(folder, 'softmax'), '--set', 'objective=ordinal')
-    assert said.status == CONFIG and 'proportional odds' in said.stderr, said
+    assert said.status == CONFIG and 'proportional_odds' in said.stderr, said
     (folder / 'wide').write_text(''.join(
         f'{i % 2} {1 + 3 * i}:1 {2 + 3 * i}:1 {3 + 3 * i}:0.5\n' for i in range(2800)))
     job = write_job(folder, 'wide', data=['wide'], objective='logistic', summary='model')

@@ -15,12 +15,17 @@
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
 
-void canned_assert_every_loss(const struct objective_shape *shapes, size_t count, bool several) {
+void canned_assert_every_loss(const struct objective_shape *shapes, size_t count,
+                              enum canned_losses which) {
     for (int kind = 0; kind < OBJECTIVES; kind++) {
         size_t s = 0;
         while (s < count && shapes[s].kind != (enum objective_kind)kind)
             s++;
-        if (s == count && (several || !objective_of((enum objective_kind)kind)->second_row))
+        const struct objective *objective = objective_of((enum objective_kind)kind);
+        bool left_out = which == CANNED_OF_ONE_OUTPUT  ? objective->second_row != NULL
+                        : which == CANNED_OF_CURVATURE ? objective->second_sums != NULL
+                                                       : false;
+        if (s == count && !left_out)
             fail_msg("no shape of %s is tested", objective_name((enum objective_kind)kind));
     }
 }
@@ -144,6 +149,9 @@ struct canned *canned_new(struct objective_shape shape, bool dense, enum value_t
         if (scale && j < CANNED_FEATURES)
             canned->parameters[p] /= scale[j];
     }
+    for (uint32_t k = 0; objective_of(shape.kind)->parts_outputs && k < shape.outputs; k++)
+        canned->parameters[canned_place(&shape, CANNED_FEATURES, k)] =
+            0.25 * shape.outputs - 0.5 * k - 0.1 * random_unit(&random);
     canned_measure(canned);
     return canned;
 }
@@ -201,7 +209,24 @@ static long double logistics(const struct objective_shape *shape, double label, 
     return sum;
 }
 
+/* −log of the probability of the label, as a difference. */
+static long double proportional_odds(const struct objective_shape *shape, double label,
+                                     long double *m) {
+    size_t own = (size_t)label, outputs = shape->outputs;
+    long double above = own > 0 ? 1 / (1 + expl(-m[own - 1])) : 1;
+    long double below = own < outputs ? 1 / (1 + expl(-m[own])) : 0;
+    for (size_t k = 0; k < outputs; k++)
+        m[k] = 0;
+    if (own > 0)
+        m[own - 1] = -above * (1 - above) / (above - below);
+    if (own < outputs)
+        m[own] = below * (1 - below) / (above - below);
+    return -logl(above - below);
+}
+
 long double canned_loss(const struct objective_shape *shape, double label, long double *m) {
+    if (shape->kind == OBJECTIVE_PROPORTIONAL_ODDS)
+        return proportional_odds(shape, label, m);
     if (shape->kind == OBJECTIVE_SQUARED) {
         m[0] -= label;
         return m[0] * m[0] / 2;

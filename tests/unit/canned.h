@@ -61,9 +61,13 @@ static inline bool canned_has(double list, size_t class) {
 /* Chooses the exponents from the values; done by canned_new(), and again after changing them. */
 void canned_measure(struct canned *canned);
 
+/* All, those that always have one output, or those whose curvature devices compute. */
+enum canned_losses { CANNED_ALL, CANNED_OF_ONE_OUTPUT, CANNED_OF_CURVATURE };
+
 /* Fails unless each loss of the list is the kind of one of the shapes; without `several`, each that
  * always has one output. */
-void canned_assert_every_loss(const struct objective_shape *shapes, size_t count, bool several);
+void canned_assert_every_loss(const struct objective_shape *shapes, size_t count,
+                              enum canned_losses which);
 
 /* Margins of a row, turned into derivatives; returns its loss. From the definitions, as all below.
  */

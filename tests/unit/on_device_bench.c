@@ -17,16 +17,16 @@
 const uint32_t bench_rows[BENCH_CHUNKS] = {1, 40, 0, 65, 400, 194};
 
 const struct objective_shape bench_shapes[BENCH_SHAPES] = {
-    CANNED_SHAPE(LOGISTIC, 1, true, 0),      CANNED_SHAPE(LOGISTIC, 1, false, 0),
-    CANNED_SHAPE(SQUARED, 1, true, 0),       CANNED_SHAPE(SOFTMAX, 2, true, 0),
-    CANNED_SHAPE(SOFTMAX, 5, false, 0),      CANNED_SHAPE(SOFTMAX, 11, true, 0),
-    CANNED_SHAPE(SQUARED_HINGE, 1, true, 0), CANNED_SHAPE(HUBER, 1, true, 1.35),
-    CANNED_SHAPE(QUANTILE, 1, true, 0.9, 1), CANNED_SHAPE(SMOOTH_HINGE, 1, true, 0),
-    CANNED_SHAPE(ONE_VS_REST, 2, true, 0),   CANNED_SHAPE(ONE_VS_REST, 11, false, 0),
-    CANNED_SHAPE(POISSON, 1, true, 0),       CANNED_SHAPE(GAMMA, 1, true, 0),
-    CANNED_SHAPE(TWEEDIE, 1, true, 1.2),     CANNED_SHAPE(ORDINAL, 1, true, 0),
-    CANNED_SHAPE(ORDINAL, 4, true, 0),       CANNED_SHAPE(MULTILABEL, 3, true, 0),
-    CANNED_SHAPE(MULTILABEL, 11, false, 0),
+    CANNED_SHAPE(LOGISTIC, 1, true, 0),          CANNED_SHAPE(LOGISTIC, 1, false, 0),
+    CANNED_SHAPE(SQUARED, 1, true, 0),           CANNED_SHAPE(SOFTMAX, 2, true, 0),
+    CANNED_SHAPE(SOFTMAX, 5, false, 0),          CANNED_SHAPE(SOFTMAX, 11, true, 0),
+    CANNED_SHAPE(SQUARED_HINGE, 1, true, 0),     CANNED_SHAPE(HUBER, 1, true, 1.35),
+    CANNED_SHAPE(QUANTILE, 1, true, 0.9, 1),     CANNED_SHAPE(SMOOTH_HINGE, 1, true, 0),
+    CANNED_SHAPE(ONE_VS_REST, 2, true, 0),       CANNED_SHAPE(ONE_VS_REST, 11, false, 0),
+    CANNED_SHAPE(POISSON, 1, true, 0),           CANNED_SHAPE(GAMMA, 1, true, 0),
+    CANNED_SHAPE(TWEEDIE, 1, true, 1.2),         CANNED_SHAPE(ORDINAL, 1, true, 0),
+    CANNED_SHAPE(ORDINAL, 4, true, 0),           CANNED_SHAPE(MULTILABEL, 3, true, 0),
+    CANNED_SHAPE(PROPORTIONAL_ODDS, 4, true, 0), CANNED_SHAPE(MULTILABEL, 11, false, 0),
 };
 
 const struct objective_shape *bench_shape(enum objective_kind kind) {

@@ -142,7 +142,7 @@ static double half_rate(struct bench *bench) {
 
 static void every_objective_on_any_rows_is_as_on_the_processor(void **state) {
     (void)state;
-    canned_assert_every_loss(shapes, SHAPES, true);
+    canned_assert_every_loss(shapes, SHAPES, CANNED_OF_CURVATURE);
     for (size_t s = 0; s < SHAPES; s++)
         for (int dense = 0; dense < 2; dense++) {
             struct bench bench;

@@ -125,6 +125,26 @@ static void the_start_has_the_same_bits_however_it_is_cut_into_parts(void **stat
     assert_true(all[0] == -0x1.7a69b32a71658p-5 && all[18] == -0x1.0bb633c6834dap+0);
 }
 
+/* From 3 to −3 in four elements, and 0 where there is one alone. */
+static void a_start_falls_in_even_steps_however_it_is_cut(void **state) {
+    (void)state;
+    struct layout layout = {.seed = 1};
+    struct layout_tensor four = {
+        .name = "four", .rows = 1, .columns = 4, .start = LAYOUT_START_FALLING, .bound = 3};
+    struct layout_tensor one = {
+        .name = "one", .rows = 1, .columns = 1, .start = LAYOUT_START_FALLING, .bound = 3};
+    const double expected[] = {3, 1, -1, -3, 0};
+    double found[5];
+    assert_true(layout_add(&layout, &four) && layout_add(&layout, &one));
+    for (uint64_t first = 0; first < 5; first += 2)
+        layout_start(&layout, first, first < 4 ? 2 : 1, found + first);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(found[i] == expected[i]);
+    four.name[0] = 'x';
+    four.bound = -1;
+    assert_false(layout_add(&layout, &four));
+}
+
 static void a_start_is_even_within_its_bounds_and_depends_on_seed_tensor_and_element(void **state) {
     (void)state;
     enum { ROWS = 50000 };
@@ -240,6 +260,7 @@ SUITE(layout) {
         cmocka_unit_test(every_element_is_found_where_a_walk_meets_it),
         cmocka_unit_test(regularized_spans_of_any_range_have_exactly_the_elements_of_such_tensors),
         cmocka_unit_test(the_start_has_the_same_bits_however_it_is_cut_into_parts),
+        cmocka_unit_test(a_start_falls_in_even_steps_however_it_is_cut),
         cmocka_unit_test(a_start_is_even_within_its_bounds_and_depends_on_seed_tensor_and_element),
         cmocka_unit_test(a_layout_comes_out_of_its_blob_as_it_went_in),
         cmocka_unit_test(blobs_that_are_damaged_are_refused_or_within_the_limits),

@@ -16,7 +16,7 @@
 
 static void every_objective_on_any_rows_is_as_on_the_processor(void **state) {
     (void)state;
-    canned_assert_every_loss(bench_shapes, BENCH_SHAPES, true);
+    canned_assert_every_loss(bench_shapes, BENCH_SHAPES, CANNED_ALL);
     for (size_t s = 0; s < BENCH_SHAPES; s++)
         for (int dense = 0; dense < 2; dense++)
             for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {

@@ -1,0 +1,265 @@
+/* Errors of the columns that a job names, of a model of any size. */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/resources.h"
+#include "coordinator/run/summary.h"
+#include "coordinator/run/summary_parts.h"
+#include "model/single_errors.h"
+#include "model/summary_table.h"
+
+/* Parameters that may be named: each takes some tens of passes over the rows. */
+#define COLUMNS_MAX 1000
+
+/* ---- which parameters ---- */
+
+/* One that is named, or shown beside it. Its number is that in the file of the model. */
+struct chosen {
+    uint64_t element, number;
+};
+
+struct choice {
+    struct chosen *list; /* owned */
+    size_t count, room;
+};
+
+static void choose(struct choice *choice, uint64_t element) {
+    if (choice->count == choice->room) {
+        choice->room = choice->room ? 2 * choice->room : 16;
+        choice->list = memory_resize(choice->list, choice->room, sizeof *choice->list);
+    }
+    choice->list[choice->count++] = (struct chosen){.element = element};
+}
+
+/* The place of an element in the order of model/summary.h, over the run's columns. */
+static uint64_t place_of(const struct model_layout *layout, uint64_t element) {
+    uint64_t weights = model_rows(layout);
+    return element < weights * layout->features
+               ? element % weights * layout->features + element / weights
+               : element;
+}
+
+static bool fits(const struct model_layout *layout, uint64_t element, const char *pattern) {
+    char *name = summary_name(layout, place_of(layout, element));
+    bool found = fnmatch(pattern, name, 0) == 0;
+    free(name);
+    return found;
+}
+
+/* The elements that one of the patterns fits, and for each pattern how many. */
+static struct choice choose_named(const struct training *run, uint64_t *fitting) {
+    uint64_t count = layout_parameters(&run->parameters);
+    struct choice choice = {0};
+    for (uint64_t element = 0; element < count; element++) {
+        bool any = false;
+        for (size_t i = 0; run->job->summary_columns[i]; i++) {
+            bool found = fits(&run->layout, element, run->job->summary_columns[i]);
+            fitting[i] += found;
+            any |= found;
+        }
+        if (any && choice.count <= COLUMNS_MAX)
+            choose(&choice, element);
+    }
+    return choice;
+}
+
+int training_check_columns(const struct training *run) {
+    char *const *pattern = run->job->summary_columns;
+    size_t patterns = 0;
+    int code = 0;
+    if (!pattern[0])
+        return 0;
+    while (pattern[patterns])
+        patterns++;
+    uint64_t *fitting = memory_new(patterns, sizeof *fitting);
+    struct choice choice = choose_named(run, fitting);
+    for (size_t i = 0; i < patterns && !code; i++)
+        if (!fitting[i])
+            code = error_set(ERROR_CONFIG,
+                             "%s: key `summary_columns`: \"%s\" fits no column; names are as "
+                             "`export` prints them",
+                             run->job->file, pattern[i]);
+    if (!code && choice.count > COLUMNS_MAX)
+        code = error_set(ERROR_CONFIG,
+                         "%s: key `summary_columns`: more than %d estimates are named, each of "
+                         "which takes passes over the data; name fewer",
+                         run->job->file, COLUMNS_MAX);
+    free(choice.list);
+    free(fitting);
+    return code;
+}
+
+/* ---- parameters that follow from others ---- */
+
+/* Without a penalty the last text of each column, and of a softmax what nothing draws to 0 of the
+ * first class. */
+static int find_aliased(const struct training *run, const double *ridge, bool *aliased) {
+    const struct model_layout *layout = &run->layout;
+    const struct distribution *distribution = objective_find(layout->objective)->distribution;
+    uint64_t weights = model_rows(layout), biases = layout->features * weights;
+    struct moments moments;
+    if (distribution->identified_but_for_a_class)
+        for (uint64_t i = 0; i < model_parameters(layout); i++)
+            aliased[i] = (i < biases ? i % weights : i - biases) == 0 && !(ridge && ridge[i] > 0);
+    if (ridge || !layout->table || !layout->intercept)
+        return 0;
+    bool *reference = memory_new(layout->features, sizeof *reference);
+    int code = moments_find(run->set, cpus_usable(), &moments);
+    if (!code)
+        summary_references(layout, moments.nonzero, moments.rows, reference);
+    for (uint64_t i = 0; i < biases && !code; i++)
+        aliased[i] |= reference[i / weights];
+    moments_release(&moments);
+    free(reference);
+    return code;
+}
+
+/* What levels are differences from is shown beside them. */
+static void choose_references(const struct training *run, const bool *aliased,
+                              struct choice *choice) {
+    const struct model_layout *layout = &run->layout;
+    uint64_t weights = model_rows(layout), biases = layout->features * weights;
+    size_t named = choice->count;
+    if (!layout->table)
+        return;
+    bool *shown = memory_new(layout->table->columns, sizeof *shown);
+    bool *known = memory_new(biases, sizeof *known);
+    for (size_t i = 0; i < named; i++) {
+        uint64_t element = choice->list[i].element;
+        uint32_t column =
+            element < biases ? summary_column_of(layout, element / weights) : COLUMN_NOWHERE;
+        if (column != COLUMN_NOWHERE)
+            shown[column] = true;
+        if (element < biases)
+            known[element] = true;
+    }
+    for (uint64_t i = 0; i < biases; i++) {
+        uint32_t column =
+            aliased[i] && !known[i] ? summary_column_of(layout, i / weights) : COLUMN_NOWHERE;
+        if (column != COLUMN_NOWHERE && shown[column])
+            choose(choice, i);
+    }
+    free(shown);
+    free(known);
+}
+
+/* ---- their errors ---- */
+
+static int by_number(const void *a, const void *b) {
+    const struct chosen *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static void put_in_order(const struct training *run, struct choice *choice) {
+    for (size_t i = 0; i < choice->count; i++)
+        choice->list[i].number = model_writer_number(run->recorder.writer, choice->list[i].element);
+    qsort(choice->list, choice->count, sizeof *choice->list, by_number);
+}
+
+static int find_errors(const struct training *run, const struct choice *choice, const double *ridge,
+                       const bool *aliased, struct single_error *errors,
+                       struct single_totals *totals) {
+    struct model view;
+    int code = model_writer_view(run->recorder.writer, &view);
+    if (code)
+        return code;
+    double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
+    uint64_t *element = memory_new(choice->count, sizeof *element);
+    model_spread(&view, &run->layout, parameters);
+    for (size_t i = 0; i < choice->count; i++)
+        element[i] = choice->list[i].element;
+    const struct single_point point = {parameters, ridge, aliased, cpus_usable()};
+    code =
+        single_errors_find(run->set, &run->layout, &point, element, choice->count, errors, totals);
+    free(parameters);
+    free(element);
+    return code;
+}
+
+/* Lists of numbers as struct summary_covariance has them. */
+struct lists {
+    uint64_t *elements;
+    double *variance, *robust, *clustered;
+    bool *aliased;
+};
+
+static struct lists lists_of(const struct training *run, const struct choice *choice,
+                             const bool *aliased, const struct single_error *errors) {
+    const struct model_writer *writer = run->recorder.writer;
+    size_t n = choice->count;
+    struct lists lists = {.elements = memory_new(n, sizeof *lists.elements),
+                          .variance = memory_new(n, sizeof(double)),
+                          .robust = memory_new(n, sizeof(double)),
+                          .clustered = memory_new(n, sizeof(double)),
+                          .aliased = memory_new(model_writer_parameters(writer), sizeof(bool))};
+    for (size_t i = 0; i < n; i++) {
+        lists.elements[i] = choice->list[i].number;
+        lists.variance[i] = errors[i].variance;
+        lists.robust[i] = errors[i].robust;
+        lists.clustered[i] = errors[i].clustered;
+    }
+    for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
+        lists.aliased[model_writer_number(writer, i)] = aliased[i];
+    return lists;
+}
+
+static void lists_release(struct lists *lists) {
+    free(lists->elements);
+    free(lists->variance);
+    free(lists->robust);
+    free(lists->clustered);
+    free(lists->aliased);
+}
+
+static int write_errors(struct training *run, const struct choice *choice, const bool *aliased,
+                        const struct single_error *errors, const struct single_totals *totals) {
+    const struct job *job = run->job;
+    struct lists lists = lists_of(run, choice, aliased, errors);
+    const struct summary_covariance covariance = {
+        .parameters = model_writer_parameters(run->recorder.writer),
+        .variance = lists.variance,
+        .robust = job->summary == JOB_SUMMARY_ROBUST ? lists.robust : NULL,
+        .clustered = job->source.cluster ? lists.clustered : NULL,
+        .cluster = job->source.cluster,
+        .clusters = totals->clusters,
+        .single_rows = totals->single_rows,
+        .aliased = lists.aliased,
+        .elements = lists.elements,
+        .element_count = choice->count,
+        .distance = totals->distance,
+        .trace = NAN,
+        .expected = objective_of(run->shape.kind)->expected != NULL};
+    int code = summary_write(run, &covariance, NULL);
+    lists_release(&lists);
+    return code;
+}
+
+int summarise_columns(struct training *run) {
+    struct single_totals totals;
+    bool *aliased = memory_new(layout_parameters(&run->parameters), sizeof *aliased);
+    size_t patterns = 0;
+    while (run->job->summary_columns[patterns])
+        patterns++;
+    uint64_t *fitting = memory_new(patterns, sizeof *fitting);
+    struct choice choice = choose_named(run, fitting);
+    double *ridge = summary_ridge(run);
+    int code = find_aliased(run, ridge, aliased);
+    if (!code)
+        choose_references(run, aliased, &choice);
+    put_in_order(run, &choice);
+    struct single_error *errors = memory_new(choice.count, sizeof *errors);
+    if (!code)
+        code = find_errors(run, &choice, ridge, aliased, errors, &totals);
+    if (!code)
+        code = write_errors(run, &choice, aliased, errors, &totals);
+    free(errors);
+    free(choice.list);
+    free(fitting);
+    free(ridge);
+    free(aliased);
+    return code;
+}

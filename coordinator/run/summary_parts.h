@@ -1,0 +1,21 @@
+/* Inside run/ only: what both ways to errors of estimates share. */
+#ifndef DML_COORDINATOR_RUN_SUMMARY_PARTS_H
+#define DML_COORDINATOR_RUN_SUMMARY_PARTS_H
+
+#include "coordinator/run/training.h"
+#include "model/summary.h"
+
+/* Λ by the run's elements; NULL without a penalty. Columns that the run scaled are penalised as
+ * those of the scaled model. Free it. */
+double *summary_ridge(const struct training *run);
+
+/* Writes what is known beside the model, with the statistics of the fit. `covariance` may be NULL;
+ * then `why` says why. */
+int summary_write(struct training *run, const struct summary_covariance *covariance,
+                  const char *why);
+
+/* Finds the errors of the columns that the job names, and writes them. ERROR_DATA, ERROR_CREATE or
+ * ERROR_IO. */
+int summarise_columns(struct training *run);
+
+#endif

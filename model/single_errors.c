@@ -1,0 +1,232 @@
+#include "model/single_errors.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/failpoint.h"
+#include "base/memory.h"
+#include "model/hessian.h"
+
+/* A solution waits for so many steps, whose gains tell what is missing: Strakoš and Tichý, "On
+ * error estimation in the conjugate gradient method and why it works in finite precision
+ * computations" (2002). */
+#define DELAY 10
+
+/* A variance times the diagonal of H is what the other columns make of a 1: as the least pivot of
+ * shard/covariance.h. Of biases, which follow from no column there, it is that squared. */
+#define INFLATION_MOST 1e11
+
+struct solver {
+    struct hessian *hessian;
+    struct hessian_sums sums;
+    const struct model_layout *layout;
+    const struct single_point *point;
+    uint64_t count, biases;
+    uint32_t weights;
+    bool centred;     /* the preconditioner knows what columns share with their bias */
+    double *solution; /* owned, as are the next */
+    double *residual, *direction, *changed, *product;
+    uint64_t products;
+};
+
+/* ---- the preconditioner ---- */
+
+static double ridge_at(const struct solver *solver, uint64_t i) {
+    return solver->point->ridge ? solver->point->ridge[i] : 0;
+}
+
+/* The bias of a weight's output. */
+static uint64_t bias_of(const struct solver *solver, uint64_t i) {
+    return solver->biases + i % solver->weights;
+}
+
+static double own_of(const struct solver *solver, uint64_t i) {
+    return solver->sums.diagonal[i] + ridge_at(solver, i);
+}
+
+static bool is_aliased(const struct solver *solver, uint64_t i) {
+    return solver->point->aliased[i] || !(own_of(solver, i) > 0);
+}
+
+/* What a column has in common with its bias: a mean. */
+static double mean_of(const struct solver *solver, uint64_t i) {
+    uint64_t bias = bias_of(solver, i);
+    bool shared = solver->centred && !is_aliased(solver, bias);
+    return shared ? solver->sums.beside[i] / solver->sums.diagonal[bias] : 0;
+}
+
+/* The diagonal of H + Λ over columns without their means. */
+static double spread_of(const struct solver *solver, uint64_t i) {
+    return own_of(solver, i) - mean_of(solver, i) * solver->sums.beside[i];
+}
+
+/* A column that is constant, but for rounding, follows from the bias. */
+static bool is_left_out(const struct solver *solver, uint64_t i) {
+    bool constant =
+        i < solver->biases && !(spread_of(solver, i) * INFLATION_MOST > own_of(solver, i));
+    return is_aliased(solver, i) || constant;
+}
+
+/* out = P·r, as if columns had been shifted by their means and scaled. */
+static void precondition(const struct solver *solver, const double *r, double *out) {
+    for (uint64_t i = solver->biases; i < solver->count; i++)
+        out[i] = is_left_out(solver, i) ? 0 : r[i] / solver->sums.diagonal[i];
+    for (uint64_t i = 0; i < solver->biases; i++) {
+        double mean = mean_of(solver, i);
+        double shifted = r[i] - (mean != 0 ? mean * r[bias_of(solver, i)] : 0);
+        out[i] = is_left_out(solver, i) ? 0 : shifted / spread_of(solver, i);
+        if (mean != 0)
+            out[bias_of(solver, i)] -= mean * out[i];
+    }
+}
+
+/* ---- conjugate gradients ---- */
+
+static double dot(uint64_t count, const double *a, const double *b) {
+    double sum = 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+/* product = (H + Λ)·direction, of what is not left out. */
+static int multiply(struct solver *solver) {
+    int code = hessian_multiply(solver->hessian, solver->direction, solver->product);
+    solver->products++;
+    for (uint64_t i = 0; i < solver->count; i++)
+        solver->product[i] = is_left_out(solver, i)
+                                 ? 0
+                                 : solver->product[i] + ridge_at(solver, i) * solver->direction[i];
+    return code;
+}
+
+/* The residual is b, and nothing is solved. */
+static double begin(struct solver *solver) {
+    for (uint64_t i = 0; i < solver->count; i++)
+        if (is_left_out(solver, i))
+            solver->residual[i] = 0;
+    memset(solver->solution, 0, solver->count * sizeof *solver->solution);
+    precondition(solver, solver->residual, solver->changed);
+    memcpy(solver->direction, solver->changed, solver->count * sizeof *solver->direction);
+    return dot(solver->count, solver->residual, solver->changed);
+}
+
+/* A step of the length that a product tells; answers residualᵀ·P·residual after it. */
+static double step(struct solver *solver, double length, double before) {
+    const uint64_t n = solver->count;
+    for (uint64_t i = 0; i < n; i++) {
+        solver->solution[i] += length * solver->direction[i];
+        solver->residual[i] -= length * solver->product[i];
+    }
+    precondition(solver, solver->residual, solver->changed);
+    double after = dot(n, solver->residual, solver->changed);
+    for (uint64_t i = 0; i < n; i++)
+        solver->direction[i] = solver->changed[i] + after / before * solver->direction[i];
+    return after;
+}
+
+static double sum_of_gains(const double *gains) {
+    double sum = 0;
+    for (int i = 0; i < DELAY; i++)
+        sum += gains[i];
+    return sum;
+}
+
+/* Solves (H + Λ)·solution = residual, which is given; *energy = residualᵀ·(H + Λ)⁻¹·residual, the
+ * sum of what each step gained: NaN if it is beyond `most`, or did not settle. */
+static int solve(struct solver *solver, double most, double *energy) {
+    double gains[DELAY] = {0}, left = begin(solver), sum = 0;
+    *energy = 0;
+    for (uint32_t i = 0; left > 0; i++) {
+        int code = multiply(solver);
+        double curvature = dot(solver->count, solver->direction, solver->product);
+        double length = left / curvature;
+        if (code)
+            return code;
+        *energy = NAN;
+        if (!(curvature > 0) || !(sum + length * left <= most) || i == SINGLE_STEPS_MAX)
+            return 0;
+        gains[i % DELAY] = length * left;
+        sum += length * left;
+        left = step(solver, length, left);
+        *energy = sum;
+        if (i >= DELAY && sum_of_gains(gains) <= SINGLE_SHARE_LEAST * sum)
+            return 0;
+    }
+    return 0;
+}
+
+/* ---- errors ---- */
+
+static int find_error(struct solver *solver, uint64_t element, struct single_error *error,
+                      struct single_totals *totals) {
+    struct score_sums sums;
+    *error = (struct single_error){NAN, NAN, NAN};
+    if (is_left_out(solver, element))
+        return 0;
+    bool bias = element >= solver->biases;
+    double own =
+        bias ? solver->sums.diagonal[element] / INFLATION_MOST : spread_of(solver, element);
+    memset(solver->residual, 0, solver->count * sizeof *solver->residual);
+    solver->residual[element] = 1;
+    failpoint(FAILPOINT_single_errors);
+    int code = solve(solver, INFLATION_MOST / own, &error->variance);
+    if (code || isnan(error->variance))
+        return code;
+    code = hessian_scores(solver->hessian, solver->solution, &sums);
+    error->robust = sums.independent;
+    error->clustered = sums.clustered;
+    totals->clusters = sums.clusters;
+    totals->single_rows = sums.single_rows;
+    return code;
+}
+
+static int find_distance(struct solver *solver, struct single_totals *totals) {
+    double square;
+    for (uint64_t i = 0; i < solver->count; i++)
+        solver->residual[i] =
+            solver->sums.gradient[i] + ridge_at(solver, i) * solver->point->parameters[i];
+    int code = solve(solver, INFINITY, &square);
+    totals->distance = sqrt(square);
+    return code;
+}
+
+static void make_room(struct solver *solver) {
+    double **const vectors[] = {&solver->solution, &solver->residual, &solver->direction,
+                                &solver->changed, &solver->product};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        *vectors[i] = memory_new(solver->count, sizeof(double));
+}
+
+static void release(struct solver *solver) {
+    hessian_free(solver->hessian);
+    hessian_sums_release(&solver->sums);
+    free(solver->solution);
+    free(solver->residual);
+    free(solver->direction);
+    free(solver->changed);
+    free(solver->product);
+}
+
+int single_errors_find(struct set *set, const struct model_layout *layout,
+                       const struct single_point *point, const uint64_t *element, size_t count,
+                       struct single_error *errors, struct single_totals *totals) {
+    struct solver solver = {.layout = layout,
+                            .point = point,
+                            .count = model_parameters(layout),
+                            .weights = model_rows(layout),
+                            .biases = layout->features * model_rows(layout),
+                            .centred = layout->intercept && !layout->shared};
+    *totals = (struct single_totals){.distance = NAN};
+    int code =
+        hessian_new(set, layout, point->parameters, point->threads, &solver.hessian, &solver.sums);
+    make_room(&solver);
+    if (!code)
+        code = find_distance(&solver, totals);
+    for (size_t i = 0; i < count && !code; i++)
+        code = find_error(&solver, element[i], &errors[i], totals);
+    totals->products = solver.products;
+    release(&solver);
+    return code;
+}

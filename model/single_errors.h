@@ -1,0 +1,43 @@
+/* Errors of a few estimates of a model that is too large for the inverse of its second derivatives,
+ * by conjugate gradients on H + Λ (model/summary.h), a pass over the rows a step. */
+#ifndef DML_MODEL_SINGLE_ERRORS_H
+#define DML_MODEL_SINGLE_ERRORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/set.h"
+#include "model/model.h"
+
+/* Each solution ends when the steps that are to come add less than this share to the variance,
+ * estimated by those before, or at the most steps. */
+#define SINGLE_SHARE_LEAST 1e-18
+#define SINGLE_STEPS_MAX 5000
+
+struct single_point {
+    const double *parameters; /* the run's elements, as summary_fit() has them; all likewise */
+    const double *ridge;      /* Λ; NULL: no penalty */
+    const bool *aliased;      /* parameters that are taken as 0 */
+    unsigned threads;         /* do not show in the bits */
+};
+
+struct single_error {
+    double variance; /* as struct summary_covariance has them; NaN: it follows from others, or the
+                        most steps were not enough */
+    double robust, clustered; /* likewise; without clusters 0 */
+};
+
+struct single_totals {
+    double distance; /* √(gᵀ(H + Λ)⁻¹g), g the gradient of Σ w·ℓ and the penalty: at most so many of
+                        their errors, for a dispersion of 1, estimates are off the optimum; NaN: not
+                        known */
+    uint64_t products; /* of H with a vector, which are passes over the rows */
+    uint64_t clusters, single_rows;
+};
+
+/* errors[count] of these elements. ERROR_DATA. */
+int single_errors_find(struct set *set, const struct model_layout *layout,
+                       const struct single_point *point, const uint64_t *element, size_t count,
+                       struct single_error *errors, struct single_totals *totals);
+
+#endif
