@@ -152,6 +152,8 @@ static void for_all(enum precision precision, double tolerance) {
     for (int kind = 0; kind < OBJECTIVES; kind++)
         for (int a = 0; a < ACTIVATIONS; a++)
             for (int weighted = 0; weighted < 2; weighted++) {
+                if (objective_of((enum objective_kind)kind)->parts_outputs)
+                    continue; /* is for linear models alone */
                 struct objective_shape shape =
                     net_shape((enum objective_kind)kind, (enum activation)a, precision);
                 shape.network.layers = 1 + (uint32_t)kind % 2;
