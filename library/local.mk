@@ -54,6 +54,7 @@ libdml_la_SOURCES = \
 	objective/family.c \
 	objective/kronecker.c \
 	objective/linear.c \
+	objective/listed.c \
 	objective/loss_classes.c objective/loss_targets.c \
 	objective/network.c objective/network_double.c objective/network_float.c \
 	objective/network_gradient.c \

@@ -10,11 +10,13 @@
 #include "base/memory.h"
 #include "numeric/box.h"
 #include "numeric/dense.h"
+#include "numeric/vector.h"
 
 #define ROUNDS_MAX 60
-#define SWEEPS 3
+#define SWEEPS 12
 #define CUTS_MAX 40
-#define WORK_MAX 1e8      /* products of all rounds: below a second */
+#define WORK_MAX 4e8      /* products of all rounds: below a second */
+#define FACTOR_PRICE 0.25 /* of a product of the factor of a face */
 #define PIVOT_LEAST 1e-13 /* of the largest element of the diagonal */
 
 /* v, and r = g + H(v − x) there. */
@@ -28,8 +30,8 @@ struct solving {
     struct place at, cut, clipped;
     size_t *face; /* the v_j that are free to move, and how many */
     size_t count;
-    double *matrix, *step; /* of the face */
-    double pivot, work;
+    double *triangle, *step, *pivots; /* of the face */
+    double work;
 };
 
 static double shrunk(double a, double by) {
@@ -67,8 +69,8 @@ static void measure(const struct lasso *o, struct place *at) {
     memcpy(at->r, o->g, n * sizeof *at->r);
     for (size_t j = 0; j < n; j++) {
         double d = at->v[j] - o->x[j];
-        for (size_t i = 0; d != 0 && i < n; i++)
-            at->r[i] += d * o->h[j * n + i];
+        if (d != 0)
+            vector_add(n, at->r, at->r, d, o->h + j * n);
         if (j % 64 == 0)
             heartbeat();
     }
@@ -86,8 +88,8 @@ static void sweep(const struct lasso *o, struct place *at) {
         double v = within(o, j, shrunk(row[j] * at->v[j] - at->r[j], o->l1[j]) / row[j]);
         double change = v - at->v[j];
         at->v[j] = v;
-        for (size_t i = 0; change != 0 && i < n; i++)
-            at->r[i] += change * row[i];
+        if (change != 0)
+            vector_add(n, at->r, at->r, change, row);
         if (j % 64 == 0)
             heartbeat();
     }
@@ -111,25 +113,31 @@ static void find_face(struct solving *s) {
 
 /* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
 static bool may_solve(struct solving *s) {
-    double n = (double)s->count, price = n * n * n / 6;
+    double n = (double)s->count, price = FACTOR_PRICE * n * n * n / 6;
     if (!s->count || s->work + price > WORK_MAX)
         return false;
     s->work += price;
     return true;
 }
 
-/* The step to the minimum over the face, if no sign changed and there were no bounds. */
+/* The step to the minimum over the face, if no sign changed and there were no bounds; none if a
+ * pivot is no number. */
 static void solve_face(struct solving *s) {
     const struct lasso *o = s->of;
     size_t count = s->count;
+    memset(s->triangle, 0, triangle_row(count) * sizeof *s->triangle);
     for (size_t a = 0; a < count; a++) {
         size_t j = s->face[a];
+        double *row = s->triangle + triangle_row(a);
         for (size_t b = 0; b <= a; b++)
-            s->matrix[a * count + b] = o->h[j * o->n + s->face[b]];
+            row[b] = o->h[j * o->n + s->face[b]];
         s->step[a] = -(s->at.r[j] + o->l1[j] * sign_of(s->at.v[j]));
     }
     heartbeat();
-    dense_semidefinite_solve(count, s->matrix, s->pivot, s->step);
+    if (cholesky_ranked(count, s->triangle, s->pivots))
+        cholesky_solve(count, s->triangle, s->step);
+    else
+        memset(s->step, 0, count * sizeof *s->step);
     heartbeat();
 }
 
@@ -220,16 +228,19 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
     assert(tolerance > 0 && tolerance < 1);
     if (!n)
         return;
-    double *memory = memory_new(n * (n + 7), sizeof *memory);
+    double *memory = memory_new(8 * n, sizeof *memory), largest = 0;
     struct solving s = {.of = lasso,
                         .at = {memory, memory + n, 0},
                         .cut = {memory + 2 * n, memory + 3 * n, 0},
                         .clipped = {memory + 4 * n, memory + 5 * n, 0},
                         .step = memory + 6 * n,
-                        .matrix = memory + 7 * n,
+                        .pivots = memory + 7 * n,
+                        .triangle = memory_new_aligned(triangle_row(n), sizeof *s.triangle),
                         .face = memory_new(n, sizeof *s.face)};
     for (size_t j = 0; j < n; j++)
-        s.pivot = fmax(s.pivot, PIVOT_LEAST * lasso->h[j * n + j]);
+        largest = fmax(largest, lasso->h[j * n + j]);
+    for (size_t j = 0; j < n; j++)
+        s.pivots[j] = PIVOT_LEAST * largest;
     memcpy(s.at.v, lasso->x, n * sizeof *s.at.v);
     bool finite = all_finite(lasso->h, n * n) && all_finite(lasso->g, n) &&
                   all_finite(lasso->x, n) && all_finite(lasso->l1, n);
@@ -239,6 +250,7 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
     }
     for (size_t j = 0; j < n; j++)
         v[j] = finite ? s.at.v[j] : NAN;
+    free(s.triangle);
     free(s.face);
     free(memory);
 }

@@ -42,7 +42,7 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
         workspace->output = memory_new(columns, sizeof *workspace->output);
     workspace->power = memory_new((size_t)shape->features + 1, sizeof(double));
     workspace->exponent = memory_new((size_t)shape->features + 1, sizeof(int16_t));
-    for (size_t j = 0; j <= shape->features; j++)
+    for (size_t j = 0; j <= shape->features && (!listed || workspace->output); j++)
         workspace->power[j] = half_power(0);
     workspace->diagonal = memory_new(BATCH_ROWS_MAX * (size_t)shape->outputs, sizeof(double));
     workspace->leverage = memory_new(BATCH_ROWS_MAX, sizeof(double));
@@ -60,6 +60,7 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
 void hessian_workspace_free(struct hessian_workspace *workspace) {
     if (!workspace)
         return;
+    listed_values_free(&workspace->listed);
     free(workspace->place);
     free(workspace->output);
     free(workspace->power);
@@ -102,9 +103,21 @@ static bool same_list(const struct weight_list *a, const struct weight_list *b) 
            memcmp(a->output, b->output, a->count * sizeof *a->output) == 0;
 }
 
+/* Powers of what is listed alone: the leverage of a row is that by these columns. With several
+ * outputs it is that by all columns, which took fewer passes. */
+static void use_powers(struct hessian_workspace *workspace, const struct objective_shape *shape,
+                       const struct weight_list *list, const int16_t *exponent) {
+    for (uint32_t i = 0; i < workspace->list.count; i++)
+        workspace->power[workspace->list.column[i]] = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        workspace->power[list->column[i]] = half_power(exponent[list->column[i]]);
+    if (shape->intercept)
+        workspace->power[shape->features] = half_power(exponent[shape->features]);
+}
+
 /* Most chunks have the list of the one before. An empty list has its biases from the first on. */
 static void use_list(struct hessian_workspace *workspace, const struct objective_shape *shape,
-                     const struct weight_list *list) {
+                     const struct weight_list *list, const int16_t *exponent) {
     struct weight_list *now = &workspace->list;
     size_t biases = bias_columns(shape, true);
     if (now->count && same_list(now, list))
@@ -115,7 +128,10 @@ static void use_list(struct hessian_workspace *workspace, const struct objective
         assert(list->column[i] < shape->features && list->output[i] < workspace->order);
         workspace->place[list->column[i]] = i + 1;
     }
+    if (!workspace->output)
+        use_powers(workspace, shape, list, exponent);
     copy_list(now, list);
+    workspace->listed.point = 0;
     workspace->block_columns = list->count;
     workspace->columns = list->count + biases;
     for (size_t i = 0; workspace->output && i < workspace->columns; i++)
@@ -297,9 +313,27 @@ static void add_pair(const struct objective *objective, struct hessian_workspace
         workspace->value[i] = i ? -value : value;
     }
     row.count = 2;
+    row.column = workspace->column;
+    row.value = workspace->value;
     row.second = &pair;
     triangle_add(objective, workspace, &row, triangle);
     hessian->terms += 3;
+}
+
+/* Columns and values of row i of a batch: those that were found for all of its rows, or just now.
+ */
+static void take_values(const struct objective_shape *shape, const struct row_batch *batch,
+                        size_t i, struct hessian_workspace *workspace, struct sampled_row *row) {
+    const struct listed_values *listed = &workspace->listed;
+    if (workspace->by_batch) {
+        row->count = listed->begin[i + 1] - listed->begin[i];
+        row->column = listed->column + listed->begin[i];
+        row->value = listed->value + listed->begin[i];
+        return;
+    }
+    row->count = list_values(shape, batch->rows, batch->first + i, workspace);
+    row->column = workspace->column;
+    row->value = workspace->value;
 }
 
 /* Outputs that share their weights count one after the other, as rows that differ in their last
@@ -309,23 +343,20 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                        const double *derivatives, struct hessian_workspace *workspace,
                        int64_t *triangle, struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
-    size_t count = list_values(shape, batch->rows, batch->first + i, workspace);
-    size_t touched = count * workspace->outputs;
     double weight = weight_at(batch->rows, batch->first + i) / chance;
     if (workspace->scores)
         weight *= weight_at(batch->rows, batch->first + i);
-    struct sampled_row row = {.count = count,
-                              .column = workspace->column,
-                              .value = workspace->value,
-                              .factor = fixed_power(-sample->derivative_exponent) * weight,
+    struct sampled_row row = {.factor = fixed_power(-sample->derivative_exponent) * weight,
                               .label = batch->rows->label[batch->first + i],
                               .derivatives = derivatives + i * shape->outputs,
                               .second = workspace->diagonal + i * shape->outputs};
+    take_values(shape, batch, i, workspace, &row);
+    size_t touched = row.count * workspace->outputs;
     uint32_t times = objective->shares_weights ? shape->outputs : 1;
     double pair = pair_of(shape, row.label, row.derivatives);
     for (uint32_t k = 0; k < times; k++, row.second++) {
         if (objective->shares_weights && shape->intercept)
-            workspace->column[count - 1] = workspace->block_columns + k;
+            workspace->column[row.count - 1] = workspace->block_columns + k;
         if (objective->second_sums && *row.second == 0)
             continue;
         triangle_add(objective, workspace, &row, triangle);
@@ -415,27 +446,57 @@ static void find_diagonal(const struct objective_shape *shape, enum objective_se
         objective->expected(&shape->loss, batch->count, scratch->margins, workspace->diagonal);
 }
 
-void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
-                         const struct rows *rows, uint32_t number, const double *parameters,
-                         int64_t *triangle, struct objective_scratch *scratch,
-                         struct objective_hessian *hessian) {
-    const struct objective *objective = objective_of(shape->kind);
-    struct batches batches = batches_over(shape, rows, parameters, scratch);
+static struct hessian_workspace *use_workspace(const struct objective_shape *shape,
+                                               const struct objective_sample *sample,
+                                               const struct rows *rows, const double *parameters,
+                                               struct objective_scratch *scratch) {
     if (!scratch->workspace)
         scratch->workspace = hessian_workspace_new(shape, sample);
     struct hessian_workspace *workspace = scratch->workspace;
     assert(!workspace->place == !sample->list);
     assert(sample->list || sample->columns <= shape->features);
     if (sample->list)
-        use_list(workspace, shape, sample->list);
+        use_list(workspace, shape, sample->list, sample->exponent);
+    if (!sample->list || workspace->output)
+        find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     assert(workspace->block_columns <= sample->columns);
     workspace->scores = sample->seconds == SECONDS_SCORES;
-    find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
+    workspace->by_batch = listed_values_fit(shape, sample, rows, scratch);
+    if (workspace->by_batch)
+        listed_values_begin(workspace, shape->features, parameters, scratch->point);
+    return workspace;
+}
+
+/* The next batch, with derivatives and sizes of its rows; false at the end. */
+static bool next_batch(struct batches *batches, struct row_batch *batch) {
+    struct objective_scratch *scratch = batches->scratch;
+    struct hessian_workspace *workspace = scratch->workspace;
+    if (!workspace->by_batch) {
+        if (!batches_next(batches, batch))
+            return false;
+        sizes(batch, workspace->power, workspace->leverage);
+        return true;
+    }
+    if (batches->next >= batches->rows->count)
+        return false;
+    *batch = batch_at(batches->rows, batches->next, batches->most);
+    batches->next += batch->count;
+    listed_values_take(batches->shape, batch, batches->parameters, scratch);
+    batch_losses(batches->shape, batch, scratch, NULL);
+    return true;
+}
+
+void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
+                         const struct rows *rows, uint32_t number, const double *parameters,
+                         int64_t *triangle, struct objective_scratch *scratch,
+                         struct objective_hessian *hessian) {
+    const struct objective *objective = objective_of(shape->kind);
+    struct batches batches = batches_over(shape, rows, parameters, scratch);
+    struct hessian_workspace *workspace = use_workspace(shape, sample, rows, parameters, scratch);
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
-    while (batches_next(&batches, &batch)) {
+    while (next_batch(&batches, &batch)) {
         find_diagonal(shape, sample->seconds, &batch, scratch);
-        sizes(&batch, workspace->power, workspace->leverage);
         double intercept = shape->intercept ? workspace->power[shape->features] : 0;
         double share = (double)sample->examples * 0x1p-31;
         for (size_t i = 0; i < batch.count; i++)

@@ -17,7 +17,7 @@ libobjective_a_SOURCES = \
 	objective/distribution.h objective/distributions.c \
 	objective/family.c objective/family.h \
 	objective/kronecker.c objective/kronecker.h \
-	objective/linear.c \
+	objective/linear.c objective/listed.c \
 	objective/loss.h objective/loss_row.h \
 	objective/loss_classes.c objective/loss_targets.c \
 	objective/losses.def objective/losses_classes.def objective/losses_targets.def \

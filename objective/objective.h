@@ -489,6 +489,7 @@ double objective_second_at_zero(const struct objective_shape *shape);
  * where u is even in [0, 1) and depends on nothing else, trace is that of the row's second
  * derivatives, and leverage is examples·w·Σ_j |x_j|·2^(e_j − 62) over its stored values and the
  * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
+ * Where weights of one output are listed, values in other columns do not count.
  * A row of weight 0 is not sampled. */
 enum objective_seconds {
     SECONDS_SAMPLED,  /* as below */

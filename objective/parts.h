@@ -239,6 +239,17 @@ struct column_run {
     size_t at, count; /* elements: from which on, and how many */
 };
 
+/* Values of the rows of a batch that are in listed columns. */
+struct listed_values {
+    uint8_t *counts; /* a feature each: 1 if it is listed, or its weight is not 0 */
+    uint64_t point;  /* that these are of, as objective_scratch_at() numbers them; 0: not known */
+    size_t begin[BATCH_ROWS_MAX + 1]; /* those of row i are begin[i] to begin[i + 1] of: */
+    uint32_t *column;                 /* as in struct sampled_row, */
+    double *value;                    /* likewise */
+    uint32_t *at;                     /* of a row: where values are that count */
+    size_t capacity;
+};
+
 /* Scratch memory for curvature. */
 struct hessian_workspace {
     /* If outputs share their weights, or weights are listed: a column for each weight and each
@@ -254,7 +265,11 @@ struct hessian_workspace {
     uint32_t *output;        /* of each listed weight and each bias; NULL if order is 1, or none are
                                 listed */
 
-    double *power;     /* 2^(e − 31), of all features and the intercept */
+    bool by_batch; /* values are found batch by batch: */
+    struct listed_values listed;
+
+    double *power;     /* 2^(e − 31), of all features and the intercept; where weights of
+                          one output are listed, 0 of features that are not */
     int16_t *exponent; /* the e that these were made of */
     double *diagonal;  /* of second derivatives, rows of a batch × K */
     double *leverage;  /* a row of a batch each */
@@ -272,6 +287,17 @@ struct hessian_workspace {
     double label[TRIANGLE_ROWS], factor[TRIANGLE_ROWS], waiting_second[TRIANGLE_ROWS];
 };
 void hessian_workspace_free(struct hessian_workspace *workspace);
+
+/* Whether one pass over the values of these rows finds margins, leverage and what is sampled. Then
+ * it is begun with a point of this number (objective_scratch_at()), once the workspace has its
+ * list, and listed_values_take() leaves margins, Σ|value| in `leverage`, and values of a batch. */
+bool listed_values_fit(const struct objective_shape *shape, const struct objective_sample *sample,
+                       const struct rows *rows, const struct objective_scratch *scratch);
+void listed_values_begin(struct hessian_workspace *workspace, uint32_t features,
+                         const double *parameters, uint64_t point);
+void listed_values_take(const struct objective_shape *shape, const struct row_batch *batch,
+                        const double *parameters, struct objective_scratch *scratch);
+void listed_values_free(struct listed_values *found);
 
 /* Adds a sampled row to the triangle: at once, or with rows that come later. triangle_finish() adds
  * what waits. */

@@ -128,6 +128,28 @@ static void add_pairs(const struct hessian_workspace *workspace, const struct sa
     }
 }
 
+/* The same for one output, whose products are all small: rounded four at a time. */
+VECTOR_CLONES
+static void add_small_pairs(const struct hessian_workspace *workspace,
+                            const struct sampled_row *row, int64_t *triangle) {
+    const uint32_t *column = row->column;
+    const double *right = workspace->right;
+    for (size_t p = 0; p < row->count; p++) {
+        int64_t *out = triangle + triangle_row(column[p]);
+        const half_lanes left = {row->value[p], row->value[p], row->value[p], row->value[p]};
+        size_t q = 0;
+        for (; q + HALF <= p + 1; q += HALF) {
+            half_words term = {0};
+            term -= TERM_BITS;
+            add_term(&term, &left, right + q);
+            for (size_t k = 0; k < HALF; k++)
+                out[column[q + k]] += (int64_t)term[k];
+        }
+        for (; q <= p; q++)
+            fixed_add(&out[column[q]], row->value[p] * right[q]);
+    }
+}
+
 /* right[(q, k')] = factor·S_kk'·value[q]; of a list the one k' that q has. */
 static void fill_right_of_row(struct hessian_workspace *workspace, const struct sampled_row *row) {
     const double *second = workspace->second;
@@ -152,6 +174,8 @@ static void add_sparse(const struct objective *objective, struct hessian_workspa
         fill_right_of_row(workspace, row);
         if (by_runs)
             add_runs(workspace, row, k, triangle);
+        else if (small && outputs == 1 && order == 1)
+            add_small_pairs(workspace, row, triangle);
         else
             add_pairs(workspace, row, k, triangle);
     }
@@ -279,7 +303,7 @@ void triangle_add(const struct objective *objective, struct hessian_workspace *w
     bool small = is_small(workspace->order, row);
     /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
      * to each other. */
-    if (!small || (workspace->outputs == 1 ? row->count * 3 < workspace->columns
+    if (!small || (workspace->outputs == 1 ? row->count * 2 < workspace->columns
                                            : row->count * 3 < workspace->columns * 2)) {
         add_sparse(objective, workspace, row, small, triangle);
         return;

@@ -66,7 +66,8 @@ bool working_due(const struct working *w, const struct preconditioner *p,
 uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero) {
     assert(nonzero <= settings->block_columns);
     uint64_t most = settings->block_columns - nonzero;
-    uint64_t wanted = nonzero > VIOLATORS_LEAST ? nonzero : VIOLATORS_LEAST;
+    uint64_t share = settings->parts > 1 ? nonzero : nonzero / 2;
+    uint64_t wanted = share > VIOLATORS_LEAST ? share : VIOLATORS_LEAST;
     return (uint32_t)(wanted < most ? wanted : most);
 }
 

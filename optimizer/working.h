@@ -46,7 +46,8 @@ bool working_due(const struct working *w, const struct preconditioner *p,
 bool working_is_dear(const struct working *w, const struct preconditioner *p,
                      const struct preconditioner_settings *settings);
 
-/* How many parameters may come to those that are not 0. */
+/* How many parameters may come to those that are not 0: half as many; as many with several outputs.
+ */
 uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero);
 
 /* Chooses the set from what the shards have listed, in any order: what nothing holds where it is,

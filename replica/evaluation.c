@@ -242,6 +242,9 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
             layout_strip(&setup->layout, setup->strip_columns, evaluation->strip);
         return (struct range){span.first, span.count};
     }
+    if (evaluation->parts.items[0].kind == EVALUATION_LISTED && sums == SUMS_TRIANGLE)
+        return (struct range){
+            0, evaluation_listed_sums(sizes, setup->block_columns, evaluation->weights.count)};
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 

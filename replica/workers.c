@@ -246,6 +246,10 @@ static void set_layout(struct workers *workers) {
     workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
     if (workers->strips > 1 && workers->layout == SUMS_PARAMETERS)
         workers->sums = objective_parameters(&workers->shape[strip_shape(workers)]);
+    if (parts->items[0].kind == EVALUATION_LISTED)
+        workers->sums =
+            evaluation_listed_sums(&workers->settings.sizes, workers->settings.block_columns,
+                                   workers->computation.weights.count);
     workers->on_host = !workers->on || workers->layout == SUMS_ROWS;
     workers->spread_count = workers->layout == SUMS_ROWS ? 1 : workers->count;
     for (unsigned i = 0; i < workers->spread_count; i++)

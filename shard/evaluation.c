@@ -187,7 +187,9 @@ static int check_bits(const struct message *message, size_t count) {
 static int check_slice(const struct shard *shard, const struct message *message) {
     const struct message_stage *stage = &message->stage;
     size_t count = registers_sums(&shard->registers, shard->sums), biases = biases_of(shard);
-    bool parts = shard->sums == SUMS_ROWS || shard->registers.tiles;
+    bool listed = shard->sums == SUMS_TRIANGLE &&
+                  shard->registers.precondition == PRECONDITION_LISTED; /* the first rows of it */
+    bool parts = shard->sums == SUMS_ROWS || shard->registers.tiles || listed;
     if (stage->first > count ||
         (stage->encoding == STAGE_DENSE && stage->entries > count - stage->first))
         return error_set(ERROR_DATA, "a slice of sums that this shard has not");

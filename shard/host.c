@@ -440,19 +440,26 @@ static void note_cleared(struct registers *registers, size_t count) {
 static void clear_sums(struct registers *registers, size_t count) {
     struct touched *touched = &registers->sum_touched;
     uint32_t found[BLOCK_ELEMENTS];
-    size_t at = 0, some;
+    size_t at = 0, some, used = registers->sum_used;
     if (touched->some && count == registers->count)
         while ((some = touched_next(touched, &at, count, found, BLOCK_ELEMENTS)))
             for (size_t i = 0; i < some; i++)
                 registers->sum[found[i]] = 0;
     else
-        heartbeat_clear(registers->sum, count * sizeof *registers->sum);
+        heartbeat_clear(registers->sum, (count < used ? count : used) * sizeof *registers->sum);
+    if (used <= count)
+        registers->sum_used = 0;
     note_cleared(registers, count);
 }
 
 static int clear_sum(struct registers *registers, enum sums_layout layout) {
     clear_sums(registers, registers_sums(registers, layout));
     return 0;
+}
+
+static void note_used(struct registers *registers, size_t end) {
+    assert(end <= registers->sum_length);
+    registers->sum_used = end > registers->sum_used ? end : registers->sum_used;
 }
 
 /* The entries of a sparse slice may come in any order: integer sums do not depend on it. */
@@ -470,9 +477,12 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
         fixed_merge(slice->entries, sum, slice->values);
     if (dense && !mutant(TOUCHED_FORGOTTEN))
         touched_all(&registers->sum_touched);
+    if (dense)
+        note_used(registers, slice->first + slice->entries);
     for (uint64_t i = 0; slice->offsets && i < slice->entries; i++) {
         fixed_merge(1, sum + slice->offsets[i], slice->values + i);
         touched_add(&registers->sum_touched, slice->first + slice->offsets[i]);
+        note_used(registers, slice->first + slice->offsets[i] + 1);
     }
     return 0;
 }

@@ -220,18 +220,33 @@ static void quadratic_release(struct quadratic *q) {
     free(q->g);
 }
 
-/* Second derivatives by weights: exponents undone. */
+/* Powers of two so close to 1 that no product of two of them and a sum leaves the range of numbers.
+ */
+#define EXPONENT_CLOSE 300
+
+/* Second derivatives by weights: exponents undone. Of columns in usual units two factors do. */
 static void read_sums(struct quadratic *q, const struct registers *registers, int bound) {
+    double *power = memory_new(q->n, sizeof *power);
+    bool close = true;
+    for (size_t r = 0; r < q->n; r++) {
+        close &= abs(31 - q->listed[r].exponent) < EXPONENT_CLOSE;
+        power[r] = ldexp(1, 31 - q->listed[r].exponent);
+    }
+    double own = ldexp(1, bound) / registers->weight_sum;
+    close &= abs(bound) < EXPONENT_CLOSE && isnormal(own);
     for (size_t r = 0; r < q->n; r++) {
         const int64_t *sums = registers->sum + r * (r + 1) / 2;
         for (size_t c = 0; c <= r; c++) {
             int exponent = 62 + bound - q->listed[r].exponent - q->listed[c].exponent;
-            double sum = ldexp((double)sums[c], exponent) / registers->weight_sum;
+            double sum = (double)sums[c];
+            sum = close ? sum * power[r] * power[c] * own
+                        : ldexp(sum, exponent) / registers->weight_sum;
             q->h[r * q->n + c] = q->h[c * q->n + r] = sum;
         }
         if (r % 64 == 0)
             heartbeat();
     }
+    free(power);
 }
 
 /* Biases are the last parameters. */
@@ -272,8 +287,17 @@ static void scale_side(struct quadratic *q, const struct layout *layout, size_t 
     }
 }
 
+static bool is_scaled(const struct quadratic *q) {
+    for (size_t i = 0; i < q->n; i++)
+        if (q->listed[i].scale != 1 || q->listed[i].mean != 0)
+            return true;
+    return false;
+}
+
 /* The rows, and then the columns. */
 static void scale(struct quadratic *q, const struct layout *layout) {
+    if (!is_scaled(q))
+        return;
     scale_side(q, layout, q->n, 1);
     scale_side(q, layout, 1, q->n);
 }

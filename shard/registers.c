@@ -77,6 +77,7 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->window = memory_map(window_bytes(registers));
     registers->sum_length = most_sums(registers);
     registers->sum = memory_map(vector_bytes(registers->sum_length));
+    registers->sum_used = 0;
     for (uint8_t i = 0; i < REGISTERS; i++) {
         if (registers_have(registers, i))
             make_vector(registers, i);

@@ -86,6 +86,7 @@ struct registers {
     size_t start_set;           /* elements of x that came */
     int64_t *sum;               /* of the evaluation, in fixed point: registers_sums() */
     size_t sum_length;          /* the most elements it can have */
+    size_t sum_used;            /* of the host's: all behind the first so many are zero */
     struct touched sum_touched; /* which of the first `count` sums may be other than zero, */
     struct touched gradient_touched; /* and of register G; all, unless with Adagrad */
     bool trial_is_x;                 /* t was made of x, and both are as they were then */

@@ -129,6 +129,13 @@ uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes 
     return 0;
 }
 
+uint64_t evaluation_listed_sums(const struct sums_sizes *sizes, uint32_t block_columns,
+                                uint32_t weights) {
+    assert(weights <= block_columns && block_columns <= sizes->order);
+    uint64_t order = sizes->order - block_columns + weights;
+    return order * (order + 1) / 2;
+}
+
 uint64_t evaluation_sums_most(const struct sums_sizes *sizes) {
     uint64_t most = 0;
     for (int layout = SUMS_NONE; layout < SUMS_LAYOUTS; layout++) {

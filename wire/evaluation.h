@@ -92,6 +92,11 @@ struct sums_sizes evaluation_sums_sizes(const struct layout *layout, enum precon
 /* How many sums there are over all shards. */
 uint64_t evaluation_sums_total(enum sums_layout layout, const struct sums_sizes *sizes);
 
+/* Those of a triangle that may be other than 0 where so many weights are listed, of at most
+ * `block_columns`: they and all biases have its first rows. */
+uint64_t evaluation_listed_sums(const struct sums_sizes *sizes, uint32_t block_columns,
+                                uint32_t weights);
+
 /* The most sums that a replica has at a time, of any evaluation of a run. */
 uint64_t evaluation_sums_most(const struct sums_sizes *sizes);
 

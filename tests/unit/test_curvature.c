@@ -457,7 +457,10 @@ static void assert_listed(const struct canned *canned, struct objective_sample s
     for (size_t at = order * (order + 1) / 2; at < triangle_elements(shape); at++)
         assert_true(listed[at] == 0);
     assert_true(of_list.trace == of_all.trace && of_list.sampled == of_all.sampled);
-    assert_true(of_list.trace_leverage == of_all.trace_leverage);
+    bool whole = list->count == objective_weights(objective_of(shape->kind), shape->outputs) *
+                                    (size_t)shape->features;
+    assert_true(whole ? of_list.trace_leverage == of_all.trace_leverage
+                      : of_list.trace_leverage <= of_all.trace_leverage);
     free(all);
     free(listed);
 }
@@ -491,6 +494,39 @@ static void listed_weights_have_their_part_of_the_triangle(void **state) {
             }
             free(canned);
         }
+}
+
+/* Of a list, and of all columns that it has not; each counts the intercept. */
+static void the_leverage_of_a_row_is_that_by_listed_columns(void **state) {
+    (void)state;
+    for (int dense = 0; dense < 2; dense++) {
+        struct canned *canned =
+            canned_new((struct objective_shape)CANNED_SHAPE(LOGISTIC, 1, true, 0), dense,
+                       VALUE_FLOAT, NULL, 3);
+        struct objective_sample sample = sample_of(canned);
+        struct weight_list *list = list_of(&canned->shape, 1, 6),
+                           *rest = list_of(&canned->shape, 0, 1);
+        struct weight_list *none = list_of(&canned->shape, canned->shape.features, 1);
+        struct weight_list *all = list_of(&canned->shape, 0, 1);
+        rest->count = 0;
+        for (uint32_t j = 0; j < canned->shape.features; j++)
+            if (j % 6 != 1)
+                rest->column[rest->count++] = j;
+        const struct weight_list *lists[] = {list, rest, none, all};
+        double leverage[4];
+        for (size_t i = 0; i < 4; i++) {
+            sample.list = lists[i];
+            sample.columns = canned->shape.features;
+            leverage[i] = curve(canned, &sample, 2, NULL).trace_leverage;
+        }
+        assert_true(leverage[0] > leverage[2] && leverage[0] < leverage[1]);
+        assert_near(leverage[0] + leverage[1], leverage[2] + leverage[3]);
+        free(list);
+        free(rest);
+        free(none);
+        free(all);
+        free(canned);
+    }
 }
 
 /* One thread adds up chunk after chunk, and evaluation after evaluation. */
@@ -582,6 +618,7 @@ SUITE(curvature) {
         cmocka_unit_test(blocks_add_up_to_the_same_integers_in_any_order),
         cmocka_unit_test(a_block_of_the_first_columns_has_their_part_of_the_triangle),
         cmocka_unit_test(listed_weights_have_their_part_of_the_triangle),
+        cmocka_unit_test(the_leverage_of_a_row_is_that_by_listed_columns),
         cmocka_unit_test(a_list_may_change_between_evaluations),
         cmocka_unit_test(a_bound_that_does_not_hold_is_told),
         cmocka_unit_test(one_row_and_no_row_are_blocks),

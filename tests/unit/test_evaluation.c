@@ -130,6 +130,8 @@ static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **stat
     assert_true(evaluation_sums_range(SUMS_TRIANGLE, &sizes, 4096, 4096).count == 0);
     sizes = evaluation_sums_sizes(&layout, PRECONDITION_LISTED, 10);
     assert_true(sizes.order == 13); /* ten weights, three biases */
+    assert_true(evaluation_listed_sums(&sizes, 10, 10) == 13 * 14 / 2);
+    assert_true(evaluation_listed_sums(&sizes, 10, 4) == 7 * 8 / 2);
     sizes = evaluation_sums_sizes(&layout, PRECONDITION_NONE, 0);
     assert_true(sizes.order == 0 && evaluation_sums_total(SUMS_TRIANGLE, &sizes) == 0);
 }

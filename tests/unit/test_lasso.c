@@ -89,6 +89,18 @@ static void the_minimum_of_random_quadratics_is_found(void **state) {
     }
 }
 
+/* Sweeps alone leave a gradient of 0.5: columns have much in common, and are more than rows. */
+static void a_large_face_is_solved(void **state) {
+    (void)state;
+    struct problem p;
+    problem_init(&p, 950, 300, 2, 1e-2, 1);
+    for (size_t j = 0; j < 950; j++)
+        p.l1[j] *= 0.01;
+    lasso_solve(&p.lasso, 1e-3, p.v);
+    assert_minimum(&p, 1e-2);
+    problem_release(&p);
+}
+
 static void fewer_rows_than_columns_do_no_harm(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -160,6 +172,7 @@ SUITE(lasso) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_minimum_of_random_quadratics_is_found),
         cmocka_unit_test(the_minimum_within_bounds_is_found),
+        cmocka_unit_test(a_large_face_is_solved),
         cmocka_unit_test(fewer_rows_than_columns_do_no_harm),
         cmocka_unit_test(what_has_no_curvature_stays_and_what_is_not_finite_gives_nan),
     };

@@ -98,6 +98,25 @@ static void shards_list_at_least_what_one_shard_does(void **state) {
     }
 }
 
+/* A list makes the first rows of the triangle, and a shorter one fewer. */
+static void sums_of_a_longer_list_leave_nothing_behind(void **state) {
+    (void)state;
+    struct registers registers;
+    const int64_t values[] = {7, 7, 7, 7, 7, 7};
+    const struct slice longer = {.entries = 6, .values = values},
+                       shorter = {.entries = 3, .values = values};
+    set_up(&registers, 0, ALL);
+    size_t count = registers_sums(&registers, SUMS_TRIANGLE);
+    assert_int_equal(registers.backend->fold(&registers, count, &longer, true), 0);
+    assert_int_equal(registers.backend->fold(&registers, count, &shorter, true), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_true(registers.sum[i] == (i < 3 ? 7 : 0));
+    assert_int_equal(registers_clear_sum(&registers, SUMS_TRIANGLE), 0);
+    for (size_t i = 0; i < count; i++)
+        assert_true(registers.sum[i] == 0);
+    registers_release(&registers);
+}
+
 /* ---- the step ---- */
 
 /* Sums of H over the list under b = 1, and the list, of which the last is the bias. */
@@ -337,6 +356,7 @@ SUITE(listed) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_zero_or_free_is_listed_and_the_worst_violators),
         cmocka_unit_test(shards_list_at_least_what_one_shard_does),
+        cmocka_unit_test(sums_of_a_longer_list_leave_nothing_behind),
         cmocka_unit_test(the_step_is_the_minimum_over_the_sums),
         cmocka_unit_test(the_step_of_several_outputs_has_the_bias_of_each),
         cmocka_unit_test(values_are_scattered_and_all_else_is_zero),

@@ -83,10 +83,13 @@ static void the_order_of_the_answers_does_not_count(void **state) {
     free(other);
 }
 
-static void a_set_is_at_most_twice_the_support_and_fits(void **state) {
+static void a_set_is_at_most_half_as_large_again_as_the_support_and_fits(void **state) {
     (void)state;
     assert_int_equal(working_limit(&settings, 0), 64);
-    assert_int_equal(working_limit(&settings, 500), 500);
+    struct preconditioner_settings several = settings;
+    several.parts = 3;
+    assert_int_equal(working_limit(&settings, 500), 250);
+    assert_int_equal(working_limit(&several, 500), 500);
     assert_int_equal(working_limit(&settings, 2000), 47);
     struct working *w = working_new();
     const struct preconditioner p = {0};
@@ -210,7 +213,7 @@ SUITE(working) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_set_is_the_support_the_bias_and_the_worst_violators_in_their_order),
         cmocka_unit_test(the_order_of_the_answers_does_not_count),
-        cmocka_unit_test(a_set_is_at_most_twice_the_support_and_fits),
+        cmocka_unit_test(a_set_is_at_most_half_as_large_again_as_the_support_and_fits),
         cmocka_unit_test(a_promise_is_the_change_of_slope_and_penalty),
         cmocka_unit_test(steps_that_lead_nowhere_or_cost_too_much_are_left),
         cmocka_unit_test(damping_follows_what_f_falls_by),
