@@ -280,7 +280,7 @@ def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
                          ('precondition=diagonal', 'asks for a preconditioner'),
-                         ('start=downpour', 'minibatches'), ('objective=network', 'linear')):
+                         ('start=downpour', 'minibatches'), ('objective=network', 'early stopping')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished
         assert 'strip_columns' in finished.stderr and why in finished.stderr, finished
