@@ -281,7 +281,7 @@ static void put_seen(const struct column_profile *seen, enum column_kind kind, u
         seen->most - seen->least >= (double)rows &&
         (double)seen->different >= fmin((double)rows, PROFILE_DIFFERENT_MAX))
         fputs("; if it only names the rows: csv { skip }", file);
-    if (kind == COLUMN_CATEGORY && seen->dressed > 0.9 * (double)seen->cells) {
+    if (kind == COLUMN_CATEGORY && (double)seen->dressed > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);
         fputs(" are texts until all but digits and a point is taken out", file);
