@@ -240,7 +240,7 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
         .context = &start,
     };
     if (setup->strip_columns)
-        return start_on(&start, NULL);
+        return start_on_processor(shell, &start);
     int code = device_choose(&wish, &shell->device);
     shell->device_failed = code == ERROR_UNAVAILABLE;
     if (code)

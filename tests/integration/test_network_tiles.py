@@ -7,7 +7,7 @@ import random
 import sys
 
 from divided import (by_turns, goes_on_from_its_limit, has_one_path, has_the_bits_of_a_device,
-                     one_model, survives, survives_its_coordinators)
+                     on_hosts, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 from sweeps import rows_of
 
@@ -75,6 +75,11 @@ def how_much_is_handed_out_and_flushed_at_a_time_costs_no_bit(folder):
                     f'flush_ms={flush}')['model_sha256']
               for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
     assert len(models) == 1, models
+
+
+@test
+def shards_on_other_hosts_make_the_same_model(folder):
+    on_hosts(folder, job_of, check_tiles)
 
 
 # ---- losses of processes ----
