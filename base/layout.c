@@ -178,19 +178,33 @@ uint32_t layout_strips(const struct layout *layout, uint32_t columns) {
     return columns && all > columns ? (uint32_t)((all + columns - 1) / columns) : 1;
 }
 
+struct layout_span layout_upper(const struct layout *layout) {
+    const struct layout_tensor *first = &layout->tensor[0];
+    const uint64_t all = layout_parameters(layout), weights = first->rows * first->columns;
+    if (!layout->count || !layout_find(layout, TENSOR_FIRST_BIAS))
+        return (struct layout_span){all, 0};
+    return (struct layout_span){weights, all - weights};
+}
+
 struct layout_span layout_strip(const struct layout *layout, uint32_t columns, uint32_t number) {
     const uint32_t strips = layout_strips(layout, columns);
-    uint64_t width = columns * layout->tensor[0].columns, first = number * width;
-    assert(number < strips);
-    return (struct layout_span){first,
-                                number + 1 < strips ? width : layout_parameters(layout) - first};
+    const struct layout_span upper = layout_upper(layout);
+    const uint64_t width = columns * layout->tensor[0].columns, first = number * width;
+    if (!columns)
+        return (struct layout_span){0, layout_parameters(layout)};
+    assert(number < strips || (number == strips && upper.count));
+    if (number == strips)
+        return upper;
+    return (struct layout_span){first, number + 1 < strips ? width : upper.first - first};
 }
 
 /* The last strip has no more columns than the first, but the biases. */
 uint64_t layout_strip_most(const struct layout *layout, uint32_t columns) {
     uint64_t first = layout_strip(layout, columns, 0).count;
     uint64_t last = layout_strip(layout, columns, layout_strips(layout, columns) - 1).count;
-    return first > last ? first : last;
+    uint64_t upper = layout_upper(layout).count;
+    uint64_t most = first > last ? first : last;
+    return most > upper ? most : upper;
 }
 
 uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t first, uint64_t count,

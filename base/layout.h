@@ -63,6 +63,10 @@ struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept)
 /* The same with so many weights a feature, and so many biases; 0: no intercept. */
 struct layout layout_linear_of(uint64_t features, uint64_t weights, uint64_t biases);
 
+struct layout_span {
+    uint64_t first, count;
+};
+
 uint64_t layout_parameters(const struct layout *layout);
 uint64_t layout_exponents(const struct layout *layout);
 const struct layout_tensor *layout_find(const struct layout *layout,
@@ -82,13 +86,14 @@ uint64_t layout_block_weights(const struct layout *layout, uint32_t columns);
  * them, and one for each bias, or for all biases if each is of weights of its own. */
 uint64_t layout_heavy_block(const struct layout *layout, uint32_t columns);
 
-struct layout_span {
-    uint64_t first, count;
-};
+/* What lies above the first tensor of a network: all other layers, and the biases of all. Empty for
+ * a linear model, whose biases belong to its weights. */
+struct layout_span layout_upper(const struct layout *layout);
 
-/* Strips of a linear model: each has the weights of `columns` columns of the data, the last those
- * of the rest and the biases. How many there are, the elements of one of them, and the most that
- * one has. 0 columns: one strip, which is the vector. */
+/* Strips of a model: each has the weights of `columns` columns of the data, the last those of the
+ * rest and, of a linear model, the biases. How many there are, the elements of one of them, and the
+ * most that one has. 0 columns: one strip, which is the vector. Behind the strips of a network
+ * comes one more, layout_upper(), which is not counted. */
 uint32_t layout_strips(const struct layout *layout, uint32_t columns);
 struct layout_span layout_strip(const struct layout *layout, uint32_t columns, uint32_t number);
 uint64_t layout_strip_most(const struct layout *layout, uint32_t columns);

@@ -78,6 +78,13 @@ void *memory_map(size_t bytes) {
     return start;
 }
 
+void memory_give_back(void *start, size_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)start;
+    const uintptr_t begin = (first + page - 1) / page * page, end = (first + bytes) / page * page;
+    if (begin < end)
+        madvise((char *)start + (begin - first), end - begin, MADV_DONTNEED);
+}
+
 void memory_unmap(void *start, size_t bytes) {
     if (start)
         munmap(start, bytes ? bytes : 1);

@@ -46,4 +46,7 @@ char *memory_format(const char *format, ...) __attribute__((format(printf, 1, 2)
 void *memory_map(size_t bytes);
 void memory_unmap(void *start, size_t bytes);
 
+/* Of such memory a part that is zero: it stays so, and takes no room until it is written again. */
+void memory_give_back(void *start, size_t bytes);
+
 #endif

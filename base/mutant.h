@@ -4,8 +4,9 @@
  * a time. In every other build mutant() is false and its branch is not compiled. Those from
  * ADAGRAD_TWICE to HOLDOUT_SKIPPED show in jobs with Downpour alone, and are tried on those: they
  * stay together; so do those from MARGINS_NOT_RESTORED on, which show in jobs with common
- * directions, and those from SIZES_NOT_FETCHED on in jobs in tiles, the last one in tiles without
- * directions (tests/sim/sim.c). */
+ * directions, those from SIZES_NOT_FETCHED on in jobs in tiles, from TRIAL_LOSS_FORGOTTEN on in
+ * tiles without directions, and from DERIVATIVES_NOT_TAKEN on in networks in tiles
+ * (tests/sim/sim.c). */
 #ifndef DML_BASE_MUTANT_H
 #define DML_BASE_MUTANT_H
 
@@ -86,7 +87,10 @@
     X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")                       \
     X(STRIPS_IN_ONE_FLUSH, "a flush has the sums of two strips")                                   \
     X(STRIP_KEPT, "a replica computes a strip at the point of the strip before")                   \
-    X(TRIAL_LOSS_FORGOTTEN, "the loss of a trial in tiles is not durable")
+    X(TRIAL_LOSS_FORGOTTEN, "the loss of a trial in tiles is not durable")                         \
+    X(DERIVATIVES_NOT_TAKEN, "a trial of a network in tiles has the derivatives of the start")     \
+    X(UPPER_KEPT, "a replica keeps the upper layers of the evaluation before")                     \
+    X(MARGINS_FOR_DERIVATIVES, "a replica takes margins of rows for their derivatives")
 
 enum mutant {
     MUTANT_NONE,

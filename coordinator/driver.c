@@ -22,12 +22,17 @@
 
 /* ---- life ---- */
 
+bool coordinator_has_upper(const struct coordinator_settings *settings) {
+    return settings->data->strip_columns && layout_upper(&settings->layout).count;
+}
+
 static void init_optimizer(struct driver *d, const struct coordinator_settings *settings) {
     const struct set_info *data = settings->data;
     struct optimizer_data examples = {
         .chunks = set_training_chunks(data),
         .holdout_chunks = data->holdout_chunks,
         .tiles = set_tiles(data),
+        .upper = coordinator_has_upper(settings),
         .block_rows = data->block_rows,
         .rows = data->rows,
         .weight_sum = data->weight_sum,
@@ -71,11 +76,13 @@ uint64_t driver_next_program(const struct coordinator *c) {
     return c->driver->round.number + 1;
 }
 
-uint32_t driver_chunks(const struct driver *d, const struct set_info *data) {
+/* Behind the tiles of the strips come those of the upper layers. */
+uint32_t driver_chunks(const struct coordinator *c) {
+    const struct set_info *data = c->settings.data;
     assert(set_training_chunks(data) <= data->chunks);
     if (data->strip_columns)
-        return set_tiles(data);
-    return optimizer_uses_holdout(&d->optimizer) ? data->chunks : set_training_chunks(data);
+        return set_tiles(data) + (coordinator_has_upper(&c->settings) ? data->chunks : 0);
+    return optimizer_uses_holdout(&c->driver->optimizer) ? data->chunks : set_training_chunks(data);
 }
 
 /* ---- bounds ----
@@ -91,6 +98,14 @@ static struct bounds bounds_over(const struct coordinator *c, const struct maxim
     for (uint32_t i = 0; i < bounds.count; i++)
         bounds.exponent[i] = fixed_derivative_exponent(room * maxima->value[i]);
     return bounds;
+}
+
+/* The same under each bound. */
+static struct maxima maxima_of_all(const struct coordinator *c, double value) {
+    struct maxima maxima = {.count = layout_bounds(&c->settings.layout)};
+    for (uint32_t i = 0; i < maxima.count; i++)
+        maxima.value[i] = value;
+    return maxima;
 }
 
 /* The bounds of derivatives at the next point. Before the first evaluation they follow from the
@@ -164,7 +179,7 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .parts = request->parts,
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
-    const struct maxima largest = maxima_of_one(request->largest);
+    const struct maxima largest = maxima_of_all(c, request->largest);
     evaluation.weight_count = request->weight_count;
     memcpy(evaluation.weights, request->weights,
            request->weight_count * sizeof *evaluation.weights);

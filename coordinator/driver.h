@@ -47,8 +47,11 @@ void driver_start(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Number of the program that goes out next in this attempt. */
 uint64_t driver_next_program(const struct coordinator *c);
 
+/* Whether the run is of a network in tiles: layers lie above those that have strips. */
+bool coordinator_has_upper(const struct coordinator_settings *settings);
+
 /* Of how many chunks, from the first on, evaluations may ask for. */
-uint32_t driver_chunks(const struct driver *driver, const struct set_info *data);
+uint32_t driver_chunks(const struct coordinator *c);
 
 /* The evaluation that ran is complete. */
 void driver_evaluated(struct coordinator *c, int64_t now_ns, struct output *out);

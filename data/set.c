@@ -397,13 +397,18 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
+/* Those that are held out lie behind all others. */
+static uint64_t first_row_of(const struct set *set, uint32_t number) {
+    bool held = number >= set_training_chunks(&set->info);
+    return set->chunk[number].first_row + (held ? set->facts->rows : 0);
+}
+
 uint64_t *set_first_rows(const struct set *set) {
-    uint32_t chunks = set->info.chunks, training = set_training_chunks(&set->info);
+    uint32_t chunks = set->info.chunks;
     uint64_t *first = memory_new((size_t)chunks + 1, sizeof *first);
     for (uint32_t i = 0; i < chunks; i++) {
-        const struct set_chunk *chunk = &set->chunk[i];
-        first[i] = chunk->first_row + (i < training ? 0 : set->facts->rows);
-        first[i + 1] = first[i] + chunk->rows;
+        first[i] = first_row_of(set, i);
+        first[i + 1] = first[i] + set->chunk[i].rows;
     }
     return first;
 }
@@ -439,7 +444,7 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
         .weight = chunk->weighted ? (const void *)(head + besides.weight) : NULL,
         .offset = chunk->shifted ? (const void *)(head + besides.offset) : NULL,
         .size = (const void *)(head + besides.size),
-        .first = chunk->first_row + (of_chunk < set_training_chunks(&set->info) ? 0 : facts->rows),
+        .first = first_row_of(set, of_chunk),
     };
     return 0;
 }

@@ -63,6 +63,10 @@ struct family {
     struct bounds (*first_bounds)(const struct objective_shape *shape, double label_max_abs,
                                   double chunk);
 
+    /* The linear model, without biases, that is the first layer of a shape; NULL: its models have
+     * no layers, and are computed in strips as they are, or not at all. */
+    struct objective_shape (*first_layer)(const struct objective_shape *shape);
+
     /* How many products a value of a row has in a pass: one for each margin or unit. */
     uint64_t (*width)(const struct objective_shape *shape);
 

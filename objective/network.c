@@ -175,6 +175,12 @@ static uint64_t network_width(const struct objective_shape *shape) {
     return shape->network.units[0];
 }
 
+/* As one of any loss that has a weight for each output: its losses are not asked for. */
+static struct objective_shape network_first_layer(const struct objective_shape *shape) {
+    return (struct objective_shape){
+        .kind = OBJECTIVE_SQUARED, .features = shape->features, .outputs = shape->network.units[0]};
+}
+
 static const char *network_device_cannot(const struct objective_shape *shape) {
     return shape->network.kronecker
                ? "networks with the Kronecker preconditioner are computed by the CPU"
@@ -239,6 +245,7 @@ void network_scratch_free(struct network_scratch *scratch) {
         free(scratch->gradient[t]);
     for (size_t i = 0; i < 2; i++)
         free(scratch->error[i]);
+    free(scratch->first_error);
     free(scratch->rounded);
     free(scratch->input);
     free(scratch->column);
@@ -352,6 +359,7 @@ static void take_values(struct network_scratch *scratch, const struct rows *rows
 
 static void begin(struct network_scratch *scratch, const struct rows *rows,
                   const double *parameters) {
+    scratch->given = NULL;
     scratch->dense = rows->dense;
     if (!rows->dense)
         find_columns(scratch, rows);
@@ -365,7 +373,7 @@ static void begin(struct network_scratch *scratch, const struct rows *rows,
 
 static void forward(struct network_scratch *scratch, const struct row_batch *batch,
                     double *margins) {
-    if (scratch->dense)
+    if (scratch->dense && !scratch->given)
         take_values(scratch, batch->rows, (size_t)batch->first * batch->rows->features,
                     (size_t)batch->count * batch->rows->features);
     scratch->kernels->forward(scratch, batch, margins);
@@ -439,6 +447,16 @@ static void finish(struct network_scratch *scratch, const struct objective_scale
         network_add(scratch, scale, sum);
 }
 
+static void clear_gradient(struct network_scratch *network) {
+    size_t size = network->kernels->size, first = network_first_rows(network);
+    if (first)
+        memset(network->gradient[0], 0, first * network->width[1] * size);
+    for (uint32_t t = 1; t < network->layout.count; t++) {
+        const struct layout_tensor *tensor = &network->layout.tensor[t];
+        memset(network->gradient[t], 0, tensor->rows * tensor->columns * size);
+    }
+}
+
 static int network_block(const struct objective_shape *shape, const struct objective_scale *scale,
                          const struct rows *rows, const double *parameters, int64_t *sum,
                          struct objective_scratch *scratch, struct objective_result *result) {
@@ -449,15 +467,8 @@ static int network_block(const struct objective_shape *shape, const struct objec
         return 0;
     network->point = scratch->point;
     begin(network, rows, parameters);
-    if (scale) {
-        size_t size = network->kernels->size, first = network_first_rows(network);
-        if (first)
-            memset(network->gradient[0], 0, first * network->width[1] * size);
-        for (uint32_t t = 1; t < network->layout.count; t++) {
-            const struct layout_tensor *tensor = &network->layout.tensor[t];
-            memset(network->gradient[t], 0, tensor->rows * tensor->columns * size);
-        }
-    }
+    if (scale)
+        clear_gradient(network);
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
         struct row_batch batch = batch_at(rows, first, network->batch_rows);
         batch_forward(shape, &batch, scratch, !sum, result);
@@ -469,6 +480,70 @@ static int network_block(const struct objective_shape *shape, const struct objec
     if (scale)
         finish(network, scale, weight, sum, result);
     return 0;
+}
+
+/* ---- the layers above the first ---- */
+
+/* There are no features: so dense rows, of no values. */
+static void begin_upper(struct network_scratch *scratch, const struct upper_point *point) {
+    scratch->given = point->margins;
+    scratch->dense = true;
+    take_parameters(scratch, point->parameters);
+}
+
+/* The derivatives by the first layer's margins, as doubles, and the largest. A row's weight is
+ * taken out of them: the transpose multiplies by it, as that of any model does. */
+static double *take_errors(struct network_scratch *scratch, const struct row_batch *batch,
+                           double *largest) {
+    size_t width = scratch->width[1], n = batch->count * width;
+    if (!scratch->first_error)
+        scratch->first_error = memory_new(scratch->batch_rows * width, sizeof(double));
+    double *error = scratch->first_error;
+    scratch->kernels->widen(n, scratch->error[1], error);
+    for (size_t i = 0; batch->rows->weight && i < batch->count; i++) {
+        double weight = weight_at(batch->rows, batch->first + i);
+        for (size_t k = i * width; k < (i + 1) * width; k++)
+            error[k] = weight > 0 ? error[k] / weight : 0;
+    }
+    double most = gradient_max_abs(n, error);
+    *largest = most > *largest ? most : *largest;
+    return error;
+}
+
+static void add_errors(struct network_scratch *scratch, const struct row_batch *batch, int64_t *sum,
+                       double *largest) {
+    size_t width = scratch->width[1], n = batch->count * width;
+    const double *error = take_errors(scratch, batch, largest);
+    for (size_t i = 0; sum && isfinite(*largest) && i < n; i++)
+        add_bits(&sum[batch->first * width + i], error[i]);
+}
+
+static void network_upper(const struct objective_shape *shape, const struct objective_scale *scale,
+                          const struct rows *rows, const struct upper_point *point,
+                          const struct upper_sums *sums, struct objective_scratch *scratch,
+                          struct objective_result *result) {
+    struct network_scratch *network = scratch->network;
+    double weight = weight_of(rows), largest = 0;
+    *result = (struct objective_result){.maxima.count = network->layout.count};
+    if (weight == 0)
+        return;
+    network->point = scratch->point;
+    begin_upper(network, point);
+    clear_gradient(network);
+    for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
+        struct row_batch batch = batch_at(rows, first, network->batch_rows);
+        batch_forward(shape, &batch, scratch, false, result);
+        if (!isfinite(result->loss))
+            continue;
+        weigh(scratch, &batch, shape->outputs);
+        network->kernels->backward(network, &batch, scratch->margins);
+        if (sums->of_rows)
+            add_errors(network, &batch, sums->derivatives, &largest);
+    }
+    finish(network, scale, weight, sums->gradient, result);
+    if (sums->of_rows && largest > result->maxima.value[0])
+        result->maxima.value[0] = largest;
+    result->exceeded = maxima_exceed(&result->maxima, &scale->bounds);
 }
 
 static int network_margins(const struct objective_shape *shape, const struct rows *rows,
@@ -489,6 +564,7 @@ static const struct family_compute network_compute = {
     .batch_rows = network_batch_rows,
     .block = network_block,
     .margins = network_margins,
+    .upper = network_upper,
 };
 
 const struct family family_network = {
@@ -502,6 +578,7 @@ const struct family family_network = {
     .complete = network_complete,
     .exponent = network_exponent,
     .first_bounds = network_first_bounds,
+    .first_layer = network_first_layer,
     .width = network_width,
     .device_cannot = network_device_cannot,
     .compute = &network_compute,

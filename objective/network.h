@@ -24,6 +24,7 @@ struct network_scratch {
 
     /* The parameters at this point: `weight` of layer l at [l − 1]. */
     const void *weight[NETWORK_LAYERS_MAX + 1], *bias[NETWORK_LAYERS_MAX + 1];
+    const double *given;    /* of upper layers: what the first adds up, of all rows; else NULL */
     void *rounded;          /* of floats: the parameters; NULL until needed */
     uint64_t point;         /* as of objective_scratch_at() */
     uint64_t rounded_point; /* that `rounded` is of, */
@@ -36,6 +37,7 @@ struct network_scratch {
     void *units[NETWORK_LAYERS_MAX + 1]; /* layer l's at [l − 1]: rows × width, also the margins */
     void *sums[NETWORK_LAYERS_MAX];      /* the same before the activation, for gelu; or NULL */
     void *error[2];                      /* derivatives by the sums, of two layers in turn */
+    double *first_error;                 /* those of the first layer; NULL until needed */
 
     /* Of the chunk. */
     bool dense;
@@ -76,7 +78,9 @@ struct network_kernels {
                     double *margins);
 
     /* After forward() of the same batch: adds its gradient, from the weighted derivatives by its
-     * margins. `units` and `input` of rows of weight 0 must have been zeroed. */
+     * margins. `units` and `input` of rows of weight 0 must have been zeroed. Leaves the
+     * derivatives by what the first layer adds up in error[1]; with `given` it adds no gradient of
+     * W1. */
     void (*backward)(struct network_scratch *scratch, const struct row_batch *batch,
                      const double *derivatives);
 };

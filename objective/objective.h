@@ -408,8 +408,13 @@ int objective_losses(const struct objective_shape *shape, const struct rows *row
 /* Whether the shape has these; else no function below may be called. */
 bool objective_has_products(const struct objective_shape *shape);
 
+/* Whether its models can be computed in strips of columns: linear models by these products, and
+ * networks, whose first layer is a linear model with an output for each of its units. */
+bool objective_has_strips(const struct objective_shape *shape);
+
 /* The model of one strip of columns, layout_strip(): that of the data of a tile. Its parameters,
- * sums and exponents are those of the whole from its first element, or column, on. */
+ * sums and exponents are those of the whole from its first element, or column, on. That of a
+ * network is of its first layer, without biases: its margins are what the first layer adds up. */
 struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
                                        uint32_t number);
 
@@ -430,6 +435,34 @@ void objective_product(const struct objective_shape *shape, const struct objecti
 void objective_transpose(const struct objective_shape *shape, const struct objective_scale *scale,
                          const struct rows *rows, const double *derivatives, int64_t *sum,
                          struct objective_scratch *scratch, struct objective_result *result);
+
+/* What lies above the strips of a network, layout_upper(): the network without features. */
+struct objective_shape objective_upper(const struct objective_shape *shape);
+
+/* Where it is computed: with its parameters, and with the first layer's margins of the rows,
+ * without biases: rows×units, row-major. */
+struct upper_point {
+    const double *parameters, *margins;
+};
+
+/* The second half of a pass over a network, of shape objective_upper(): both go through all layers
+ * above the first. `scale` has the bounds of the whole network, and the exponents of the upper
+ * tensors from the first on. Maxima are those of the chunk's gradient as objective_block() has
+ * them, with that of the first tensor only where it is said. The loss is the result's.
+ *
+ * objective_derivatives() adds the bits of the derivatives of the row's loss by those margins, not
+ * weighted, to `sum`, rows×units. The maximum of the first tensor is the largest of them, under
+ * which the transpose of the first layer holds its bound.
+ *
+ * objective_upper_gradient() adds the gradient by the upper parameters to `sum`: where the margins
+ * are those of objective_block(), what that adds. With sum == NULL nothing is added. */
+void objective_derivatives(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct rows *rows, const struct upper_point *point, int64_t *sum,
+                           struct objective_scratch *scratch, struct objective_result *result);
+void objective_upper_gradient(const struct objective_shape *shape,
+                              const struct objective_scale *scale, const struct rows *rows,
+                              const struct upper_point *point, int64_t *sum,
+                              struct objective_scratch *scratch, struct objective_result *result);
 
 /* Add the bits of the label of each row, as losses take it, of its weight, or of its size in a
  * tile, to the first of the row's K elements. */

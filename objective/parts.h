@@ -50,6 +50,13 @@ void logistics_predict(size_t outputs, double *margins); /* the probability of e
 
 #define QUANTILE_EPSILON_LEAST 1e-100
 
+/* What is wanted of the layers above the first: the derivatives by their margins, or the gradient;
+ * NULL: only maxima and the loss. */
+struct upper_sums {
+    int64_t *derivatives, *gradient;
+    bool of_rows; /* the derivatives */
+};
+
 /* How a family computes chunks: the functions of objective/objective.h that have these names. */
 struct family_compute {
     struct objective_scratch *(*scratch_new)(const struct objective_shape *shape);
@@ -69,6 +76,12 @@ struct family_compute {
     void (*transpose)(const struct objective_shape *shape, const struct objective_scale *scale,
                       const struct rows *rows, const double *derivatives, int64_t *sum,
                       struct objective_scratch *scratch, struct objective_result *result);
+
+    /* Both halves of what is above a first layer; NULL: its models have no such layer. */
+    void (*upper)(const struct objective_shape *shape, const struct objective_scale *scale,
+                  const struct rows *rows, const struct upper_point *point,
+                  const struct upper_sums *sums, struct objective_scratch *scratch,
+                  struct objective_result *result);
 
     /* The rows of a batch, a function of the shape alone: the order of additions of losses that
      * are weighed, of biases, and of dense gradients depends on them. NULL: there are none. */

@@ -7,17 +7,47 @@ bool objective_has_products(const struct objective_shape *shape) {
     return family_of(shape)->compute->product && objective_of(shape->kind)->labels != LABEL_LISTS;
 }
 
+bool objective_has_strips(const struct objective_shape *shape) {
+    const struct family *family = family_of(shape);
+    return family->first_layer ? !shape->network.kronecker : objective_has_products(shape);
+}
+
+struct objective_shape objective_upper(const struct objective_shape *shape) {
+    struct objective_shape upper = *shape;
+    upper.features = 0;
+    return upper;
+}
+
 struct objective_shape objective_strip(const struct objective_shape *shape, uint32_t columns,
                                        uint32_t number) {
-    struct objective_shape strip = *shape;
+    const struct family *family = family_of(shape);
+    struct objective_shape strip =
+        columns && family->first_layer ? family->first_layer(shape) : *shape;
     uint64_t first = (uint64_t)number * columns;
     if (!columns)
         return strip;
     assert(first < shape->features);
     bool last = first + columns >= shape->features;
     strip.features = last ? shape->features - (uint32_t)first : columns;
-    strip.intercept = shape->intercept && last;
+    strip.intercept = strip.intercept && last;
     return strip;
+}
+
+void objective_derivatives(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct rows *rows, const struct upper_point *point, int64_t *sum,
+                           struct objective_scratch *scratch, struct objective_result *result) {
+    const struct upper_sums sums = {.derivatives = sum, .of_rows = true};
+    assert(family_of(shape)->compute->upper && !scale->change);
+    family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
+}
+
+void objective_upper_gradient(const struct objective_shape *shape,
+                              const struct objective_scale *scale, const struct rows *rows,
+                              const struct upper_point *point, int64_t *sum,
+                              struct objective_scratch *scratch, struct objective_result *result) {
+    const struct upper_sums sums = {.gradient = sum};
+    assert(family_of(shape)->compute->upper && !scale->change);
+    family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
 }
 
 void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,

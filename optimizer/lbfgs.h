@@ -66,17 +66,18 @@ struct common {
     struct window window;
     struct span span; /* of the step under way; `loss` and `derivative` also at the start */
     enum common_stage {
-        COMMON_NONE,      /* no evaluation of those below */
-        COMMON_LABELS,    /* of the rows, at the beginning of each attempt */
-        COMMON_WEIGHTS,   /* likewise */
-        COMMON_SIZES,     /* likewise, in tiles */
-        COMMON_MARGINS,   /* the product with x, or a trial point: Z anew */
-        COMMON_PRODUCT,   /* that with the newest direction */
-        COMMON_HOLDOUT,   /* the loss at t */
-        COMMON_TRANSPOSE, /* the gradient at t, from its margins; until it is measured */
-        COMMON_CHECK,     /* loss and gradient at x by an ordinary evaluation, before the end; in
-                             tiles the gradient at x, from margins that were made anew */
-        COMMON_OFFSETS,   /* as COMMON_WEIGHTS, which it follows; numbers are in stored states */
+        COMMON_NONE,        /* no evaluation of those below */
+        COMMON_LABELS,      /* of the rows, at the beginning of each attempt */
+        COMMON_WEIGHTS,     /* likewise */
+        COMMON_SIZES,       /* likewise, in tiles */
+        COMMON_MARGINS,     /* the product with x, or a trial point: Z anew */
+        COMMON_PRODUCT,     /* that with the newest direction */
+        COMMON_HOLDOUT,     /* the loss at t */
+        COMMON_TRANSPOSE,   /* the gradient at t, from its margins; until it is measured */
+        COMMON_CHECK,       /* loss and gradient at x by an ordinary evaluation, before the end; in
+                               tiles the gradient at x, from margins that were made anew */
+        COMMON_OFFSETS,     /* as COMMON_WEIGHTS, which it follows; numbers are in stored states */
+        COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
     } stage;
     bool all;         /* the trial under way is measured with its slopes */
     bool margins;     /* Z is the margins at x */

@@ -8,8 +8,10 @@
  *         trial whose loss alone shows that it is too far costs no more than this
  *     the sums of the gradient of their derivatives
  *
- * and round A as ever. Nothing of rows outlives the evaluation: Z is that of a trial, no checkpoint
- * has it, and who goes back evaluates the trial again, after labels, weights, offsets and sizes. */
+ * and round A as ever. Of a network replicas find the losses and derivatives, with the layers above
+ * the first, by an evaluation in place of the third. Nothing of rows outlives the evaluation: Z is
+ * that of a trial, no checkpoint has it, and who goes back evaluates the trial again, after labels,
+ * weights, offsets and sizes. */
 #include <assert.h>
 #include <math.h>
 
@@ -39,6 +41,8 @@ enum optimizer_want products_point_measured(struct lbfgs *o, double largest,
 
 static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_MARGINS});
+    if (o->data.upper)
+        return common_evaluate(o, COMMON_DERIVATIVES);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
@@ -61,17 +65,37 @@ enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
     return common_evaluate(o, COMMON_TRANSPOSE);
 }
 
+/* Of a network. The loss alone may show that the trial is not the step. */
+static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evaluation_found *found,
+                                            struct optimizer_request *request) {
+    o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
+    if (!isfinite(o->mean_loss))
+        return lbfgs_not_finite(o, request->program);
+    if (lbfgs_refuses(o, o->mean_loss))
+        return lbfgs_refused(o, o->mean_loss, request->program);
+    if (!o->started || !mutant(DERIVATIVES_NOT_TAKEN))
+        program_add(request->program,
+                    &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_GIVEN});
+    return common_evaluate(o, COMMON_TRANSPOSE);
+}
+
 /* What is finite exceeds no bound here, as all are of what was measured. */
 enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                        struct optimizer_request *request) {
-    bool margins = o->common.stage == COMMON_MARGINS;
-    assert(products_run(o) && (margins || o->common.stage == COMMON_TRANSPOSE));
+    const enum common_stage stage = o->common.stage;
+    const char *outcome = found->exceeded               ? "not finite"
+                          : stage == COMMON_MARGINS     ? "margins"
+                          : stage == COMMON_DERIVATIVES ? "derivatives"
+                                                        : NULL;
+    assert(products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE ||
+                               (stage == COMMON_DERIVATIVES && o->data.upper)));
     o->common.stage = COMMON_NONE;
-    if (found->exceeded)
-        lbfgs_report(&request->report, o, "not finite", NAN, NAN);
-    else if (margins)
-        lbfgs_report(&request->report, o, "margins", NAN, NAN);
+    if (outcome)
+        lbfgs_report(&request->report, o, outcome, NAN, NAN);
     if (found->exceeded)
         return lbfgs_not_finite(o, request->program);
-    return margins ? take_margins(o, request->program) : lbfgs_measure_trial(o, request->program);
+    if (stage == COMMON_MARGINS)
+        return take_margins(o, request->program);
+    return stage == COMMON_DERIVATIVES ? take_derivatives(o, found, request)
+                                       : lbfgs_measure_trial(o, request->program);
 }

@@ -11,6 +11,7 @@
  * product is fixed point, so how large its point is must be known before; and an end is checked by
  * the margins and the gradient at x, made anew. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,10 +63,28 @@ static uint32_t kind_of(const struct lbfgs *o, enum common_stage stage) {
         [COMMON_SIZES] = EVALUATION_SIZES,         [COMMON_MARGINS] = EVALUATION_PRODUCT,
         [COMMON_PRODUCT] = EVALUATION_PRODUCT,     [COMMON_HOLDOUT] = EVALUATION_LOSS,
         [COMMON_TRANSPOSE] = EVALUATION_TRANSPOSE, [COMMON_CHECK] = EVALUATION_GRADIENT,
-        [COMMON_OFFSETS] = EVALUATION_OFFSETS,
+        [COMMON_OFFSETS] = EVALUATION_OFFSETS,     [COMMON_DERIVATIVES] = EVALUATION_DERIVATIVES,
     };
     assert(stage > COMMON_NONE && stage < sizeof kinds / sizeof kinds[0]);
     return stage == COMMON_CHECK && is_tiled(o) ? EVALUATION_TRANSPOSE : kinds[stage];
+}
+
+/* Of a network the upper layers' gradient comes with that of the first, over the training rows, as
+ * tiles of one more strip. Its bounds, and that of the derivatives, follow from what the evaluation
+ * of these, the one before, has found; that one has no bounds but what a sum can hold. */
+static void network_request(const struct lbfgs *o, struct optimizer_request *request) {
+    const struct optimizer_data *data = &o->data;
+    struct evaluation_parts *parts = &request->parts;
+    if (o->common.stage == COMMON_DERIVATIVES) {
+        parts->items[0] = (struct evaluation_part){EVALUATION_DERIVATIVES, 0, data->chunks};
+        request->bounded = true;
+        request->largest = DBL_MAX;
+    } else if (o->common.stage == COMMON_TRANSPOSE) {
+        parts->items[parts->count++] =
+            (struct evaluation_part){EVALUATION_UPPER, data->tiles, data->chunks};
+        request->bounded = false;
+        request->again = true;
+    }
 }
 
 void common_request(const struct lbfgs *o, struct optimizer_request *request) {
@@ -82,6 +101,8 @@ void common_request(const struct lbfgs *o, struct optimizer_request *request) {
     request->rows = transpose;
     request->bounded = transpose || (is_tiled(o) && product);
     request->largest = transpose ? o->common.span.derivative : o->common.point_max;
+    if (data->upper)
+        network_request(o, request);
 }
 
 /* ---- labels, weights and margins ---- */
@@ -97,7 +118,7 @@ enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program) {
     if (o->started && mutant(LABELS_NOT_FETCHED))
         return lbfgs_leave(o, program);
     program_return(program);
-    return common_evaluate(o, COMMON_LABELS);
+    return common_evaluate(o, o->data.upper ? COMMON_SIZES : COMMON_LABELS);
 }
 
 /* What was asked for from outside has been done: the run was ended, and goes on now. */
@@ -477,7 +498,8 @@ enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_fo
         [COMMON_MARGINS] = "margins", [COMMON_PRODUCT] = "product", [COMMON_HOLDOUT] = "holdout",
         [COMMON_OFFSETS] = "offsets"};
     enum common_stage stage = o->common.stage;
-    if (products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE))
+    if (products_run(o) &&
+        (stage == COMMON_MARGINS || stage == COMMON_DERIVATIVES || stage == COMMON_TRANSPOSE))
         return products_evaluated(o, found, request);
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);

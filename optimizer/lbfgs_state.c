@@ -254,7 +254,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     span_serialize(codec, &common->span);
     serialize_u32(codec, &stage);
     serialize_u32(codec, &ends);
-    serialize_fails_if(codec, stage > COMMON_OFFSETS || ends >= REASONS);
+    serialize_fails_if(codec, stage > COMMON_DERIVATIVES || ends >= REASONS);
     common->stage = stage;
     common->ends = ends;
     serialize_bool(codec, &common->all);

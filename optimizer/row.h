@@ -64,6 +64,7 @@ struct optimizer_data {
     uint32_t chunks, holdout_chunks;
     uint32_t tiles;      /* of all chunks, where replicas compute by strips of columns, as
                             wire/evaluation.h says; else 0 */
+    bool upper;          /* there is more of the model above the strips: a network's other layers */
     uint32_t block_rows; /* of each chunk of training, but the last, which may have fewer */
     uint64_t rows;       /* trained on */
     double weight_sum, holdout_weight_sum;

@@ -96,6 +96,12 @@ static int sizes(const struct kernel_place *place, uint32_t number, const struct
     return add_of_rows(place, number, rows, sums, objective_add_sizes);
 }
 
+/* A strip of a network is a linear model, with one bound: that of the network's first tensor. */
+static void fill_maxima(const struct kernel_place *place, struct maxima *maxima) {
+    if (maxima->count)
+        maxima->count = place->scale->bounds.count;
+}
+
 static int product(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found) {
     uint64_t at = 0;
@@ -103,6 +109,7 @@ static int product(const struct kernel_place *place, uint32_t number, const stru
     if (!code)
         objective_product(place->shape, place->scale, rows, place->parameters,
                           sums ? sums + at : NULL, place->scratch, &found->result);
+    fill_maxima(place, &found->result.maxima);
     return code;
 }
 
@@ -115,6 +122,43 @@ static int transpose(const struct kernel_place *place, uint32_t number, const st
         objective_transpose(place->shape, place->scale, rows,
                             place->parameters + (at - place->first_number), sums, place->scratch,
                             &found->result);
+    fill_maxima(place, &found->result.maxima);
+    return code;
+}
+
+/* Where the upper layers are computed for these rows. *at: as kernel_find_rows(). */
+static int find_upper_point(const struct kernel_place *place, uint32_t number,
+                            const struct rows *rows, struct upper_point *point, uint64_t *at) {
+    int code = kernel_find_rows(place->sizes, number, rows, at);
+    if (code)
+        return code;
+    if (!place->upper)
+        return error_set(ERROR_INTERNAL, "asked for upper layers of a model that has none");
+    assert(*at >= place->first_number);
+    *point = (struct upper_point){.parameters = place->upper,
+                                  .margins = place->parameters + (*at - place->first_number)};
+    return 0;
+}
+
+static int derivatives(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                       int64_t *sums, struct chunk_result *found) {
+    struct upper_point point;
+    uint64_t at = 0;
+    int code = find_upper_point(place, number, rows, &point, &at);
+    if (!code)
+        objective_derivatives(place->shape, place->scale, rows, &point, sums ? sums + at : NULL,
+                              place->scratch, &found->result);
+    return code;
+}
+
+static int upper(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                 int64_t *sums, struct chunk_result *found) {
+    struct upper_point point;
+    uint64_t at = 0;
+    int code = find_upper_point(place, number, rows, &point, &at);
+    if (!code)
+        objective_upper_gradient(place->shape, place->scale, rows, &point, sums, place->scratch,
+                                 &found->result);
     return code;
 }
 
@@ -154,7 +198,19 @@ bool parts_take_no_point(const struct evaluation_parts *parts) {
 
 bool parts_mix_points(const struct evaluation_parts *parts) {
     for (uint32_t i = 1; i < parts->count; i++)
-        if ((parts->items[i].kind == EVALUATION_TRANSPOSE) != parts_take_rows(parts))
+        if (parts->items[i].kind != EVALUATION_UPPER &&
+            (parts->items[i].kind == EVALUATION_TRANSPOSE) != parts_take_rows(parts))
+            return true;
+    return false;
+}
+
+bool kind_is_upper(uint32_t kind) {
+    return kind == EVALUATION_DERIVATIVES || kind == EVALUATION_UPPER;
+}
+
+bool parts_are_upper(const struct evaluation_parts *parts) {
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (kind_is_upper(parts->items[i].kind))
             return true;
     return false;
 }
@@ -174,6 +230,8 @@ bool kind_is_of_processor(uint32_t kind) {
     case EVALUATION_LISTED:
     case EVALUATION_INFORMATION:
     case EVALUATION_SCORES:
+    case EVALUATION_DERIVATIVES:
+    case EVALUATION_UPPER:
         return true;
     case EVALUATION_GRADIENT:
     case EVALUATION_LOSS:
@@ -191,6 +249,18 @@ int kernel_no_part(uint32_t number) {
 
 /* ---- what was computed ---- */
 
+static void add_result(struct computed *computed, const struct objective_result *result,
+                       uint64_t values) {
+    maxima_merge(&computed->maxima, &result->maxima);
+    computed->exceeded |= result->exceeded;
+    computed->values += values;
+}
+
+static void add_rows(struct computed *computed, const struct chunk_result *found) {
+    computed->rows = row_range_join(computed->rows,
+                                    (struct row_range){found->first, found->first + found->rows});
+}
+
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct chunk_result *found) {
     const struct objective_result *result = &found->result;
@@ -199,11 +269,10 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
     switch ((enum evaluation_kind)parts->items[part].kind) {
     case EVALUATION_GRADIENT:
+    case EVALUATION_UPPER:
         /* The loss is the total. */
         exact_add(&totals[0], result->loss);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->values;
+        add_result(computed, result, found->values);
         break;
     case EVALUATION_LOSS:
         /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these
@@ -234,18 +303,19 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     case EVALUATION_PRODUCT:
         /* Its rows; each has a value of the sums an output. */
         exact_add(&totals[0], found->rows);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->rows;
-        computed->rows = row_range_join(
-            computed->rows, (struct row_range){found->first, found->first + found->rows});
+        add_result(computed, result, found->rows);
+        add_rows(computed, found);
+        break;
+    case EVALUATION_DERIVATIVES:
+        /* The loss; its rows, as above. */
+        exact_add(&totals[0], result->loss);
+        add_result(computed, result, found->rows);
+        add_rows(computed, found);
         break;
     case EVALUATION_TRANSPOSE:
         /* Its rows: the losses are the shards'. */
         exact_add(&totals[0], found->rows);
-        maxima_merge(&computed->maxima, &result->maxima);
-        computed->exceeded |= result->exceeded;
-        computed->values += found->values;
+        add_result(computed, result, found->values);
         break;
     }
 }

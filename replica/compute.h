@@ -16,10 +16,12 @@ struct computation {
     struct evaluation_parts parts;
     uint32_t strip;           /* that all chunks are tiles of; 0 if there are no tiles */
     uint64_t point;           /* number of the point; another point has another; not 0 */
-    const double *parameters; /* the point, of tiles its strip, or for transposes the vector of
-                                 rows; does not change before the answer */
+    const double *parameters; /* the point, of tiles its strip, or a vector of rows; does not change
+                                 before the answer */
     uint64_t first_number;    /* of a vector of rows: which of its numbers `parameters` begins with,
-                                 as it has those of the chunks' rows alone; else 0 */
+                                 as it may have those of the chunks' rows alone; else 0 */
+    const double *upper;      /* for kinds of the upper layers, whose parameters are these */
+    uint32_t tiles_below;     /* the rows of chunk c are those of tile c − this */
     uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h), */
     bool notes_alone;  /* and nothing else is done */
     struct scaled_point scaled; /* the same; with `columns` the point is not weights and biases */
@@ -63,8 +65,9 @@ struct kernel_place {
     const struct objective_shape *shape;
     const struct objective_scale *scale;
     const struct objective_sample *sample; /* of the curvature */
-    const double *parameters; /* the point, of tiles its strip; or the vector of rows */
-    uint64_t first_number;    /* of the vector of rows, that is there */
+    const double *parameters;              /* as in struct computation, as are these two */
+    uint64_t first_number;
+    const double *upper;
     const struct sums_sizes *sizes;
     int64_t *sums; /* of the evaluation's layout, of tiles those of the strip; NULL: only totals and
                       maxima */
@@ -79,12 +82,18 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
                uint32_t number, const struct rows *rows, struct computed *computed);
 
 /* Whether the point of the evaluation is a vector of rows, the derivatives, in place of one of
- * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). */
+ * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). But
+ * the upper layers of a network, whose point is of both, may come beside them. */
 bool parts_take_rows(const struct evaluation_parts *parts);
 
 /* Whether it needs no point at all, as what it computes is of rows alone. */
 bool parts_take_no_point(const struct evaluation_parts *parts);
 bool parts_mix_points(const struct evaluation_parts *parts);
+
+/* Whether a kind is of the layers above the first, and so needs their parameters, and the first
+ * layer's margins; and whether any part is. */
+bool kind_is_upper(uint32_t kind);
+bool parts_are_upper(const struct evaluation_parts *parts);
 
 /* Which second derivatives it adds up, if it does. */
 enum objective_seconds kind_seconds(uint32_t kind);

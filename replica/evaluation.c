@@ -42,6 +42,9 @@ static const char *rows_fault(const struct replica *replica, const struct evalua
         return "asked for parts at a point and parts at a vector of rows";
     if (wanted && !replica->setup.rows)
         return "asked for vectors of rows, but not set up for them";
+    if (parts_are_upper(parts) &&
+        (!replica->setup.strip_columns || !layout_upper(&replica->setup.layout).count))
+        return "asked for upper layers, but not set up for a network in tiles";
     return NULL;
 }
 
@@ -70,6 +73,15 @@ static uint32_t part_strips(const struct replica *replica, const struct evaluati
     return all ? layout_strips(&setup->layout, setup->strip_columns) : 1;
 }
 
+/* The gradient of the upper layers comes behind that of the first, as the tiles of one more strip.
+ */
+static bool is_of_network(const struct evaluation_parts *parts, uint32_t strips) {
+    const struct evaluation_part *first = &parts->items[0], *second = &parts->items[1];
+    return parts->count == 2 && first->kind == EVALUATION_TRANSPOSE &&
+           second->kind == EVALUATION_UPPER && second->first == first->count &&
+           second->count <= first->count / strips;
+}
+
 /* Of tiles one kind at a time is computed, over all strips or, of rows alone, over one. */
 static const char *tiles_fault(const struct replica *replica,
                                const struct evaluation_parts *parts) {
@@ -77,9 +89,12 @@ static const char *tiles_fault(const struct replica *replica,
     const struct evaluation_part *part = &parts->items[0];
     if (!setup->strip_columns)
         return NULL;
-    if (parts->count > 1 || part->first)
-        return "asked for parts of tiles";
     uint32_t strips = part_strips(replica, part);
+    if ((parts->count > 1 && !is_of_network(parts, strips)) || part->first ||
+        part->kind == EVALUATION_UPPER)
+        return "asked for parts of tiles";
+    if (replica->chunk_row && part->count / strips > replica->chunk_count)
+        return "asked for more tiles than the set has";
     if (strips == 1 && evaluation_sums(parts) != SUMS_ROWS)
         return "asked for what tiles have not";
     return part->count % strips ? "asked for strips of various numbers of tiles" : NULL;
@@ -142,6 +157,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
     evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
+    evaluation->upper_here = replica->upper && mutant(UPPER_KEPT);
     keep_weights(&evaluation->weights, replica, &message->weights);
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
     evaluation->few = replica_is_over_few(replica);
@@ -153,21 +169,23 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
 /* ---- portions ---- */
 
 /* Chunks: the tiles of each strip have as many numbers. */
-static uint32_t tiles_of_strip(const struct replica *replica) {
+uint32_t replica_tiles_of_strip(const struct replica *replica) {
     const struct evaluation_part *part = &replica->evaluation.parts.items[0];
     return part->count / part_strips(replica, part);
 }
 
-static uint32_t strip_of(const struct replica *replica, const struct portion *portion) {
-    return replica->setup.strip_columns ? portion->chunks.first / tiles_of_strip(replica) : 0;
+uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion) {
+    uint32_t first = portion->chunks.first;
+    return replica->setup.strip_columns ? first / replica_tiles_of_strip(replica) : 0;
 }
 
 static bool is_of_one_strip(const struct replica *replica, struct chunk_range chunks) {
-    const struct evaluation_part *part = &replica->evaluation.parts.items[0];
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    const struct evaluation_part *last = &parts->items[parts->count - 1];
     if (!replica->setup.strip_columns)
         return true;
-    uint32_t tiles = tiles_of_strip(replica);
-    return chunks.first < part->count && chunks.count <= tiles - chunks.first % tiles;
+    uint32_t tiles = replica_tiles_of_strip(replica);
+    return chunks.first < last->first + last->count && chunks.count <= tiles - chunks.first % tiles;
 }
 
 void replica_on_portion(struct replica *replica, const struct message_portion *message,
@@ -241,14 +259,16 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
     assert(evaluation->fetched == replica->shard_count);
-    assert(replica->parameters || !evaluation->point.count);
+    assert(replica->parameters || !evaluation->point.range.count);
     replica->computing = evaluation->portions[0];
-    evaluation->strip = strip_of(replica, &replica->computing);
+    evaluation->strip = replica_strip_of(replica, &replica->computing);
     assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count);
     evaluation->portion_count--;
     memmove(evaluation->portions, evaluation->portions + 1,
             evaluation->portion_count * sizeof *evaluation->portions);
     bool sums = sums_needed(evaluation) != SUMS_NONE;
+    bool upper = replica_is_upper(replica, &replica->computing);
+    uint32_t tiles_below = upper ? evaluation->strip * replica_tiles_of_strip(replica) : 0;
     /* While nothing is accrued, sums that are not zero are void: of an abandoned evaluation, or of
      * portions that exceeded a bound. */
     bool clear = sums && replica->sums_dirty && !evaluation->accrual.count && !mutant(SUMS_KEPT);
@@ -266,7 +286,11 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                 .parts = evaluation->parts,
                 .point = replica->points,
                 .parameters = replica->parameters,
-                .first_number = parts_take_rows(&evaluation->parts) ? evaluation->point.first : 0,
+                .first_number = replica_is_of_rows(replica, evaluation->point.vector)
+                                    ? evaluation->point.range.first
+                                    : 0,
+                .upper = upper ? replica->upper : NULL,
+                .tiles_below = tiles_below,
                 .columns = learns(replica) ? needs_strip(&replica->needs, evaluation->strip) : NULL,
                 .scaled = replica->scaled.point,
                 .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
@@ -328,7 +352,8 @@ static bool must_flush(const struct replica *replica, int64_t now_ns) {
     if (!evaluation->accrual.count)
         return false;
     bool idle = !evaluation->portion_count;
-    bool other_strip = !idle && strip_of(replica, &evaluation->portions[0]) != evaluation->strip;
+    bool other_strip =
+        !idle && replica_strip_of(replica, &evaluation->portions[0]) != evaluation->strip;
     return evaluation->flush_due || (idle && evaluation->resting) ||
            (other_strip && !mutant(STRIPS_IN_ONE_FLUSH)) ||
            (!idle && evaluation->portions[0].flags & PORTION_SOLO &&
@@ -493,24 +518,21 @@ static void note_portion(struct replica *replica) {
                                           }});
 }
 
-/* What the next portion is computed with, at least. */
-static struct range point_of_next(const struct replica *replica) {
-    const struct portion *portion = &replica->evaluation.portions[0];
-    struct chunk_range chunks = portion->chunks;
-    if (!replica_fetches_by_rows(replica))
-        return replica_point_of_strip(replica, strip_of(replica, portion));
-    if (replica->setup.strip_columns)
-        chunks.first %= tiles_of_strip(replica);
-    return replica_point_of_rows(replica, chunks);
-}
-
-static bool is_at_hand(const struct replica *replica, struct range point) {
+/* Whether the next portion can be computed with what was fetched last. */
+static bool is_at_hand(const struct replica *replica, const struct point_part *point) {
     const struct evaluation *evaluation = &replica->evaluation;
-    const struct range *here = &evaluation->point;
-    if (!evaluation->asked || !replica_fetches_by_rows(replica))
-        return evaluation->asked && point.first == here->first && has_all_that_is_needed(replica);
-    return point.first >= here->first && point.first - here->first <= here->count &&
-           point.count <= here->count - (point.first - here->first);
+    const struct point_part *here = &evaluation->point;
+    const struct range *range = &here->range;
+    bool of_rows = replica_is_of_rows(replica, point->vector);
+    bool same = point->vector == here->vector || (mutant(MARGINS_FOR_DERIVATIVES) && of_rows &&
+                                                  replica_is_of_rows(replica, here->vector));
+    if (!evaluation->asked || !same)
+        return false;
+    if (!of_rows)
+        return point->range.first == range->first && has_all_that_is_needed(replica);
+    return point->range.first >= range->first &&
+           point->range.first - range->first <= range->count &&
+           point->range.count <= range->count - (point->range.first - range->first);
 }
 
 /* Whether a part of the point is enough for the next portion. Without tiles a whole one is asked
@@ -520,7 +542,7 @@ static bool a_part_will_do(struct replica *replica) {
     const struct portion *portion = &evaluation->portions[0];
     bool known = needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count);
     return (evaluation->few || (replica->setup.strip_columns && known)) &&
-           replica_has_few_needs(replica, strip_of(replica, portion));
+           replica_has_few_needs(replica, replica_strip_of(replica, portion));
 }
 
 /* Computes the next portion, or gets what that takes. */
@@ -530,9 +552,11 @@ static void take_portion_up(struct replica *replica, int64_t now_ns, struct outb
         note_portion(replica);
         return;
     }
-    struct range point = point_of_next(replica);
+    const struct point_part point = replica_point_of(replica, &evaluation->portions[0]);
     bool by_rows = replica_fetches_by_rows(replica);
-    if (is_at_hand(replica, point) || (evaluation->asked && !by_rows && mutant(STRIP_KEPT)))
+    bool kept = evaluation->asked && !by_rows && point.vector == evaluation->point.vector &&
+                mutant(STRIP_KEPT);
+    if (is_at_hand(replica, &point) || kept)
         start_portion(replica, now_ns, out);
     else if (by_rows)
         replica_ask_for_point(replica, replica_more_rows(replica, point), false, out);
@@ -547,7 +571,7 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
         return;
     if (!evaluation->asked && !replica->setup.strip_columns && !evaluation->few &&
         !replica_fetches_by_rows(replica))
-        replica_ask_for_point(replica, replica_point_of_strip(replica, 0),
+        replica_ask_for_point(replica, replica_point_of(replica, NULL),
                               replica_has_few_needs(replica, 0), out);
     if (evaluation->asked && evaluation->fetched < replica->shard_count)
         return;

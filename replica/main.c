@@ -103,7 +103,8 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
         return error_set(ERROR_INTERNAL,
                          "%s: has %" PRIu64 " rows, but the coordinator counts %" PRIu64,
                          setup->set, set_vector_rows(info), setup->rows);
-    if (setup->rows && !objective_has_products(shape))
+    if (setup->rows &&
+        !(setup->strip_columns ? objective_has_strips(shape) : objective_has_products(shape)))
         return error_set(ERROR_INTERNAL, "the objective `%s` has no vectors of rows",
                          setup->objective);
     struct layout layout = objective_layout(shape);
@@ -239,7 +240,7 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
         .context = &start,
     };
     if (setup->strip_columns)
-        return start_on(&start, NULL);
+        return start_on_processor(shell, &start);
     int code = device_choose(&wish, &shell->device);
     shell->device_failed = code == ERROR_UNAVAILABLE;
     if (code)
@@ -278,6 +279,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .exponents = info->exponent,
         .examples = info->rows,
         .strip_columns = setup->strip_columns,
+        .upper = setup->strip_columns && layout_upper(&setup->layout).count,
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
         .shared = setup->precondition == PRECONDITION_HEAVY,

@@ -4,30 +4,125 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/failpoint.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "replica/state.h"
 #include "wire/wanted.h"
 
-struct range replica_point_of_strip(const struct replica *replica, uint32_t strip) {
-    const struct replica_setup *setup = &replica->setup;
-    /* It asks all the same: the answers say that the shards have begun the evaluation. */
-    if (parts_take_no_point(&replica->evaluation.parts))
-        return (struct range){0, 0};
-    if (parts_take_rows(&replica->evaluation.parts))
+bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector) {
+    return vector == FETCH_MARGINS ||
+           (vector == FETCH_GIVEN && parts_take_rows(&replica->evaluation.parts));
+}
+
+bool replica_is_upper(const struct replica *replica, const struct portion *portion) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    uint32_t part = evaluation_part_at(parts, portion->chunks.first);
+    return part < parts->count && kind_is_upper(parts->items[part].kind);
+}
+
+/* What shards of this host have is used where it lies, or copied at the speed of memory. */
+static bool some_are_apart(const struct replica *replica) {
+    bool apart = false;
+    for (uint32_t i = 0; i < replica->shard_count; i++)
+        apart |= replica->apart[i];
+    return apart;
+}
+
+/* ---- a part of a vector of rows ---- */
+
+static bool is_of_network(const struct replica *replica) {
+    return replica->setup.strip_columns && layout_upper(&replica->setup.layout).count;
+}
+
+/* Of a network always: there is no memory for a number for each row and unit. */
+bool replica_fetches_by_rows(const struct replica *replica) {
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    return replica->chunk_row && (parts_take_rows(parts) || parts_are_upper(parts)) &&
+           (is_of_network(replica) || some_are_apart(replica));
+}
+
+/* The number of the first row of a chunk; of what the set has not, that behind all rows. */
+static uint64_t number_of_row(const struct replica *replica, uint64_t chunk) {
+    uint64_t behind = replica->chunk_count, rows = replica->flushes.sizes.rows;
+    uint64_t row = replica->chunk_row[chunk < behind ? chunk : behind];
+    return (row < rows ? row : rows) * replica->flushes.sizes.outputs;
+}
+
+/* The numbers of a portion's rows, if it is known which these are. */
+static struct range rows_of(const struct replica *replica, const struct portion *portion) {
+    if (!replica_fetches_by_rows(replica))
         return (struct range){0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)};
+    uint64_t chunk = portion->chunks.first;
+    if (replica->setup.strip_columns)
+        chunk %= replica_tiles_of_strip(replica);
+    uint64_t first = number_of_row(replica, chunk);
+    return (struct range){first, number_of_row(replica, chunk + portion->chunks.count) - first};
+}
+
+/* How many numbers are asked for at most, unless a portion needs more. Those of a network lie where
+ * a strip of its first layer does. */
+static uint64_t most_numbers(const struct replica *replica) {
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    return is_of_network(replica) ? sizes->strip : evaluation_sums_total(SUMS_ROWS, sizes);
+}
+
+/* Portions follow one another: as many numbers again as there were in a row, so that there are few
+ * questions, and at most twice as many numbers as are needed. Shards of this host answer fast. */
+struct point_part replica_more_rows(struct replica *replica, struct point_part part) {
+    struct evaluation *evaluation = &replica->evaluation;
+    const struct range *here = &evaluation->point.range;
+    struct range *numbers = &part.range;
+    if (!replica_is_of_rows(replica, part.vector))
+        return part;
+    bool follows = evaluation->asked && part.vector == evaluation->point.vector &&
+                   numbers->first >= here->first && numbers->first <= here->first + here->count;
+    uint64_t before = follows && some_are_apart(replica) ? evaluation->in_succession : 0;
+    uint64_t most = most_numbers(replica), more = before < most ? before : most;
+    uint64_t left = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes) - numbers->first;
+    assert(numbers->count <= left);
+    numbers->count = numbers->count > more ? numbers->count : more;
+    numbers->count = numbers->count < left ? numbers->count : left;
+    evaluation->in_succession = before + numbers->count;
+    return part;
+}
+
+/* ---- what there is to ask for ---- */
+
+/* Of the layers above a network's first: their parameters, once an evaluation, and then the margins
+ * of each portion's rows. */
+static struct point_part point_of_upper(const struct replica *replica,
+                                        const struct portion *portion) {
+    struct layout_span span = layout_upper(&replica->setup.layout);
+    if (replica->evaluation.upper_here)
+        return (struct point_part){FETCH_MARGINS, rows_of(replica, portion)};
+    return (struct point_part){FETCH_POINT, {span.first, span.count}};
+}
+
+struct point_part replica_point_of(const struct replica *replica, const struct portion *portion) {
+    const struct replica_setup *setup = &replica->setup;
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    /* It asks all the same: the answers say that the shards have begun the evaluation. */
+    if (parts_take_no_point(parts))
+        return (struct point_part){FETCH_GIVEN, {0, 0}};
+    if (portion && replica_is_upper(replica, portion))
+        return point_of_upper(replica, portion);
+    if (parts_take_rows(parts))
+        return (struct point_part){FETCH_GIVEN, rows_of(replica, portion)};
+    uint32_t strip = portion ? replica_strip_of(replica, portion) : 0;
     struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
-    return (struct range){span.first, span.count};
+    return (struct point_part){FETCH_GIVEN, {span.first, span.count}};
 }
 
 /* What a shard has of the elements that were asked for. It has nothing where the count is 0. */
 static struct range fetched_range(const struct replica *replica, uint32_t shard) {
     const struct evaluation *evaluation = &replica->evaluation;
-    enum sums_layout kind = parts_take_rows(&evaluation->parts) ? SUMS_ROWS : SUMS_PARAMETERS;
+    bool of_rows = replica_is_of_rows(replica, evaluation->point.vector);
+    enum sums_layout kind = of_rows ? SUMS_ROWS : SUMS_PARAMETERS;
     const struct range *of_shard = &replica->ranges[shard];
     struct sums_range own =
         evaluation_sums_range(kind, &replica->flushes.sizes, of_shard->first, of_shard->count);
-    return range_intersection((struct range){own.first, own.count}, evaluation->point);
+    return range_intersection((struct range){own.first, own.count}, evaluation->point.range);
 }
 
 /* Room for a point, or a strip of it, and for a vector of rows. */
@@ -47,7 +142,7 @@ static void make_own_parameters(struct replica *replica) {
 static uint32_t strip_at_hand(const struct replica *replica) {
     const struct replica_setup *setup = &replica->setup;
     uint64_t width = setup->strip_columns * setup->layout.tensor[0].columns;
-    return width ? (uint32_t)(replica->evaluation.point.first / width) : 0;
+    return width ? (uint32_t)(replica->evaluation.point.range.first / width) : 0;
 }
 
 /* What of its elements a shard is asked for. Bits are of whole words, and none of columns that lie
@@ -109,14 +204,6 @@ static bool uses_few_weights(const struct replica *replica) {
                replica->flushes.sizes.parameters / FEW;
 }
 
-/* What shards of this host have is used where it lies, or copied at the speed of memory. */
-static bool some_are_apart(const struct replica *replica) {
-    bool apart = false;
-    for (uint32_t i = 0; i < replica->shard_count; i++)
-        apart |= replica->apart[i];
-    return apart;
-}
-
 /* Whether a part of the point is of use. */
 static bool may_be_partial(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
@@ -140,43 +227,6 @@ bool replica_has_few_needs(struct replica *replica, uint32_t strip) {
     return needs_are_few(replica_needs(replica), strip);
 }
 
-/* ---- a part of a vector of rows ---- */
-
-bool replica_fetches_by_rows(const struct replica *replica) {
-    return replica->chunk_row && parts_take_rows(&replica->evaluation.parts) &&
-           some_are_apart(replica);
-}
-
-/* The number of the first row of a chunk; of what the set has not, that behind all rows. */
-static uint64_t number_of_row(const struct replica *replica, uint64_t chunk) {
-    uint64_t behind = replica->chunk_count, rows = replica->flushes.sizes.rows;
-    uint64_t row = replica->chunk_row[chunk < behind ? chunk : behind];
-    return (row < rows ? row : rows) * replica->flushes.sizes.outputs;
-}
-
-struct range replica_point_of_rows(const struct replica *replica, struct chunk_range chunks) {
-    uint64_t first = number_of_row(replica, chunks.first);
-    uint64_t end = number_of_row(replica, (uint64_t)chunks.first + chunks.count);
-    return (struct range){first, end - first};
-}
-
-/* Portions follow one another: as many numbers again as there were in a row, so that there are few
- * questions, and at most twice as many numbers as are needed. */
-struct range replica_more_rows(struct replica *replica, struct range numbers) {
-    struct evaluation *evaluation = &replica->evaluation;
-    const struct range *here = &evaluation->point;
-    uint64_t all = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes);
-    bool follows = evaluation->asked && numbers.first >= here->first &&
-                   numbers.first <= here->first + here->count;
-    uint64_t before = follows ? evaluation->in_succession : 0;
-    uint64_t most = all - numbers.first;
-    assert(numbers.first <= all && numbers.count <= most);
-    numbers.count = numbers.count > before ? numbers.count : before;
-    numbers.count = numbers.count < most ? numbers.count : most;
-    evaluation->in_succession = before + numbers.count;
-    return numbers;
-}
-
 /* ---- asking ---- */
 
 void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
@@ -187,8 +237,9 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
         &(struct message){.type = MESSAGE_FETCH,
                           .fetch = {.attempt = evaluation->attempt,
                                     .evaluation = evaluation->number,
-                                    .first = evaluation->point.first,
-                                    .count = evaluation->point.count,
+                                    .vector = (uint8_t)evaluation->point.vector,
+                                    .first = evaluation->point.range.first,
+                                    .count = evaluation->point.range.count,
                                     .column = wanted.column,
                                     .columns = wanted.columns,
                                     .width = wanted.width},
@@ -196,13 +247,14 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
         out);
 }
 
-void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
                            struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(replica->ready && replica->activity == ACTIVITY_NONE);
-    bool same = evaluation->asked &&
-                (point.first == evaluation->point.first || replica_fetches_by_rows(replica));
-    assert(!evaluation->accrual.count || same || mutant(STRIPS_IN_ONE_FLUSH));
+    bool same = evaluation->asked && (point.range.first == evaluation->point.range.first ||
+                                      replica_fetches_by_rows(replica));
+    assert(!evaluation->accrual.count || same || parts_are_upper(&evaluation->parts) ||
+           mutant(STRIPS_IN_ONE_FLUSH));
     evaluation->asked = true;
     evaluation->point = point;
     evaluation->partial = partial;
@@ -214,9 +266,9 @@ void replica_ask_for_point(struct replica *replica, struct range point, bool par
     /* What is not fetched must be a number, as a scaled point is walked through as a whole, but
      * where few of its weights are used. */
     if (partial && !evaluation->few)
-        memset(replica->own_parameters, 0, point.count * sizeof(double));
+        memset(replica->own_parameters, 0, point.range.count * sizeof(double));
     for (uint32_t i = 0; i < replica->shard_count; i++) {
-        bool has_none = evaluation->begun && point.count && !fetched_range(replica, i).count;
+        bool has_none = evaluation->begun && point.range.count && !fetched_range(replica, i).count;
         replica->shards[i].fetched = has_none;
         if (has_none)
             evaluation->fetched++;
@@ -241,7 +293,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
     replica->parameters = replica->own_parameters;
     if (!range.count)
         return;
-    uint64_t at = range.first - replica->evaluation.point.first;
+    uint64_t at = range.first - replica->evaluation.point.range.first;
     assert((at + range.count) * sizeof(double) <= replica->own_parameters_bytes);
     if (wanted->columns)
         wanted_scatter(wanted, range.first, range.count, bulk->data, replica->own_parameters + at);
@@ -332,6 +384,16 @@ static void point_from_scaled(struct replica *replica) {
     replica->parameters = own;
 }
 
+/* Beside these come vectors of rows, which take the point's place. */
+static void keep_upper(struct replica *replica) {
+    uint64_t count = replica->evaluation.point.range.count;
+    if (!replica->upper)
+        replica->upper = memory_new(count, sizeof *replica->upper);
+    memcpy(replica->upper, replica->parameters, count * sizeof *replica->upper);
+    failpoint(FAILPOINT_upper_fetched);
+    replica->evaluation.upper_here = true;
+}
+
 void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
                            int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
@@ -340,7 +402,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     if (!replica_is_current(replica, parameters->attempt, parameters->evaluation) &&
         !(mutant(DERIVATIVES_OF_OTHERS) && evaluation->running))
         return;
-    if (!evaluation->asked || from->fetched) {
+    if (!evaluation->asked || from->fetched || parameters->vector != evaluation->point.vector) {
         replica->counters.stale++;
         return;
     }
@@ -370,6 +432,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
         evaluation->begun = true;
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
         point_from_scaled(replica);
+        if (evaluation->point.vector == FETCH_POINT)
+            keep_upper(replica);
     }
     replica_advance(replica, now_ns, out);
 }

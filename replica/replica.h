@@ -104,8 +104,8 @@ void replica_computes_on(struct replica *replica, const char *device);
 void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uint32_t chunks);
 
 /* Before replica_opened(): rows of chunk i are [first[i], first[i + 1]) of a vector of rows;
- * copied. Shards on other hosts are then asked for the numbers of a portion's rows, in place of a
- * whole vector of rows. */
+ * copied. Shards on other hosts, and for a network all, are then asked for the numbers of a
+ * portion's rows, in place of a whole vector of rows. */
 void replica_rows_of_chunks(struct replica *replica, const uint64_t *first, uint32_t chunks);
 
 /* The device failed, and with it the action that was under way: it is not answered. The replica

@@ -67,7 +67,9 @@ static void forget_columns(struct replica *replica) {
     free(replica->columns);
     free(replica->scaled.centred);
     free(replica->scaled.bias);
+    free(replica->upper);
     replica->columns = NULL;
+    replica->upper = NULL;
     replica->scaled = (struct scaled_rows){0};
     needs_release(&replica->needs);
     needs_release(&replica->of_few);
@@ -370,11 +372,14 @@ void replica_on_factors(struct replica *replica, const struct message *message, 
 
 /* Why a model cannot be computed in tiles, or NULL. */
 static const char *tiles_fault(const struct replica_setup *setup) {
-    const struct layout_tensor *weight = layout_find(&setup->layout, TENSOR_WEIGHT);
+    const struct layout_tensor *weight = &setup->layout.tensor[0];
+    bool linear = layout_find(&setup->layout, TENSOR_WEIGHT) == weight;
     if (!setup->strip_columns)
         return NULL;
-    if (!weight || weight != setup->layout.tensor || setup->plugin.length || setup->scaled)
-        return "set up for tiles of a model that is not linear, or is scaled";
+    if (!linear && (!layout_upper(&setup->layout).count || objective_is_kronecker(&setup->layout)))
+        return "set up for tiles of a model that has no first layer of its own";
+    if (setup->plugin.length || setup->scaled)
+        return "set up for tiles of a model of a plug-in, or of one that is scaled";
     if (setup->strip_columns >= weight->rows)
         return "set up for tiles of one strip";
     if (setup->precondition != PRECONDITION_NONE || !setup->rows)

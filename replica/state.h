@@ -29,6 +29,12 @@ struct portion {
     uint8_t flags;
 };
 
+/* What is fetched: elements of the point, or of a vector of rows. */
+struct point_part {
+    enum fetch_vector vector;
+    struct range range;
+};
+
 enum activity {
     ACTIVITY_NONE,
     ACTIVITY_NOTING, /* which columns the next portion has */
@@ -46,8 +52,9 @@ struct evaluation {
     struct weight_list weights;
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     bool asked;               /* FETCH went out, */
-    struct range point;       /* for these elements of the point, or numbers of rows, */
+    struct point_part point;  /* for these elements, */
     uint64_t in_succession;   /* how many numbers of rows were asked for, one behind the other */
+    bool upper_here;          /* the parameters of the upper layers are in replica->upper */
     bool few;                 /* over so few chunks that each portion's columns are noted first */
     bool noted;               /* columns were, since FETCH went out */
     bool partial;             /* but of shards on other hosts only what `needs` says, */
@@ -118,10 +125,13 @@ struct replica {
     struct scaled_rows scaled;
     struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
     struct needs of_few; /* the same of the evaluation under way, over few chunks */
-    uint64_t *chunk_row; /* first row of each chunk, and that behind the last; owned, or NULL */
+    uint64_t *chunk_row; /* first row of each chunk, and that behind the last; owned. NULL: vectors
+                             of rows are fetched whole */
     uint32_t chunk_count;
 
-    /* the trial point, or of tiles a strip of it, or a vector of rows */
+    double *upper; /* parameters of the upper layers of a network, of the evaluation under way */
+
+    /* the trial point, or of tiles a strip of it, or a vector of rows, or some rows of it */
     double *own_parameters; /* the parts of several shards put together, and the weights that a
                                scaled point stands for; room for the longest */
     size_t own_parameters_bytes;
@@ -174,24 +184,31 @@ void replica_abandon(struct replica *replica);
 /* Whether this is the evaluation under way. If not, what came counts as stale. */
 bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number);
 
-/* The elements that a portion of this strip is computed with: of the point, or a vector of rows.
- * None for kinds that need no point. */
-struct range replica_point_of_strip(const struct replica *replica, uint32_t strip);
+/* The least that this portion is computed with: elements of the point, or of a vector of rows. NULL
+ * stands for any portion, where all need the same. None for kinds that need no point. */
+struct point_part replica_point_of(const struct replica *replica, const struct portion *portion);
 
-/* Whether derivatives are fetched for the rows of portions alone. */
+/* Whether elements of this vector are of rows. */
+bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector);
+
+/* Whether a portion is of the layers above the first. */
+bool replica_is_upper(const struct replica *replica, const struct portion *portion);
+
+/* Of tiles: how many there are in a strip of the evaluation, and which strip a portion is of. */
+uint32_t replica_tiles_of_strip(const struct replica *replica);
+uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion);
+
+/* Whether numbers of rows are fetched for the rows of portions alone. */
 bool replica_fetches_by_rows(const struct replica *replica);
 
-/* The numbers of the rows of these chunks: the least that a portion of them is computed with. */
-struct range replica_point_of_rows(const struct replica *replica, struct chunk_range chunks);
-
-/* What to ask for where these numbers are not at hand. */
-struct range replica_more_rows(struct replica *replica, struct range numbers);
+/* What to ask for where this part, of a portion, is not at hand. */
+struct point_part replica_more_rows(struct replica *replica, struct point_part part);
 
 /* Asks every shard for these, the first time in an evaluation also one that has nothing of them:
  * its answer tells that it has begun the evaluation. `partial`: for no more than `needs` says. Not
  * while a thread computes: it may read the last point in the memory that the next one will take,
  * here or on the shard. */
-void replica_ask_for_point(struct replica *replica, struct range point, bool partial,
+void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
                            struct outbox *out);
 
 /* Whether a part of the point, or of a strip of it, will do for the chunks that are known. */

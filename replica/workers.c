@@ -58,7 +58,8 @@ static void set_sum_state(struct worker *worker) {
 int worker_compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
     struct workers *workers = worker->workers;
     struct rows rows;
-    int code = workers->settings.chunk(workers->settings.context, number, &rows);
+    int code = workers->settings.chunk(workers->settings.context,
+                                       number - workers->computation.tiles_below, &rows);
     if (code)
         return code;
     if (workers->computation.columns)
@@ -94,13 +95,18 @@ static void compute_chunks(struct worker *worker, const struct kernel_place *pla
 /* Which of the shapes the strip of the current computation has. */
 static enum strip_shape strip_shape(const struct workers *workers) {
     bool last = workers->strips > 1 && workers->computation.strip + 1 == workers->strips;
+    if (workers->computation.upper)
+        return STRIP_UPPER;
     return last ? STRIP_LAST : STRIP_ANY;
 }
 
-/* Base exponents of the strip: those of its columns, and behind the last that of the bias. */
+/* Base exponents of the strip: those of its columns, and behind the last that of the bias, or those
+ * of the upper layers. */
 static const int16_t *strip_exponents(const struct workers *workers) {
     const struct workers_settings *settings = &workers->settings;
-    size_t first = (size_t)workers->computation.strip * settings->strip_columns;
+    size_t first = workers->computation.upper
+                       ? settings->shape.features
+                       : (size_t)workers->computation.strip * settings->strip_columns;
     return settings->exponent ? settings->exponent + first : NULL;
 }
 
@@ -132,6 +138,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
                                         .sample = &use->sample,
                                         .parameters = computation->parameters,
                                         .first_number = computation->first_number,
+                                        .upper = computation->upper,
                                         .sizes = &workers->settings.sizes,
                                         .sums = computation->sums ? sums : NULL,
                                         .scratch = worker->scratch[shape]};
@@ -254,7 +261,8 @@ static void set_layout(struct workers *workers) {
 void workers_compute(struct workers *workers, const struct computation *computation) {
     const struct workers_settings *settings = &workers->settings;
     workers->computation = *computation;
-    assert(computation->strip < workers->strips);
+    assert(computation->strip < workers->strips + workers->has_upper);
+    assert(!computation->upper || workers->has_upper);
     set_layout(workers);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
@@ -272,6 +280,15 @@ void workers_compute(struct workers *workers, const struct computation *computat
                          ? shuffled(settings->shuffle + workers->shuffles++, computation->count)
                          : NULL;
     post(workers, WORK_COMPUTE, computation->count);
+}
+
+/* Nothing is held any more. Of a network's rows there may be more numbers than fit into memory, and
+ * others come next. */
+static void end_gathering(struct workers *workers) {
+    sums_gathered(workers->spread, workers->spread_count);
+    if (workers->has_upper && workers->layout == SUMS_ROWS)
+        memory_give_back(workers->rows.element + workers->first,
+                         (workers->end - workers->first) * sizeof(int64_t));
 }
 
 /* Whether the sums have elements of few columns; then says of which. */
@@ -292,13 +309,13 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
         assert(!first && count == workers->sums);
         sums_gather_columns(workers->spread, workers->spread_count, &workers->columns,
                             workers->settings.column_weights, count, into);
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
         return true;
     }
     touched_all(&workers->columns);
     if (workers->on_host && count < GATHER_ELEMENTS) {
         gather_range(workers, first, first + count);
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
         return true;
     }
     post(workers, WORK_GATHER, (count + GATHER_ELEMENTS - 1) / GATHER_ELEMENTS);
@@ -324,7 +341,7 @@ enum work workers_take(struct workers *workers, struct computed *computed) {
     for (unsigned i = 0; i < workers->count; i++)
         computed_add(computed, &workers->worker[i].computed);
     if (ended == WORK_GATHER)
-        sums_gathered(workers->spread, workers->spread_count);
+        end_gathering(workers);
     return ended;
 }
 
@@ -372,6 +389,8 @@ static void give_memory(struct worker *worker) {
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)
         worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);
+    if (workers->has_upper)
+        worker->scratch[STRIP_UPPER] = objective_scratch_new(&workers->shape[STRIP_UPPER]);
 }
 
 static void start_threads(struct workers *workers) {
@@ -407,6 +426,9 @@ static void set_shapes(struct workers *workers) {
     workers->strips = width ? strips_of(features, width) : 1;
     workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
     workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
+    workers->has_upper = workers->strips > 1 && settings->upper;
+    if (workers->has_upper)
+        workers->shape[STRIP_UPPER] = objective_upper(&settings->shape);
 }
 
 int workers_new(const struct workers_settings *settings, struct workers **into) {

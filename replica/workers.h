@@ -25,6 +25,7 @@ struct workers_settings {
     const int16_t *finer;     /* as do those for the errors of estimates */
     uint64_t examples;
     uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
+    bool upper;              /* of a network in tiles: layers lie above the strips */
     uint64_t column_weights; /* of linear models: a gradient has so many elements a column of the
                                 data, which only rows with values there add to, and then those that
                                 all rows do; 0: it is not so */

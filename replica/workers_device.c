@@ -32,6 +32,8 @@ static enum objective_device_kind kind_of(uint32_t kind) {
     case EVALUATION_LISTED:
     case EVALUATION_INFORMATION:
     case EVALUATION_SCORES:
+    case EVALUATION_DERIVATIVES:
+    case EVALUATION_UPPER:
         break;
     }
     return OBJECTIVE_DEVICE_GRADIENT;

@@ -10,8 +10,8 @@
 #include "replica/sum.h"
 #include "replica/workers.h"
 
-/* Which models are computed: the whole, or those of the strips. */
-enum strip_shape { STRIP_ANY, STRIP_LAST, STRIP_SHAPES };
+/* Which models are computed: the whole, or those of the strips, and what lies above them. */
+enum strip_shape { STRIP_ANY, STRIP_LAST, STRIP_UPPER, STRIP_SHAPES };
 
 struct worker {
     struct workers *workers;
@@ -33,7 +33,8 @@ struct workers {
     const struct workers_backend *backend;
     struct workers_settings settings;
     uint32_t strips;                            /* 1: the model is whole */
-    struct objective_shape shape[STRIP_SHAPES]; /* STRIP_LAST: of several strips */
+    struct objective_shape shape[STRIP_SHAPES]; /* STRIP_LAST: of several strips; */
+    bool has_upper;                             /* STRIP_UPPER: of a network in strips */
     struct worker *worker;
     unsigned count; /* of them: one drives a device */
 

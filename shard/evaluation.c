@@ -32,28 +32,44 @@ static void send_wanted(const struct shard *shard, uint32_t to, const struct mes
     outbox_add_owned(out, to, &message, elements);
 }
 
-/* What this shard has of the elements that were asked for: of t, or of D. */
-static void send_parameters(const struct shard *shard, uint32_t to,
-                            const struct message_fetch *fetch, const uint64_t *bits,
-                            struct outbox *out) {
+/* What a replica fetches elements of, and which of its numbers this shard has. */
+struct given {
+    const double *elements;
+    uint64_t first, count;
+    struct segment *segment; /* that they lie in; NULL: in memory of this process */
+};
+
+/* t, or D, or Z. */
+static struct given given_of(const struct shard *shard, enum fetch_vector vector) {
     const struct registers *registers = &shard->registers;
     const struct row_vectors *rows = &registers->rows;
     const struct vector *t = &registers->vector[REGISTER_T];
-    const bool gives_rows = shard->gives_rows;
-    const double *elements = gives_rows ? rows_derivatives(rows) : t->elements;
-    uint64_t own = gives_rows ? rows->first * rows->outputs : registers->first;
-    uint64_t own_end = own + (gives_rows ? rows_numbers(rows) : registers->count);
+    if (vector == FETCH_POINT || (vector == FETCH_GIVEN && !shard->gives_rows))
+        return (struct given){t->elements, registers->first, registers->count, t->segment};
+    struct given given = {.first = rows->first * rows->outputs, .count = rows_numbers(rows)};
+    given.segment = vector == FETCH_GIVEN ? rows->derivatives : NULL;
+    given.elements = vector == FETCH_GIVEN ? rows_derivatives(rows) : rows->margins;
+    return given;
+}
+
+/* What this shard has of the elements that were asked for. */
+static void send_parameters(const struct shard *shard, uint32_t to,
+                            const struct message_fetch *fetch, const uint64_t *bits,
+                            struct outbox *out) {
+    const struct given given = given_of(shard, (enum fetch_vector)fetch->vector);
+    uint64_t own = given.first, own_end = own + given.count;
     uint64_t end = fetch->first + fetch->count, first = larger(own, fetch->first);
     end = end < own_end ? end : own_end;
     assert(shard->ready && shard->begun && shard->trial_is_there);
     struct message message = {.type = MESSAGE_PARAMETERS};
     message.parameters = (struct message_parameters){.attempt = shard->attempt,
                                                      .evaluation = shard->evaluation,
+                                                     .vector = fetch->vector,
                                                      .first = first < end ? first : own,
                                                      .count = first < end ? end - first : 0};
-    message.bulk = (struct bulk){.data = elements + (message.parameters.first - own),
+    message.bulk = (struct bulk){.data = given.elements + (message.parameters.first - own),
                                  .length = message.parameters.count * sizeof(double),
-                                 .segment = gives_rows ? rows->derivatives : t->segment};
+                                 .segment = given.segment};
     if (fetch->columns)
         send_wanted(shard, to, &message, fetch, bits, out);
     else

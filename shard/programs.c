@@ -226,6 +226,12 @@ static int check_begin(const struct registers *registers, const struct operation
     return 0;
 }
 
+/* Or what they are made of. */
+static bool measures_losses(const struct operation *operation) {
+    return operation->code == OPERATION_ROWS_TAKE ? operation->vector == ROWS_LABELS
+                                                  : operation->code != OPERATION_ROWS_AT;
+}
+
 static int check_rows(const struct shard *shard, const struct operation *operation) {
     const struct row_vectors *rows = &shard->registers.rows;
     bool takes = operation->code == OPERATION_ROWS_TAKE;
@@ -235,6 +241,9 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     if (takes && shard->sums != SUMS_ROWS)
         return error_set(ERROR_INTERNAL,
                          "a program takes a vector of rows of an evaluation that adds up none");
+    if (!rows->objective && measures_losses(operation))
+        return error_set(ERROR_INTERNAL, "a program measures losses of rows, but this shard was "
+                                         "told of no objective");
     if (takes && operation->vector == ROWS_WEIGHTS && !rows->weights)
         return error_set(ERROR_INTERNAL, "a program takes weights of rows, but this shard was told "
                                          "that there are none");
@@ -381,6 +390,9 @@ static int check_operations(const struct shard *shard, const struct operation_li
 /* Whether the operation changes what the evaluation gives out, t or D. Replicas may not fetch it
  * any more then. */
 static bool spoils_trial(const struct shard *shard, const struct operation *operation) {
+    const struct row_vectors *rows = &shard->registers.rows;
+    if (rows->total && !rows->objective) /* t, Z and D */
+        return operation->code == OPERATION_ROWS_TAKE || operation_writes(operation, REGISTER_T);
     return shard->gives_rows ? operation->code == OPERATION_ROWS_ADVANCE
                              : operation_writes(operation, REGISTER_T);
 }
@@ -417,7 +429,8 @@ static int run_checked(struct shard *shard, const struct operation_list *list) {
     bytes_clear(&shard->last.scalars);
     if (!code)
         code = operation_list_run(list, registers, &shard->bounds, &shard->last.scalars);
-    if (!code && begin && !begin->rows)
+    bool gives_point = begin && (!begin->rows || !registers->rows.objective);
+    if (!code && gives_point)
         code = registers_pull(registers, REGISTER_T, 0, registers->count);
     if (!code && begin) {
         assert(shard->ready && begin->bounds.count);

@@ -46,7 +46,7 @@ static void unmap_private(struct row_vectors *rows) {
 static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
     rows->products = memory_map(rows->slots * numbers_bytes(rows));
-    rows->labels = memory_map(labels_bytes(rows));
+    rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
     rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;
     rows->offsets = setup->offsets ? memory_map(labels_bytes(rows)) : NULL;
     rows->sizes = setup->tiles ? memory_map(sizes_bytes(rows)) : NULL;
@@ -65,7 +65,8 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     struct segment *derivatives = rows->derivatives;
     const struct objective *objective = NULL;
     uint64_t parameters = layout_parameters(layout);
-    if (setup->rows && !(objective = rows_objective(setup->objective, setup->outputs)))
+    if (setup->rows && *setup->objective &&
+        !(objective = rows_objective(setup->objective, setup->outputs)))
         return ERROR_INTERNAL;
     if (setup->rows &&
         (!parameters || setup->first > parameters || setup->count > parameters - setup->first))
@@ -147,6 +148,7 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, 
                const int64_t *sums) {
     switch (vector) {
     case ROWS_LABELS:
+        assert(rows->labels);
         take_labels(rows, sums);
         break;
     case ROWS_WEIGHTS:
@@ -168,6 +170,9 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, 
     case ROWS_SIZES:
         assert(rows->sizes);
         take_sizes(rows, sums);
+        break;
+    case ROWS_GIVEN:
+        heartbeat_copy(rows_derivatives(rows), sums, numbers_bytes(rows));
         break;
     case ROW_VECTORS:
         assert(false);

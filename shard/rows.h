@@ -27,9 +27,10 @@ struct row_vectors {
     uint32_t outputs; /* K */
     uint32_t slots;   /* of the window: directions + 2, or 0 without any */
     const struct objective *objective; /* whose losses are measured, */
-    double loss[LOSS_PARAMETERS_MAX];  /* with these parameters */
+    double loss[LOSS_PARAMETERS_MAX];  /* with these parameters; NULL: replicas find those of a
+                                          network, of whose first layer are Z and D */
     double *margins;                   /* Z: count·K */
-    double *labels;                    /* count */
+    double *labels;                    /* count; NULL without an objective */
     double *weights;                   /* count; NULL: all are 1 */
     double *offsets;                   /* count; NULL: all are 0 */
     int16_t *sizes;                    /* count; NULL: margins come as they are, not in tiles */
@@ -42,7 +43,7 @@ uint32_t rows_slots(const struct message_shard_setup *setup);
 
 /* Makes the vectors that a set-up asks for, all zero, or none. D stays where it is if there is one:
  * then it must be of the same length. ERROR_INTERNAL if this build has no such objective, or cannot
- * have its losses as functions of rows. */
+ * have its losses as functions of rows. A set-up may name none. */
 int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setup,
                 const struct layout *layout);
 void rows_release(struct row_vectors *rows);

@@ -46,7 +46,7 @@ uint64_t rows_proof(void) {
 }
 
 bool rows_have_second(const struct row_vectors *rows) {
-    return rows->objective->second != NULL;
+    return rows->objective && rows->objective->second;
 }
 
 double rows_label_most(const struct row_vectors *rows) {

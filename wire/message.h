@@ -13,7 +13,7 @@
 #include "base/limits.h"
 
 /* To be raised when a message changes its meaning. Both ends must have the same version. */
-#define PROTOCOL_VERSION 29
+#define PROTOCOL_VERSION 30
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);
@@ -69,6 +69,14 @@ struct part_list {
 enum portion_flag {
     PORTION_SOLO = 1, /* a flush of its own: flush before it and after it */
     PORTION_LAST = 2, /* the last portion for this replica: flush when it is done */
+};
+
+/* Of what a FETCH asks for elements. */
+enum fetch_vector {
+    FETCH_GIVEN,   /* of what BEGIN says: t, or, with `rows`, D */
+    FETCH_POINT,   /* of t, */
+    FETCH_MARGINS, /* or of Z, whatever BEGIN says */
+    FETCH_VECTORS,
 };
 
 enum stage_encoding {

@@ -171,6 +171,7 @@ enum row_vector {
     ROWS_SIZES,   /* of the rows of a tiled set: the largest |margin| at a point within ±1 is below
                      2 to this */
     ROWS_OFFSETS, /* as labels; Z has them added, and is taken after them. Without them all are 0 */
+    ROWS_GIVEN, /* D, which replicas have found: of a network, of whose first layer Z are margins */
     ROW_VECTORS,
 };
 

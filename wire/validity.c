@@ -222,7 +222,8 @@ static const char *fault_of_rows(const struct message_shard_setup *body) {
         return "rows without outputs, or too many";
     return FIRST_OF(unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
                     unless(body->rows <= ELEMENTS_MAX / body->outputs, "too many rows"),
-                    unless(*body->objective, "an objective without a name"),
+                    unless(*body->objective || (body->tiles && !body->directions),
+                           "an objective without a name"),
                     unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
                            "another number of parameters of the loss"),
                     fault_of_flag(body->weighted), fault_of_flag(body->offsets));
@@ -421,6 +422,7 @@ static const char *fault_of_wanted(const struct message_fetch *body, const struc
 
 FAULT_IN(fetch) {
     return FIRST_OF(fault_of_evaluation(body->attempt, body->evaluation),
+                    unless(body->vector < FETCH_VECTORS, "no vector that is given out"),
                     fault_of_range(body->first, body->count, ELEMENTS_MAX),
                     fault_of_wanted(body, bulk));
 }
@@ -429,6 +431,7 @@ FAULT_IN(fetch) {
 FAULT_IN(parameters) {
     return FIRST_OF(
         fault_of_evaluation(body->attempt, body->evaluation),
+        unless(body->vector < FETCH_VECTORS, "no vector that is given out"),
         fault_of_range(body->first, body->count, ELEMENTS_MAX),
         unless(bulk->length % sizeof(double) == 0 && bulk->length / sizeof(double) <= body->count,
                "more elements than it says"));

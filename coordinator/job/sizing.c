@@ -235,7 +235,9 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     if (sizing->directions && form == PRECONDITION_FULL)
         sizing->history_type = HISTORY_DOUBLE;
     bool products = sizing->directions || data->strip_columns;
-    sizing->row_numbers = products ? (double)set_vector_rows(data) * shape->outputs : 0;
+    sizing->upper = data->strip_columns && layout_upper(&layout).count;
+    double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
+    sizing->row_numbers = products ? (double)set_vector_rows(data) * numbers : 0;
 }
 
 /* ---- the biases ---- */
@@ -528,6 +530,7 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
  * mapped file, but is written in another order than shards send it: with less room it takes longer
  * (model/scatter.h). */
 #define COORDINATOR_BYTES 24.0
+#define COORDINATOR_BYTES_WITHOUT_SQUARES 12.0
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
     assert(sizing->shards > 0);
@@ -552,10 +555,13 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     double triangle = (double)block * (double)(block + 1) / 2 * sizeof(double);
     double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
     double held = sizing->held > 0 ? sizing->held : count;
+    bool has_gap = job_family(job)->family->convex;
+    double each = has_gap ? COORDINATOR_BYTES : COORDINATOR_BYTES_WITHOUT_SQUARES;
     double replica = vectors * held * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
-    replica += sizing->row_numbers * sizeof(double) * (ROW_VECTORS_A_REPLICA + threads);
+    double vectors_of_rows = ROW_VECTORS_A_REPLICA + (sizing->upper ? 0 : threads);
+    replica += sizing->row_numbers * sizeof(double) * vectors_of_rows;
     struct memory_need need = {
-        .coordinator = BASE_BYTES + COORDINATOR_BYTES * count,
+        .coordinator = BASE_BYTES + each * count,
         .shard = BASE_BYTES + shard_need(job, count, sizing) + 3 * triangle,
         .replica = replica + REPLICA_MAPPED * held * sizeof(double),
         .shards = sizing->shards,

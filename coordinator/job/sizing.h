@@ -13,6 +13,7 @@ struct sizing {
     uint32_t directions; /* that a step minimises over at once (optimizer/lbfgs_span.c); 0: a line
                             search along one */
     double row_numbers;  /* numbers of a vector of rows, where shards have any */
+    bool upper;          /* replicas have parts of those alone, all threads together */
     double held;         /* parameters that a replica holds at a time: all, or those of a strip */
     uint32_t shards, replicas;
     uint32_t threads; /* per replica; 0: each uses what its machine has */

@@ -12,12 +12,30 @@
  * there a replica holds all as long as that is a few gigabytes. */
 #define WHOLE_COLUMNS_OF_WORKING_SETS (1u << 26)
 
-/* Margins must be sums over columns, and shards must know the losses of margins. */
+/* So much as one weight for each of STRIP_COLUMNS: a network has one for each unit of its first
+ * layer. Narrow strips have many tiles. */
+#define STRIP_COLUMNS_LEAST (1u << 12)
+
+static bool is_network(const struct job *job) {
+    return job_family(job)->family == &family_network;
+}
+
+/* Margins must be sums over columns: those of the model, whose losses shards must know, or of a
+ * network's first layer. */
 static const char *objective_cannot(const struct job *job) {
     const struct objective *objective = objective_of(job->objective);
-    if (job_family(job)->family != &family_linear)
-        return "only linear models are trained in tiles";
+    if (job_family(job)->family != &family_linear && !is_network(job))
+        return "only linear models and networks are trained in tiles";
     return objective->labels == LABEL_LISTS ? "a row has several labels" : NULL;
+}
+
+/* What shards would have to do with losses that they do not know. */
+static const char *network_cannot(const struct job *job) {
+    if (!is_network(job))
+        return NULL;
+    if (job->early_stopping)
+        return "early stopping of a network takes whole rows";
+    return job_has_orthants(job) ? "l1 of a network takes whole rows" : NULL;
 }
 
 /* Nor may what is trained differ from what products of rows and points make alone. */
@@ -36,7 +54,18 @@ static const char *training_cannot(const struct job *job) {
 
 const char *tiling_cannot(const struct job *job) {
     const char *why = objective_cannot(job);
+    why = why ? why : network_cannot(job);
     return why ? why : training_cannot(job);
+}
+
+static uint32_t strip_columns(const struct job *job) {
+    uint32_t units = is_network(job) ? (uint32_t)job->layers.value[0] : 1;
+    if (job->strip_columns != STRIP_COLUMNS_AUTO)
+        return job->strip_columns;
+    uint32_t columns = STRIP_COLUMNS;
+    while (columns > STRIP_COLUMNS_LEAST && (uint64_t)columns * units > STRIP_COLUMNS)
+        columns /= 2;
+    return columns;
 }
 
 static uint32_t whole_columns(const struct job *job) {
@@ -47,11 +76,10 @@ static uint32_t whole_columns(const struct job *job) {
 }
 
 void tiling_of(const struct job *job, struct set_options *options) {
-    bool automatic = job->strip_columns == STRIP_COLUMNS_AUTO;
     options->strip_columns = options->whole_columns = 0;
     if (tiling_cannot(job))
         return;
-    options->strip_columns = automatic ? STRIP_COLUMNS : job->strip_columns;
+    options->strip_columns = strip_columns(job);
     options->whole_columns = whole_columns(job);
 }
 

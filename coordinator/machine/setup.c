@@ -197,7 +197,8 @@ static struct blob finer_of(const struct coordinator *c) {
     return (struct blob){finer, finer ? (uint32_t)exponents : 0};
 }
 
-/* What a shard must know of rows, where it keeps vectors of them. */
+/* What a shard must know of rows, where it keeps vectors of them. Those of a network in tiles are
+ * of its first layer, and replicas find the losses. */
 static void add_rows(const struct coordinator *c, struct message_shard_setup *setup) {
     const struct optimizer_settings *optimizer = &c->settings.optimizer;
     setup->objective = "";
@@ -206,13 +207,18 @@ static void add_rows(const struct coordinator *c, struct message_shard_setup *se
     setup->directions = optimizer->directions;
     setup->rows = set_vector_rows(c->settings.data);
     setup->held_rows = setup->rows - c->settings.data->rows;
-    setup->outputs = optimizer->outputs;
-    setup->weighted = optimizer->weighted;
-    setup->offsets = optimizer->offsets;
     setup->tiles = c->settings.data->strip_columns > 0;
-    setup->objective = objective_name(c->settings.shape.kind);
+    if (coordinator_has_upper(&c->settings)) {
+        setup->outputs = (uint32_t)c->settings.layout.tensor[0].columns;
+    } else {
+        setup->outputs = optimizer->outputs;
+        setup->weighted = optimizer->weighted;
+        setup->offsets = optimizer->offsets;
+        setup->objective = objective_name(c->settings.shape.kind);
+        assert(setup->outputs == c->settings.shape.outputs);
+    }
     setup->loss = (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
-    assert(setup->rows > 0 && setup->outputs == c->settings.shape.outputs);
+    assert(setup->rows > 0 && setup->outputs > 0);
 }
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {

@@ -25,7 +25,7 @@ static_assert(JOURNAL_UNTIL_NS < JOURNAL_FROM_NS, "the journal is not left at on
 
 static struct dispatch_settings dispatch_settings_of(const struct coordinator *c) {
     const struct set_info *data = c->settings.data;
-    uint32_t chunks = driver_chunks(c->driver, data);
+    uint32_t chunks = driver_chunks(c);
     return (struct dispatch_settings){
         .chunks = chunks,
         .strip = data->strip_columns ? data->chunks : chunks,

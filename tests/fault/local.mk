@@ -10,7 +10,8 @@ TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS) tests/fault/faults.py tests/fault/README.md
 
 ALL_FAULT_TESTS = $(FAULT_TESTS) tests/integration/test_retrain.py \
-	tests/integration/test_tiles.py tests/integration/test_directions.py \
+	tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
+	tests/integration/test_directions.py \
 	tests/integration/test_heavy.py
 
 # All of it, and a last line that counts.

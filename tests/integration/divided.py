@@ -12,6 +12,7 @@ from sweeps import killed, rows_of
 EVERY_DIVISION = [{'shards': shards, 'replicas': replicas, 'threads': threads}
                   for shards in (1, 2) for replicas in (1, 3) for threads in (1, 2)]
 PAIRS_OF_VALUES = [EVERY_DIVISION[i] for i in (0, 3, 5, 6)]
+HOSTS = ['127.0.0.1', '127.0.0.2:2', '127.0.0.3']
 DIVISIONS = EVERY_DIVISION if os.environ.get('DML_BITS') == 'all' else PAIRS_OF_VALUES
 
 
@@ -23,6 +24,18 @@ def one_model(job, check, *arguments):
         check(result)
         models.setdefault(result['model_sha256'], []).append(divided)
     assert len(models) == 1, models
+
+
+def on_hosts(folder, job_of, check):
+    """Replicas fetch a part of the point, or of a vector of rows, from shards on other hosts."""
+    common = {'max_steps': 6, 'threads': 1}
+    here = train(job_of(folder, shards=2, replicas=3, **common))
+    check(here)
+    for shards in 1, 3:
+        there = train(job_of(folder, shards=shards, hosts=HOSTS, launch='env DML_HOST=%h',
+                             **common), '--fresh')
+        assert (there['replicas'], there['shards']) == (3, shards), there
+        assert there['model_sha256'] == here['model_sha256'], (shards, there, here)
 
 
 def by_turns(role, *places):

@@ -83,6 +83,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_losses.py \
 	tests/integration/test_directions.py \
 	tests/integration/test_tiles.py \
+	tests/integration/test_network_tiles.py \
 	tests/integration/test_heavy.py \
 	tests/integration/test_ordinal.py \
 	tests/integration/test_multilabel.py \
@@ -115,7 +116,8 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/metrics_text.py
 
 # Every combination of the settings that must not change a bit: takes minutes.
-DIVIDED_TESTS = tests/integration/test_tiles.py tests/integration/test_directions.py \
+DIVIDED_TESTS = tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
+	tests/integration/test_directions.py \
 	tests/integration/test_heavy.py tests/integration/test_offsets.py \
 	tests/integration/test_covariance.py
 check-bits: all

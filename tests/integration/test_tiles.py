@@ -8,7 +8,8 @@ import random
 import sys
 
 from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
-                     has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
+                     has_the_bits_of_a_device, on_hosts, one_model, survives,
+                     survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 from sweeps import rows_of
 
@@ -77,6 +78,11 @@ def how_much_is_handed_out_and_flushed_at_a_time_costs_no_bit(folder):
                     f'flush_ms={flush}')['model_sha256']
               for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
     assert len(models) == 1, models
+
+
+@test
+def shards_on_other_hosts_make_the_same_model(folder):
+    on_hosts(folder, job_of, check_tiles)
 
 
 # ---- losses of processes ----
@@ -280,7 +286,7 @@ def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
                          ('precondition=diagonal', 'asks for a preconditioner'),
-                         ('start=downpour', 'minibatches'), ('objective=network', 'linear')):
+                         ('start=downpour', 'minibatches'), ('objective=network', 'early stopping')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished
         assert 'strip_columns' in finished.stderr and why in finished.stderr, finished

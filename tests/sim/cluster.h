@@ -55,6 +55,7 @@ struct cluster_shape {
     X(common_runs, "runs with common directions")                                                  \
     X(tiled_runs, "runs in tiles")                                                                 \
     X(trial_runs, "of them without common directions")                                             \
+    X(network_runs, "of these of networks")                                                        \
     X(common_steps, "steps in their span")                                                         \
     X(common_back, "times back to a durable step with them")                                       \
     X(products, "products of rows with a direction")                                               \

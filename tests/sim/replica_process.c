@@ -27,7 +27,8 @@ struct replica_process {
     char host_name[16];
     struct worker_host host;
     struct replica *replica;
-    struct objective_scratch *scratch, *last_scratch; /* the other one: of the last strip */
+    struct objective_scratch *scratch, *last_scratch; /* the other one: of the last strip; */
+    struct objective_scratch *upper_scratch;          /* of what lies above all strips */
     int64_t *sum;
     size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
@@ -69,8 +70,9 @@ static void begin(struct process *process) {
 static void drop_set(struct replica_process *self) {
     objective_scratch_free(self->scratch);
     objective_scratch_free(self->last_scratch);
+    objective_scratch_free(self->upper_scratch);
     free(self->sum);
-    self->scratch = self->last_scratch = NULL;
+    self->scratch = self->last_scratch = self->upper_scratch = NULL;
     self->sum = NULL;
     self->working = false;
     self->work++;
@@ -86,6 +88,10 @@ static void end(struct process *process) {
 
 /* ---- arithmetic ---- */
 
+static bool has_upper(const struct job *job) {
+    return job->tiles && job->shape.network.layers;
+}
+
 /* Of the model, or that of a strip; any number from the last one on stands for the last. */
 static struct objective_shape strip_shape(const struct job *job, uint32_t strip) {
     uint32_t strips = job->tiles ? set_strips(&job->data) : 1;
@@ -93,7 +99,7 @@ static struct objective_shape strip_shape(const struct job *job, uint32_t strip)
                            strip < strips ? strip : strips - 1);
 }
 
-/* Half of the jobs leave it out. */
+/* Every other job knows which rows a portion has, and need not fetch others of a vector of rows. */
 static void tell_rows(struct replica *replica, const struct job *job) {
     uint64_t *first = memory_new(job->data.chunks + 1, sizeof *first);
     for (uint32_t i = 0; i < job->data.chunks; i++) {
@@ -115,6 +121,10 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     const struct objective_shape first = strip_shape(job, 0), last = strip_shape(job, UINT32_MAX);
     self->scratch = objective_scratch_new(&first);
     self->last_scratch = objective_scratch_new(&last);
+    if (has_upper(job)) {
+        const struct objective_shape upper = objective_upper(&job->shape);
+        self->upper_scratch = objective_scratch_new(&upper);
+    }
     self->sizes = replica_sums_sizes(setup);
     self->block_columns = setup->block_columns;
     self->shares_block = setup->precondition == PRECONDITION_HEAVY;
@@ -132,12 +142,15 @@ static void open_set(struct process *process, const struct replica_setup *setup)
 
 static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
     const struct computation *computation = &self->action.computation;
-    const struct objective_shape shape = strip_shape(job, computation->strip);
+    const bool upper = computation->upper != NULL;
+    const struct objective_shape shape =
+        upper ? objective_upper(&job->shape) : strip_shape(job, computation->strip);
     bool last = job->tiles && computation->strip + 1 == set_strips(&job->data);
-    const int16_t *linear =
-        job->data.uniform ? NULL : job->exponent + computation->strip * job->data.strip_columns;
-    const struct objective_scale scale = {.exponent =
-                                              job->own_exponents ? job->own_exponents : linear,
+    const int16_t *all = job->own_exponents  ? job->own_exponents
+                         : job->data.uniform ? NULL
+                                             : job->exponent;
+    uint32_t column = upper ? job->shape.features : computation->strip * job->data.strip_columns;
+    const struct objective_scale scale = {.exponent = all ? all + column : NULL,
                                           .uniform = job->data.uniform_exponent,
                                           .bounds = computation->bounds};
     const struct objective_sample sample = {.seconds =
@@ -154,10 +167,14 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
                                        .sample = &sample,
                                        .parameters = computation->parameters,
                                        .first_number = computation->first_number,
+                                       .upper = computation->upper,
                                        .sizes = &self->sizes,
                                        .sums = computation->sums ? self->sum : NULL,
-                                       .scratch = last ? self->last_scratch : self->scratch};
-    const struct rows *rows = job->tiles ? &job->tiles[chunk] : &job->chunks[chunk];
+                                       .scratch = upper  ? self->upper_scratch
+                                                  : last ? self->last_scratch
+                                                         : self->scratch};
+    const struct rows *rows =
+        job->tiles ? &job->tiles[chunk - computation->tiles_below] : &job->chunks[chunk];
     if (computation->columns)
         needs_note(rows, computation->columns);
     if (computation->notes_alone)

@@ -185,6 +185,7 @@ static bool run_seed(uint64_t seed, enum say say) {
     cluster.tally.common_runs = job.optimizer.directions > 0;
     cluster.tally.tiled_runs = job.tiles != NULL;
     cluster.tally.trial_runs = job.tiles && !job.optimizer.directions;
+    cluster.tally.network_runs = job.tiles && job.shape.network.layers;
     add_tally(&cluster.tally);
     return good;
 }
@@ -216,10 +217,11 @@ static bool may_show(enum mutant mutant) {
     bool of_downpour = mutant >= MUTANT_ADAGRAD_TWICE && mutant <= MUTANT_HOLDOUT_SKIPPED;
     bool of_tiles = mutant >= MUTANT_SIZES_NOT_FETCHED;
     bool of_trials = mutant >= MUTANT_TRIAL_LOSS_FORGOTTEN;
+    bool of_networks = mutant >= MUTANT_DERIVATIVES_NOT_TAKEN;
     bool of_directions = mutant >= MUTANT_MARGINS_NOT_RESTORED && !of_tiles;
     return (job.downpour.epochs || !of_downpour) && (job.tiles || !of_tiles) &&
            (job.optimizer.directions || !of_directions) &&
-           (!job.optimizer.directions || !of_trials);
+           (!job.optimizer.directions || !of_trials) && (job.shape.network.layers || !of_networks);
 }
 
 /* Whether a seed of the range finds the mutant out. Says which, and by what. */

@@ -9,13 +9,14 @@
 
 enum { STRIPS_MAX = 4, TILES_OF_JOB_MAX = 64 }; /* sets of tiles fit a word */
 
-/* A third of the linear ones without minibatches that are small enough. Drawn from a generator of
- * its own. */
+/* A third of those without minibatches that are small enough. Networks have the tiles of their
+ * upper layers beside. Drawn from a generator of its own. */
 void tiles_choose(struct job *job) {
     struct random random;
     uint32_t most = TILES_OF_JOB_MAX / job->data.chunks, features = job->shape.features;
+    most -= job->shape.network.layers && most ? 1 : 0;
     random_init(&random, job->seed ^ UINT64_C(0x711e5));
-    if (job->shape.network.layers || job->downpour.epochs || most < 2 || random_below(&random, 3))
+    if (job->downpour.epochs || most < 2 || random_below(&random, 3))
         return;
     most = most < STRIPS_MAX ? most : STRIPS_MAX;
     uint32_t strips = 2 + (uint32_t)random_below(&random, most - 1);
@@ -73,7 +74,7 @@ void tiles_make(struct job *job) {
     uint32_t wide = data->strip_columns, tiles = set_tiles(data), values = 0;
     if (!wide)
         return;
-    job->to_count = tiles;
+    job->to_count = tiles + (job->shape.network.layers ? data->chunks : 0);
     measure_rows(job);
     job->tiles = memory_new(tiles, sizeof *job->tiles);
     job->tile_start = memory_new(set_strips(data) * (set_vector_rows(data) + data->chunks),

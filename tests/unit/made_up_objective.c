@@ -88,6 +88,33 @@ void objective_product(const struct objective_shape *shape, const struct objecti
         add_made_up(rows->label[0] * parameters[0] + k, &sum[k]);
 }
 
+struct objective_shape objective_upper(const struct objective_shape *shape) {
+    struct objective_shape upper = *shape;
+    upper.features = MADE_UP_UPPER;
+    return upper;
+}
+
+/* The derivatives are the margins times the first parameter. */
+void objective_derivatives(const struct objective_shape *shape, const struct objective_scale *scale,
+                           const struct rows *rows, const struct upper_point *point, int64_t *sum,
+                           struct objective_scratch *scratch, struct objective_result *result) {
+    (void)rows, (void)scratch, (void)scale;
+    *result = (struct objective_result){.loss = 1, .maxima = maxima_of_one(point->margins[0])};
+    for (uint32_t k = 0; sum && k < shape->outputs; k++)
+        add_made_up(point->margins[k] * point->parameters[0], &sum[k]);
+}
+
+/* A row adds its first margin times the parameters. */
+void objective_upper_gradient(const struct objective_shape *shape,
+                              const struct objective_scale *scale, const struct rows *rows,
+                              const struct upper_point *point, int64_t *sum,
+                              struct objective_scratch *scratch, struct objective_result *result) {
+    (void)rows, (void)scratch, (void)scale;
+    *result = (struct objective_result){.loss = 1, .maxima = maxima_of_one(point->margins[0])};
+    for (uint32_t i = 0; sum && i < shape->features; i++)
+        sum[i] += (int64_t)(point->margins[0] * point->parameters[i]);
+}
+
 void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
                           int64_t *sum) {
     (void)shape;

@@ -12,4 +12,7 @@
 extern uint32_t made_up_points;
 extern const char *made_up_failure;
 
+/* Parameters of the layers above the first. */
+enum { MADE_UP_UPPER = 20 };
+
 #endif

@@ -30,7 +30,7 @@ static void what_is_no_evaluation_is_refused_with_a_reason(void **state) {
         const char *reason;
     } cases[] = {
         {{loss, {0, 6, 1}}, "unknown kind"},
-        {{loss, {EVALUATION_OFFSETS + 1, 6, 1}}, "unknown kind"},
+        {{loss, {EVALUATION_UPPER + 1, 6, 1}}, "unknown kind"},
         {{loss, {UINT32_MAX, 6, 1}}, "unknown kind"},
         {{loss, {EVALUATION_LOSS, 6, 0}}, "without chunks"},
         {{loss, {EVALUATION_LOSS, 6, UINT32_MAX}}, "beyond the last"},

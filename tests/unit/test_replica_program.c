@@ -198,7 +198,7 @@ static void fold(struct world *world, const struct message *message) {
 
 static void play_shard(struct world *world, uint32_t from, const struct message *message,
                        struct outbox *out) {
-    struct message_parameters point = {1, 1, 0, point_numbers(world)};
+    struct message_parameters point = {1, 1, 0, point_numbers(world), FETCH_GIVEN};
     switch (message->type) {
     case MESSAGE_GREET:
         assert_string_equal(message->greet.run, "run 1");

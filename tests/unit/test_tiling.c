@@ -54,7 +54,7 @@ static void what_needs_whole_rows_is_not_in_tiles_and_has_a_reason(void **state)
     job.precondition = PRECONDITION_BLOCK;
     assert_refused(&job, "preconditioner");
     job = plain;
-    job.trains = TRAINS_NETWORK;
+    job.trains = TRAINS_PLUGIN;
     assert_refused(&job, "linear");
     job = plain;
     job.trains = job.objective = OBJECTIVE_MULTILABEL;
@@ -72,6 +72,27 @@ static void l1_a_line_search_and_early_stopping_are_in_tiles(void **state) {
     assert_null(tiling_cannot(&job));
     job.early_stopping = 3;
     assert_null(tiling_cannot(&job));
+}
+
+static void
+networks_are_in_strips_of_as_many_weights_unless_they_stop_early_or_have_l1(void **state) {
+    (void)state;
+    struct job job = plain;
+    struct set_info data = {.features = 50000000};
+    const uint32_t linear = tiling_columns(&job, &data);
+    job.trains = TRAINS_NETWORK;
+    job.layers = (struct counts){.count = 1, .value = {64}};
+    assert_int_equal(tiling_columns(&job, &data), linear / 64);
+    job.layers.value[0] = 60000;
+    assert_int_equal(tiling_columns(&job, &data), 4096);
+    job.early_stopping = 3;
+    assert_refused(&job, "early stopping");
+    job.early_stopping = 0;
+    job.l1.value = 1e-3;
+    assert_non_null(strstr(tiling_cannot(&job), "l1"));
+    job.l1.value = 0;
+    job.precondition = PRECONDITION_KRONECKER;
+    assert_refused(&job, "preconditioner");
 }
 
 /* Working sets save passes, and take whole rows. */
@@ -200,6 +221,8 @@ SUITE(tiling) {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
         cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
         cmocka_unit_test(l1_a_line_search_and_early_stopping_are_in_tiles),
+        cmocka_unit_test(
+            networks_are_in_strips_of_as_many_weights_unless_they_stop_early_or_have_l1),
         cmocka_unit_test(l1_is_in_tiles_by_itself_where_the_data_is_far_wider),
         cmocka_unit_test(strips_are_those_of_the_job_and_not_of_the_set_at_hand),
         cmocka_unit_test(dense_rows_and_whole_ones_are_reasons_of_the_data),

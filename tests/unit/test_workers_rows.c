@@ -131,6 +131,46 @@ static void rows_beyond_the_vector_end_the_computation(void **state) {
     bench_release(&bench);
 }
 
+/* Margins of some rows are at hand, and the rows of tiles of a strip above are those of chunks. */
+static void layers_above_strips_are_computed_at_the_margins_of_their_rows(void **state) {
+    (void)state;
+    enum { BELOW = 3 * CHUNKS, FIRST = 10, COUNT = 20 };
+    struct bench bench;
+    struct computed computed;
+    int64_t *sum = new_sum(NUMBERS);
+    const double *number = (const double *)(const void *)sum;
+    static double margins[COUNT * OUTPUTS], upper[MADE_UP_UPPER];
+    for (int i = 0; i < COUNT * OUTPUTS; i++)
+        margins[i] = i + 1;
+    for (int i = 0; i < MADE_UP_UPPER; i++)
+        upper[i] = i + 2;
+    bench_init_strips(&bench, 3);
+    struct computation wanted = by_rows(EVALUATION_DERIVATIVES, FIRST, COUNT);
+    wanted.parameters = margins;
+    wanted.first_number = FIRST * OUTPUTS;
+    wanted.upper = upper;
+    run(&bench, wanted, &computed);
+    assert_true(exact_value(&computed.totals.sum[0]) == COUNT && computed.values == COUNT);
+    gather(&bench, NUMBERS, sum);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        assert_true(number[i] == (i / OUTPUTS < FIRST || i / OUTPUTS >= FIRST + COUNT
+                                      ? 0
+                                      : 2 * margins[i - FIRST * OUTPUTS]));
+    wanted.parts = (struct evaluation_parts){
+        {{EVALUATION_TRANSPOSE, 0, BELOW}, {EVALUATION_UPPER, BELOW, CHUNKS}}, 2};
+    wanted.first = BELOW + FIRST;
+    wanted.tiles_below = BELOW;
+    wanted.strip = 3;
+    run(&bench, wanted, &computed);
+    assert_true(exact_value(&computed.totals.sum[1]) == COUNT);
+    gather(&bench, MADE_UP_UPPER, sum);
+    const int64_t first_margins = COUNT + OUTPUTS * COUNT * (COUNT - 1) / 2;
+    for (int i = 0; i < MADE_UP_UPPER; i++)
+        assert_int_equal(sum[i], first_margins * (i + 2));
+    free(sum);
+    bench_release(&bench);
+}
+
 SUITE(workers_rows) {
     const struct CMUnitTest tests[] = {
         ON_BOTH(each_row_is_added_where_it_belongs),
@@ -138,6 +178,7 @@ SUITE(workers_rows) {
         ON_BOTH(a_transpose_takes_each_rows_derivatives),
         ON_BOTH(rows_and_gradients_leave_no_trace_in_each_other),
         ON_BOTH(rows_beyond_the_vector_end_the_computation),
+        cmocka_unit_test(layers_above_strips_are_computed_at_the_margins_of_their_rows),
     };
     return cmocka_run_group_tests_name("workers rows", tests, NULL, NULL);
 }

@@ -33,25 +33,29 @@ static void done(void *context) {
     sem_post(&bench->done);
 }
 
-int open_workers(struct bench *bench, unsigned threads, uint32_t parameters, uint64_t shuffle) {
-    return workers_new(
-        &(struct workers_settings){.threads = threads,
-                                   .device = threads == DEVICE ? (struct device *)bench : NULL,
-                                   .shape = {.features = parameters, .outputs = OUTPUTS},
-                                   .sizes = {.parameters = parameters,
-                                             .order = parameters == SHORT ? SHORT : 0,
-                                             .rows = CHUNKS,
-                                             .outputs = OUTPUTS},
-                                   .block_columns = parameters,
-                                   .chunk = chunk,
-                                   .done = done,
-                                   .context = bench,
-                                   .shuffle = shuffle,
-                                   .pause_us = 200},
-        &bench->workers);
+static struct workers_settings settings_of(struct bench *bench, unsigned threads,
+                                           uint32_t parameters) {
+    return (struct workers_settings){.threads = threads,
+                                     .device = threads == DEVICE ? (struct device *)bench : NULL,
+                                     .shape = {.features = parameters, .outputs = OUTPUTS},
+                                     .sizes = {.parameters = parameters,
+                                               .order = parameters == SHORT ? SHORT : 0,
+                                               .rows = CHUNKS,
+                                               .outputs = OUTPUTS},
+                                     .block_columns = parameters,
+                                     .chunk = chunk,
+                                     .done = done,
+                                     .context = bench,
+                                     .pause_us = 200};
 }
 
-void bench_init(struct bench *bench, unsigned threads, uint32_t parameters, uint64_t shuffle) {
+int open_workers(struct bench *bench, unsigned threads, uint32_t parameters, uint64_t shuffle) {
+    struct workers_settings settings = settings_of(bench, threads, parameters);
+    settings.shuffle = shuffle;
+    return workers_new(&settings, &bench->workers);
+}
+
+static void begin(struct bench *bench) {
     for (int i = 0; i < CHUNKS; i++)
         labels[i] = i;
     sem_init(&bench->done, 0, 0);
@@ -60,7 +64,20 @@ void bench_init(struct bench *bench, unsigned threads, uint32_t parameters, uint
     bench->gated = false;
     bench->shift = 0;
     made_up_failure = NULL;
+}
+
+void bench_init(struct bench *bench, unsigned threads, uint32_t parameters, uint64_t shuffle) {
+    begin(bench);
     assert_int_equal(open_workers(bench, threads, parameters, shuffle), 0);
+}
+
+void bench_init_strips(struct bench *bench, unsigned threads) {
+    begin(bench);
+    struct workers_settings settings = settings_of(bench, threads, SHORT);
+    settings.strip_columns = STRIP;
+    settings.sizes.strip = STRIP;
+    settings.upper = true;
+    assert_int_equal(workers_new(&settings, &bench->workers), 0);
 }
 
 void bench_release(struct bench *bench) {

@@ -9,7 +9,14 @@
 
 #include "replica/workers.h"
 
-enum { CHUNKS = 50, LONG = 200000, SHORT = 777, OUTPUTS = 3, NUMBERS = CHUNKS * OUTPUTS };
+enum {
+    CHUNKS = 50,
+    LONG = 200000,
+    SHORT = 777,
+    OUTPUTS = 3,
+    STRIP = 300,
+    NUMBERS = CHUNKS * OUTPUTS
+};
 
 /* In place of a number of threads. */
 enum { DEVICE = 0, THREADS_MOST = 3 };
@@ -29,6 +36,8 @@ int open_workers(struct bench *bench, unsigned threads, uint32_t parameters, uin
 
 /* On so many threads, or on a device. */
 void bench_init(struct bench *bench, unsigned threads, uint32_t parameters, uint64_t shuffle);
+/* On threads, of a model in strips with layers above them. */
+void bench_init_strips(struct bench *bench, unsigned threads);
 void bench_release(struct bench *bench);
 
 /* The gradient of these chunks at the point 1. */
