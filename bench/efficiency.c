@@ -272,8 +272,7 @@ static void stop_computing(struct process *process) {
 
 static void gather(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
-    const uint32_t evaluation = replica->machine->evaluation.number;
-    double scale = kinds[evaluation % 4096].sums_rows ? model.row_scale : model.column_scale;
+    double scale = sums_scale(replica->machine->evaluation.number);
     int64_t *sums = action->into;
     memcpy(sums, replica->sums + action->first, action->sums * sizeof *sums);
     for (uint64_t i = 0; i < action->sums; i++)

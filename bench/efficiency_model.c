@@ -62,10 +62,13 @@ void note_kind(const struct message_evaluate *evaluate) {
     kinds[evaluate->evaluation % 4096].sums_rows = evaluation_sums(&parts) == SUMS_ROWS;
 }
 
+double sums_scale(uint32_t evaluation) {
+    return kinds[evaluation % 4096].sums_rows ? model.row_scale : model.column_scale;
+}
+
 /* Elements of sums that a STAGE brings: all of them are dense, or none. */
 static double sums_of(const struct message_stage *stage) {
-    bool rows = kinds[stage->flush.evaluation % 4096].sums_rows;
-    return (double)stage->entries * (rows ? model.row_scale : model.column_scale);
+    return (double)stage->entries * sums_scale(stage->flush.evaluation);
 }
 
 double stage_fold_ns(const struct message_stage *stage) {

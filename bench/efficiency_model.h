@@ -25,6 +25,9 @@ void model_read(int argc, char **argv);
 /* Notes of which kind an evaluation is, by its number. */
 void note_kind(const struct message_evaluate *evaluate);
 
+/* How many elements each one of the sums of this evaluation stands for. */
+double sums_scale(uint32_t evaluation);
+
 /* What a shard takes to fold the sums that a STAGE brings. */
 double stage_fold_ns(const struct message_stage *stage);
 

@@ -357,9 +357,8 @@ static void keep_words(struct format *format) {
 }
 
 static void set_text(const struct source_options *options, struct table_text *text) {
-    *text = (struct table_text){.ngrams = options->ngrams ? options->ngrams : 1,
-                                .least = options->word_least,
-                                .lowercase = options->lowercase};
+    *text = (struct table_text){
+        options->ngrams ? options->ngrams : 1, options->word_least, options->lowercase, "", 0, 0};
     snprintf(text->letters, sizeof text->letters, "%s", options->letters ? options->letters : "");
 }
 
