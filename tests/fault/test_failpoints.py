@@ -113,8 +113,9 @@ def exists(path):
 
 # Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
 # (test_prune.py), only workers that someone else started under the name of a host to the third
-# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py).
-WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'scratch_write'}
+# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only networks in tiles to
+# the fifth (test_network_tiles.py).
+WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'scratch_write', 'upper_fetched'}
 
 # Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
 # lock file comes first. test_host.c holds that a worker tells it.

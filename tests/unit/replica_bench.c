@@ -91,7 +91,7 @@ void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard) {
     uint64_t first = first_of(bench, shard), count = count_of(bench, shard);
     give(bench, FIRST_SHARD + shard,
          (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {bench->attempt, evaluation, first, count},
+                          .parameters = {bench->attempt, evaluation, first, count, FETCH_GIVEN},
                           .bulk = {.data = bench->point + first, .length = count * 8}});
 }
 

@@ -62,10 +62,11 @@ static struct computation compute(struct bench *bench, uint32_t evaluation) {
     for (uint32_t i = 0; i < 2; i++)
         sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
     for (uint32_t i = 0; i < 2; i++)
-        give(bench, FIRST_SHARD + i,
-             (struct message){.type = MESSAGE_PARAMETERS,
-                              .parameters = {ATTEMPT, evaluation, i ? N : 0, i ? 0 : N},
-                              .bulk = {.data = bench->point, .length = i ? 0 : N * 8}});
+        give(
+            bench, FIRST_SHARD + i,
+            (struct message){.type = MESSAGE_PARAMETERS,
+                             .parameters = {ATTEMPT, evaluation, i ? N : 0, i ? 0 : N, FETCH_GIVEN},
+                             .bulk = {.data = bench->point, .length = i ? 0 : N * 8}});
     return take_up(bench, evaluation, 0, PORTION_LAST);
 }
 

@@ -49,7 +49,7 @@ static uint64_t answer(struct bench *bench, uint32_t evaluation, uint32_t shard,
     wanted_gather(wanted, first, count, bench->point + first, elements);
     give(bench, FIRST_SHARD + shard,
          (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, evaluation, first, count},
+                          .parameters = {ATTEMPT, evaluation, first, count, FETCH_GIVEN},
                           .bulk = {.data = elements, .length = total * sizeof *elements}});
     return total;
 }

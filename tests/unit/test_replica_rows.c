@@ -94,10 +94,11 @@ static void announce(struct bench *bench, uint32_t evaluation, enum evaluation_k
 
 static void send_point(struct bench *bench, uint32_t evaluation, uint32_t shard,
                        struct range range) {
-    give(bench, FIRST_SHARD + shard,
-         (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, evaluation, range.first, range.count},
-                          .bulk = {.data = bench->point + range.first, .length = range.count * 8}});
+    give(
+        bench, FIRST_SHARD + shard,
+        (struct message){.type = MESSAGE_PARAMETERS,
+                         .parameters = {ATTEMPT, evaluation, range.first, range.count, FETCH_GIVEN},
+                         .bulk = {.data = bench->point + range.first, .length = range.count * 8}});
 }
 
 /* From an evaluation that can begin to the computation of its one portion. */

@@ -83,10 +83,11 @@ static struct computation compute(struct bench *bench) {
         sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
     for (uint32_t i = 0; i < bench->shards; i++)
         give(bench, FIRST_SHARD + i,
-             (struct message){.type = MESSAGE_PARAMETERS,
-                              .parameters = {ATTEMPT, 1, first_at(i), count_at(bench, i)},
-                              .bulk = {.data = bench->point + first_at(i),
-                                       .length = count_at(bench, i) * sizeof(double)}});
+             (struct message){
+                 .type = MESSAGE_PARAMETERS,
+                 .parameters = {ATTEMPT, 1, first_at(i), count_at(bench, i), FETCH_GIVEN},
+                 .bulk = {.data = bench->point + first_at(i),
+                          .length = count_at(bench, i) * sizeof(double)}});
     return take_up(bench, 1, 0, PORTION_LAST);
 }
 

@@ -91,7 +91,7 @@ static void answer_fetch(struct bench *bench, uint32_t shard, struct range wante
         own.first = range_of(bench, shard).first;
     give(bench, FIRST_SHARD + shard,
          (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, 1, own.first, own.count},
+                          .parameters = {ATTEMPT, 1, own.first, own.count, FETCH_GIVEN},
                           .bulk = {.data = bench->point + own.first, .length = own.count * 8}});
 }
 
@@ -170,7 +170,7 @@ static void tiles_that_are_known_fetch_what_they_use_of_their_strip(void **state
         wanted_gather(&wanted, own.first, own.count, bench.point + own.first, elements);
         give(&bench, FIRST_SHARD + i,
              (struct message){.type = MESSAGE_PARAMETERS,
-                              .parameters = {ATTEMPT, 2, own.first, own.count},
+                              .parameters = {ATTEMPT, 2, own.first, own.count, FETCH_GIVEN},
                               .bulk = {.data = elements, .length = total * sizeof *elements}});
     }
     struct computation again = started(&bench, CHUNKS + 4);
@@ -264,7 +264,7 @@ static void a_flush_ends_with_its_strip(void **state) {
         give(
             &bench, FIRST_SHARD + i,
             (struct message){.type = MESSAGE_PARAMETERS,
-                             .parameters = {ATTEMPT, 1, rows.first, rows.count},
+                             .parameters = {ATTEMPT, 1, rows.first, rows.count, FETCH_GIVEN},
                              .bulk = {.data = bench.point + rows.first, .length = rows.count * 8}});
     }
     started(&bench, CHUNKS);
