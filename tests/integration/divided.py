@@ -5,6 +5,7 @@ With DML_FAULTS=all (make check-faults) each place is met by both workers of a r
 """
 
 import os
+import random
 
 from harness import train, words
 from sweeps import killed, rows_of
@@ -24,6 +25,20 @@ def one_model(job, check, *arguments):
         check(result)
         models.setdefault(result['model_sha256'], []).append(divided)
     assert len(models) == 1, models
+
+
+def one_model_however_handed_out(job):
+    """However much is handed out and flushed at a time."""
+    models = {train(job, '--fresh', '--set', f'portion_chunks={chunks}', '--set',
+                    f'flush_ms={flush}')['model_sha256']
+              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
+    assert len(models) == 1, models
+
+
+def write_weights(path, rows):
+    """Weights of rows far apart, some of them 0."""
+    rng = random.Random(4)
+    path.write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n' for _ in range(rows)))
 
 
 def on_hosts(folder, job_of, check):

@@ -7,7 +7,8 @@ import random
 import sys
 
 from divided import (by_turns, goes_on_from_its_limit, has_one_path, has_the_bits_of_a_device,
-                     on_hosts, one_model, survives, survives_its_coordinators)
+                     on_hosts, one_model, one_model_however_handed_out, survives,
+                     survives_its_coordinators, write_weights)
 from harness import dml, main, test, train, write_job
 from sweeps import rows_of
 
@@ -59,9 +60,7 @@ FORMS = [({}, {}), ({'loss': 'squared', 'layers': (3, 2)}, {}),
          ({}, {'portion_chunks': 3}), ({}, {'portion_chunks': 0}), ({}, {'flush_ms': 1})]
 for shape, settings in FORMS:
     def behaviour(folder, shape=shape, settings=settings):
-        rng = random.Random(4)
-        (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
-                                                for _ in range(ROWS)))
+        write_weights(folder / 'weights', ROWS)
         one_model(job_of(folder, max_steps=6, **shape, **settings), check_tiles)
     words = [str(value) for value in (*shape.values(), *settings)]
     behaviour.__name__ = ' '.join(['a network', *words, 'has one model however divided'])
@@ -70,11 +69,7 @@ for shape, settings in FORMS:
 
 @test
 def how_much_is_handed_out_and_flushed_at_a_time_costs_no_bit(folder):
-    job = job_of(folder, max_steps=6, shards=3, replicas=4, threads=1)
-    models = {train(job, '--fresh', '--set', f'portion_chunks={chunks}', '--set',
-                    f'flush_ms={flush}')['model_sha256']
-              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
-    assert len(models) == 1, models
+    one_model_however_handed_out(job_of(folder, max_steps=6, shards=3, replicas=4, threads=1))
 
 
 @test

@@ -8,8 +8,8 @@ import random
 import sys
 
 from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
-                     has_the_bits_of_a_device, on_hosts, one_model, survives,
-                     survives_its_coordinators)
+                     has_the_bits_of_a_device, on_hosts, one_model, one_model_however_handed_out,
+                     survives, survives_its_coordinators, write_weights)
 from harness import dml, main, test, train, write_job
 from sweeps import rows_of
 
@@ -63,9 +63,7 @@ FORMS = [('logistic', {}), ('squared', {}), ('softmax', {}), ('poisson', {}), ('
          ('softmax', {'holdout': 0.2, 'early_stopping': 3, 'weights': ['weights']})]
 for objective, settings in FORMS:
     def behaviour(folder, objective=objective, settings=settings):
-        rng = random.Random(4)
-        (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
-                                                for _ in range(ROWS)))
+        write_weights(folder / 'weights', ROWS)
         one_model(job_of(folder, objective, max_steps=8, **settings), check_tiles)
     behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
     test(behaviour)
@@ -73,11 +71,7 @@ for objective, settings in FORMS:
 
 @test
 def how_much_is_handed_out_and_flushed_at_a_time_costs_no_bit(folder):
-    job = job_of(folder, max_steps=8, shards=3, replicas=4, threads=1)
-    models = {train(job, '--fresh', '--set', f'portion_chunks={chunks}', '--set',
-                    f'flush_ms={flush}')['model_sha256']
-              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
-    assert len(models) == 1, models
+    one_model_however_handed_out(job_of(folder, max_steps=8, shards=3, replicas=4, threads=1))
 
 
 @test
