@@ -145,11 +145,6 @@ static int decide(struct training *training, const struct publisher *publisher,
         gate_recall(publisher, live == run ? DECISION_PUBLISHED : chosen->decision, run, outcome);
         return 0;
     }
-    if (live == run) { /* a sweep chose it again */
-        gate_recall(publisher, DECISION_PUBLISHED, run, outcome);
-        log_info("run %lld is live already", (long long)run);
-        return 0;
-    }
     if (options->publish)
         return gate_pass(publisher, run, "--publish", outcome);
     if (options->no_publish)
