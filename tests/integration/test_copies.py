@@ -5,6 +5,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 
 from harness import (COORDINATOR, REPLICA, SHARD, Process, dml, endless_job, main, test)
 
@@ -23,6 +24,28 @@ def killed_run(folder, **settings):
         process.end()
 
 
+def contents(folder):
+    """What the files below a folder hold; none if one of them went while it was read."""
+    try:
+        return {path: path.read_bytes() for path in folder.rglob('*') if path.is_file()}
+    except FileNotFoundError:
+        return None
+
+
+def settled(folder):
+    """What the files below a folder hold, once its workers have ended what they were told to save: a
+    shard whose coordinator was killed completes the checkpoint in hand, and takes old ones away."""
+    end = time.monotonic() + 60
+    before = contents(folder)
+    while time.monotonic() < end:
+        time.sleep(0.5)
+        files = contents(folder)
+        if files == before and files and not any('.tmp.' in path.name for path in files):
+            return files
+        before = files
+    raise AssertionError('workers without a coordinator change files for a minute')
+
+
 def ended(job, state):
     """The run in that folder, taken up and ended."""
     return dml('run', job, '--state', state, '--verbose', '--wait', 0, '--set', 'max_seconds=2')
@@ -33,9 +56,8 @@ def a_copy_of_a_state_folder_goes_on_with_workers_of_its_own(folder):
     with killed_run(folder) as (job, process):
         workers = process.survivors()
         assert workers
+        files = settled(folder / 'job.state/shards')
         subprocess.run(['cp', '-a', folder / 'job.state', folder / 'copy.state'], check=True)
-        files = {path: path.read_bytes() for path in (folder / 'job.state/shards').rglob('*')
-                 if path.is_file()}
         copy = ended(job, folder / 'copy.state')
         assert copy.status == 0 and 'is a copy' in copy.stderr, copy
         assert 'goes on; step' in copy.stderr, copy
@@ -65,6 +87,7 @@ def workers_that_were_started_by_hand_refuse_a_copy_of_the_state_that_they_serve
             worker.until((folder / name).exists, 'it listens')
         with killed_run(folder, shard_addresses=addresses[:1],
                         replica_addresses=addresses[1:]) as (job, _):
+            settled(folder / 'job.state/shards')
             subprocess.run(['cp', '-a', folder / 'job.state', folder / 'copy.state'], check=True)
             copy = ended(job, folder / 'copy.state')
             assert copy.status == 69 and 'busy with another run' in copy.stderr, copy
