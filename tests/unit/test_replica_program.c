@@ -27,7 +27,12 @@
 #include "wire/bulk.h"
 
 /* A triangle of a tenth of the sums tells as much, and sanitizers are slow. */
-enum { ROWS = 3000, FEATURES = 3000, CURVED_FEATURES = 900, TERM = 1 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { CURVED_FEATURES = 300 };
+#else
+enum { CURVED_FEATURES = 900 };
+#endif
+enum { ROWS = 3000, FEATURES = 3000, TERM = 1 };
 
 /* The other end of the replica: coordinator and shard. */
 struct world {
@@ -468,8 +473,8 @@ static void what_the_program_stages_is_the_curvature_of_a_plain_loop(void **stat
     world_release(&world);
 }
 
-/* A device proves its kernels when it is opened, which takes seconds with the thread sanitizer. */
-#ifdef __SANITIZE_THREAD__
+/* A device proves its kernels when it is opened, which takes seconds with a sanitizer. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { DEVICE_KINDS = 1, DEVICE_ORDERS = 1 };
 #else
 enum { DEVICE_KINDS = EVALUATION_TRANSPOSE - EVALUATION_LABELS + 1, DEVICE_ORDERS = 2 };
