@@ -529,17 +529,20 @@ static void network_upper(const struct objective_shape *shape, const struct obje
         return;
     network->point = scratch->point;
     begin_upper(network, point);
-    clear_gradient(network);
+    if (scale)
+        clear_gradient(network);
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
         struct row_batch batch = batch_at(rows, first, network->batch_rows);
-        batch_forward(shape, &batch, scratch, false, result);
-        if (!isfinite(result->loss))
+        batch_forward(shape, &batch, scratch, !scale, result);
+        if (!scale || !isfinite(result->loss))
             continue;
         weigh(scratch, &batch, shape->outputs);
         network->kernels->backward(network, &batch, scratch->margins);
         if (sums->of_rows)
             add_errors(network, &batch, sums->derivatives, &largest);
     }
+    if (!scale)
+        return;
     finish(network, scale, weight, sums->gradient, result);
     if (sums->of_rows && largest > result->maxima.value[0])
         result->maxima.value[0] = largest;

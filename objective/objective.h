@@ -455,7 +455,9 @@ struct upper_point {
  * which the transpose of the first layer holds its bound.
  *
  * objective_upper_gradient() adds the gradient by the upper parameters to `sum`: where the margins
- * are those of objective_block(), what that adds. With sum == NULL nothing is added. */
+ * are those of objective_block(), what that adds. With sum == NULL nothing is added.
+ *
+ * objective_upper_loss() has the loss alone, and the weight of the rows predicted correctly. */
 void objective_derivatives(const struct objective_shape *shape, const struct objective_scale *scale,
                            const struct rows *rows, const struct upper_point *point, int64_t *sum,
                            struct objective_scratch *scratch, struct objective_result *result);
@@ -463,6 +465,9 @@ void objective_upper_gradient(const struct objective_shape *shape,
                               const struct objective_scale *scale, const struct rows *rows,
                               const struct upper_point *point, int64_t *sum,
                               struct objective_scratch *scratch, struct objective_result *result);
+void objective_upper_loss(const struct objective_shape *shape, const struct rows *rows,
+                          const struct upper_point *point, struct objective_scratch *scratch,
+                          struct objective_result *result);
 
 /* Add the bits of the label of each row, as losses take it, of its weight, or of its size in a
  * tile, to the first of the row's K elements. */

@@ -77,7 +77,8 @@ struct family_compute {
                       const struct rows *rows, const double *derivatives, int64_t *sum,
                       struct objective_scratch *scratch, struct objective_result *result);
 
-    /* Both halves of what is above a first layer; NULL: its models have no such layer. */
+    /* Both halves of what is above a first layer, or, without a scale, its loss; NULL: its models
+     * have no such layer. */
     void (*upper)(const struct objective_shape *shape, const struct objective_scale *scale,
                   const struct rows *rows, const struct upper_point *point,
                   const struct upper_sums *sums, struct objective_scratch *scratch,

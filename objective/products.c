@@ -50,6 +50,14 @@ void objective_upper_gradient(const struct objective_shape *shape,
     family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
 }
 
+void objective_upper_loss(const struct objective_shape *shape, const struct rows *rows,
+                          const struct upper_point *point, struct objective_scratch *scratch,
+                          struct objective_result *result) {
+    const struct upper_sums sums = {0};
+    assert(family_of(shape)->compute->upper);
+    family_of(shape)->compute->upper(shape, NULL, rows, point, &sums, scratch, result);
+}
+
 void objective_product(const struct objective_shape *shape, const struct objective_scale *scale,
                        const struct rows *rows, const double *parameters, int64_t *sum,
                        struct objective_scratch *scratch, struct objective_result *result) {

@@ -47,6 +47,10 @@ static bool is_tiled(const struct lbfgs *o) {
     return o->data.tiles > 0;
 }
 
+static bool holdout_counts(const struct lbfgs *o) {
+    return o->settings.patience && o->data.holdout_chunks;
+}
+
 /* Whether x is checked before the end. */
 static bool is_checking(const struct lbfgs *o) {
     return o->common.ends != REASON_NONE;
@@ -71,12 +75,16 @@ static uint32_t kind_of(const struct lbfgs *o, enum common_stage stage) {
 
 /* Of a network the upper layers' gradient comes with that of the first, over the training rows, as
  * tiles of one more strip. Its bounds, and that of the derivatives, follow from what the evaluation
- * of these, the one before, has found; that one has no bounds but what a sum can hold. */
+ * of these, the one before, has found; that one has no bounds but what a sum can hold. Beside the
+ * derivatives comes the loss on the holdout, if it counts: shards know no losses. */
 static void network_request(const struct lbfgs *o, struct optimizer_request *request) {
     const struct optimizer_data *data = &o->data;
     struct evaluation_parts *parts = &request->parts;
     if (o->common.stage == COMMON_DERIVATIVES) {
         parts->items[0] = (struct evaluation_part){EVALUATION_DERIVATIVES, 0, data->chunks};
+        if (holdout_counts(o))
+            parts->items[parts->count++] =
+                (struct evaluation_part){EVALUATION_LOSS, data->chunks, data->holdout_chunks};
         request->bounded = true;
         request->largest = DBL_MAX;
     } else if (o->common.stage == COMMON_TRANSPOSE) {
@@ -255,9 +263,10 @@ static void add_at(const struct lbfgs *o, struct bytes *program) {
 
 /* ---- the holdout ---- */
 
-/* In tiles shards have its margins, too, and find its losses themselves. Else replicas do. */
+/* In tiles shards have its margins, too, and find its losses themselves. Else, and of a network,
+ * replicas do. */
 static bool shards_have_holdout(const struct lbfgs *o) {
-    return is_tiled(o) && o->settings.patience && o->data.holdout_chunks;
+    return is_tiled(o) && !o->data.upper && holdout_counts(o);
 }
 
 void common_add_held(const struct lbfgs *o, struct bytes *program) {
@@ -339,7 +348,7 @@ static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
         programs_zero(program, REGISTER_D);
         program_return(program);
     }
-    if (o->settings.patience && o->data.holdout_chunks && !is_tiled(o))
+    if (holdout_counts(o) && !is_tiled(o))
         return common_evaluate(o, COMMON_HOLDOUT);
     return transpose(o, program);
 }

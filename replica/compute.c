@@ -15,13 +15,6 @@ static int gradient(const struct kernel_place *place, uint32_t number, const str
                            place->scratch, &found->result);
 }
 
-static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                int64_t *sums, struct chunk_result *found) {
-    (void)number, (void)sums;
-    return objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch,
-                           &found->result);
-}
-
 static int curvature(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                      int64_t *sums, struct chunk_result *found) {
     objective_curvature(place->shape, place->sample, rows, number, place->parameters, sums,
@@ -140,6 +133,26 @@ static int find_upper_point(const struct kernel_place *place, uint32_t number,
     return 0;
 }
 
+/* Of the held-out rows of a network in tiles: at the margins of its first layer. */
+static int upper_loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                      struct chunk_result *found) {
+    struct upper_point point;
+    uint64_t at = 0;
+    int code = find_upper_point(place, number, rows, &point, &at);
+    if (!code)
+        objective_upper_loss(place->shape, rows, &point, place->scratch, &found->result);
+    return code;
+}
+
+static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
+                int64_t *sums, struct chunk_result *found) {
+    (void)sums;
+    if (place->upper)
+        return upper_loss(place, number, rows, found);
+    return objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch,
+                           &found->result);
+}
+
 static int derivatives(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                        int64_t *sums, struct chunk_result *found) {
     struct upper_point point;
@@ -204,13 +217,15 @@ bool parts_mix_points(const struct evaluation_parts *parts) {
     return false;
 }
 
-bool kind_is_upper(uint32_t kind) {
-    return kind == EVALUATION_DERIVATIVES || kind == EVALUATION_UPPER;
+bool part_is_upper(const struct evaluation_parts *parts, uint32_t part) {
+    assert(part < parts->count);
+    return parts->items[part].kind == EVALUATION_UPPER ||
+           parts->items[0].kind == EVALUATION_DERIVATIVES;
 }
 
 bool parts_are_upper(const struct evaluation_parts *parts) {
     for (uint32_t i = 0; i < parts->count; i++)
-        if (kind_is_upper(parts->items[i].kind))
+        if (part_is_upper(parts, i))
             return true;
     return false;
 }

@@ -90,9 +90,10 @@ bool parts_take_rows(const struct evaluation_parts *parts);
 bool parts_take_no_point(const struct evaluation_parts *parts);
 bool parts_mix_points(const struct evaluation_parts *parts);
 
-/* Whether a kind is of the layers above the first, and so needs their parameters, and the first
- * layer's margins; and whether any part is. */
-bool kind_is_upper(uint32_t kind);
+/* Whether a part is of the layers above the first, and so needs their parameters, and the first
+ * layer's margins: what comes beside derivatives, the loss of other rows, is, too; and whether any
+ * part is. */
+bool part_is_upper(const struct evaluation_parts *parts, uint32_t part);
 bool parts_are_upper(const struct evaluation_parts *parts);
 
 /* Which second derivatives it adds up, if it does. */

@@ -73,13 +73,23 @@ static uint32_t part_strips(const struct replica *replica, const struct evaluati
     return all ? layout_strips(&setup->layout, setup->strip_columns) : 1;
 }
 
-/* The gradient of the upper layers comes behind that of the first, as the tiles of one more strip.
- */
+/* The gradient of the upper layers comes behind that of the first, as the tiles of one more strip;
+ * the loss of held-out rows behind the derivatives of all others, in the same strip. */
 static bool is_of_network(const struct evaluation_parts *parts, uint32_t strips) {
     const struct evaluation_part *first = &parts->items[0], *second = &parts->items[1];
-    return parts->count == 2 && first->kind == EVALUATION_TRANSPOSE &&
-           second->kind == EVALUATION_UPPER && second->first == first->count &&
+    if (parts->count != 2 || second->first != first->count)
+        return false;
+    if (first->kind == EVALUATION_DERIVATIVES)
+        return second->kind == EVALUATION_LOSS;
+    return first->kind == EVALUATION_TRANSPOSE && second->kind == EVALUATION_UPPER &&
            second->count <= first->count / strips;
+}
+
+/* The tiles of each strip. */
+static uint32_t strip_tiles(const struct evaluation_parts *parts, uint32_t strips) {
+    const struct evaluation_part *first = &parts->items[0], *last = first + parts->count - 1;
+    return first->kind == EVALUATION_DERIVATIVES ? last->first + last->count
+                                                 : first->count / strips;
 }
 
 /* Of tiles one kind at a time is computed, over all strips or, of rows alone, over one. */
@@ -89,11 +99,11 @@ static const char *tiles_fault(const struct replica *replica,
     const struct evaluation_part *part = &parts->items[0];
     if (!setup->strip_columns)
         return NULL;
-    uint32_t strips = part_strips(replica, part);
+    uint32_t strips = part_strips(replica, part), tiles = strip_tiles(parts, strips);
     if ((parts->count > 1 && !is_of_network(parts, strips)) || part->first ||
         part->kind == EVALUATION_UPPER)
         return "asked for parts of tiles";
-    if (replica->chunk_row && part->count / strips > replica->chunk_count)
+    if (replica->chunk_row && tiles > replica->chunk_count)
         return "asked for more tiles than the set has";
     if (strips == 1 && evaluation_sums(parts) != SUMS_ROWS)
         return "asked for what tiles have not";
@@ -170,8 +180,8 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
 
 /* Chunks: the tiles of each strip have as many numbers. */
 uint32_t replica_tiles_of_strip(const struct replica *replica) {
-    const struct evaluation_part *part = &replica->evaluation.parts.items[0];
-    return part->count / part_strips(replica, part);
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    return strip_tiles(parts, part_strips(replica, &parts->items[0]));
 }
 
 uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion) {
@@ -248,10 +258,11 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 
-/* Whether the columns of the chunks in hand are noted. */
+/* Whether the columns of the chunks in hand are noted. Upper layers use none. */
 static bool learns(const struct replica *replica) {
     const struct chunk_range *chunks = &replica->computing.chunks;
     return replica->needs.chunk_count && !replica->evaluation.few &&
+           !replica_is_upper(replica, &replica->computing) &&
            !needs_knows(&replica->needs, chunks->first, chunks->count);
 }
 

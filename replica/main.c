@@ -220,9 +220,10 @@ static void tell_rows(struct shell *shell) {
 
 static int start_on_processor(struct shell *shell, struct workers_start *start) {
     const struct set_info *info = set_info(shell->set);
-    if (!info->dense && objective_has_products(&start->settings->shape))
+    bool strips = info->strip_columns > 0;
+    if (!info->dense && (strips || objective_has_products(&start->settings->shape)))
         replica_rows_are_sparse(shell->replica, info->values / info->chunks + 1,
-                                info->strip_columns ? set_tiles(info) : info->chunks);
+                                strips ? set_tiles(info) : info->chunks);
     return start_on(start, NULL);
 }
 

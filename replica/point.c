@@ -18,7 +18,7 @@ bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector)
 bool replica_is_upper(const struct replica *replica, const struct portion *portion) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
     uint32_t part = evaluation_part_at(parts, portion->chunks.first);
-    return part < parts->count && kind_is_upper(parts->items[part].kind);
+    return part < parts->count && part_is_upper(parts, part);
 }
 
 /* What shards of this host have is used where it lies, or copied at the speed of memory. */
@@ -208,7 +208,7 @@ static bool uses_few_weights(const struct replica *replica) {
 static bool may_be_partial(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
     return some_are_apart(replica) && replica->needs.chunk_count && !replica->kronecker.used &&
-           !parts_take_rows(parts) && !parts_take_no_point(parts);
+           !parts_take_rows(parts) && !parts_take_no_point(parts) && !parts_are_upper(parts);
 }
 
 bool replica_is_over_few(const struct replica *replica) {

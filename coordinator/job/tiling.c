@@ -8,8 +8,8 @@
 #define STRIP_COLUMNS (1u << 21)
 #define WHOLE_COLUMNS (1u << 22)
 
-/* With l1 or bounds whole rows allow steps over working sets, which take a fifth of the passes. So
- * there a replica holds all as long as that is a few gigabytes. */
+/* With l1 or bounds whole rows allow steps over working sets, which take a fifth of the passes of
+ * a linear model. So there a replica holds all as long as that is a few gigabytes. */
 #define WHOLE_COLUMNS_OF_WORKING_SETS (1u << 26)
 
 /* So much as one weight for each of STRIP_COLUMNS: a network has one for each unit of its first
@@ -29,15 +29,6 @@ static const char *objective_cannot(const struct job *job) {
     return objective->labels == LABEL_LISTS ? "a row has several labels" : NULL;
 }
 
-/* What shards would have to do with losses that they do not know. */
-static const char *network_cannot(const struct job *job) {
-    if (!is_network(job))
-        return NULL;
-    if (job->early_stopping)
-        return "early stopping of a network takes whole rows";
-    return job_has_orthants(job) ? "l1 of a network takes whole rows" : NULL;
-}
-
 /* Nor may what is trained differ from what products of rows and points make alone. */
 static const char *training_cannot(const struct job *job) {
     if (job_has_penalties(job))
@@ -54,7 +45,6 @@ static const char *training_cannot(const struct job *job) {
 
 const char *tiling_cannot(const struct job *job) {
     const char *why = objective_cannot(job);
-    why = why ? why : network_cannot(job);
     return why ? why : training_cannot(job);
 }
 
@@ -71,8 +61,8 @@ static uint32_t strip_columns(const struct job *job) {
 static uint32_t whole_columns(const struct job *job) {
     if (job->strip_columns != STRIP_COLUMNS_AUTO)
         return job->strip_columns;
-    return job_has_orthants(job) || job->l1.count > 1 ? WHOLE_COLUMNS_OF_WORKING_SETS
-                                                      : WHOLE_COLUMNS;
+    bool working_sets = !is_network(job) && (job_has_orthants(job) || job->l1.count > 1);
+    return working_sets ? WHOLE_COLUMNS_OF_WORKING_SETS : WHOLE_COLUMNS;
 }
 
 void tiling_of(const struct job *job, struct set_options *options) {

@@ -115,3 +115,36 @@ def goes_on_from_its_limit(folder, job_of):
     longer = train(job, '--state', state, '--set', 'max_steps=14')
     assert longer['steps'] == whole['steps'] == 14, (longer, whole)
     assert abs(longer['loss'] - whole['loss']) <= 1e-6 * whole['loss'], (longer, whole)
+
+
+def check_stop(result, rows):
+    best = result['early_stopping']
+    assert result['strips'] > 1 and result['reason'] == 'early stopping', result
+    assert 0 < best['best_step'] < result['steps'], result
+    assert result['examples'] + result['holdout']['examples'] == rows, result
+
+
+def stops_early(job, rows, *arguments):
+    """At the loss, and the accuracy, that the best point has on the holdout."""
+    result = train(job, '--fresh', *arguments)
+    check_stop(result, rows)
+    best, scored = result['early_stopping'], result['holdout']
+    assert abs(best['holdout_loss'] - scored['loss']) <= 1e-12 * scored['loss'], result
+    accuracy = best['holdout_accuracy']
+    assert (accuracy is None if 'accuracy' not in scored else
+            abs(accuracy - scored['accuracy']) <= 1e-12), result
+
+
+def steps_like_whole_rows(folder, job, width, count, *arguments, figures='loss, gradient_max'):
+    """The first steps are those of whole rows, but for rounding."""
+    steps = []
+    for columns in width, 0:
+        state = folder / f'{columns}.state'
+        result = train(job, '--state', state, '--set', f'strip_columns={columns}', *arguments)
+        assert (result['strips'] > 1) == (columns > 0), result
+        steps.append(rows_of(state, f'SELECT {figures}, holdout_loss, holdout_accuracy '
+                                    f'FROM steps WHERE step <= {count} ORDER BY step'))
+    assert len(steps[0]) == len(steps[1]) == count + 1, steps
+    for tiles, whole in zip(*steps):
+        for a, b in zip(tiles, whole):
+            assert a == b or abs(a - b) <= 1e-9 * abs(b), steps

@@ -6,9 +6,10 @@ import json
 import random
 import sys
 
-from divided import (by_turns, goes_on_from_its_limit, has_one_path, has_the_bits_of_a_device,
-                     on_hosts, one_model, one_model_however_handed_out, survives,
-                     survives_its_coordinators, write_weights)
+from divided import (by_turns, check_stop, goes_on_from_its_limit, has_one_path,
+                     has_the_bits_of_a_device, on_hosts, one_model, one_model_however_handed_out,
+                     steps_like_whole_rows, stops_early, survives, survives_its_coordinators,
+                     write_weights)
 from harness import dml, main, test, train, write_job
 from sweeps import rows_of
 
@@ -54,9 +55,10 @@ def check_tiles(result):
 
 FORMS = [({}, {}), ({'loss': 'squared', 'layers': (3, 2)}, {}),
          ({'loss': 'softmax', 'network': {'precision': 'float'}}, {}),
-         ({'loss': 'ordinal', 'network': {'activation': 'gelu'}}, {}),
-         ({'network': {'activation': 'relu'}}, {'weights': ['weights'], 'holdout': 0.2}),
-         ({}, {'history_type': 'double', 'strip_columns': 700}),
+         ({'loss': 'ordinal', 'network': {'activation': 'gelu'}}, {'holdout': 0.2}),
+         ({'network': {'activation': 'relu'}},
+          {'weights': ['weights'], 'holdout': 0.2, 'early_stopping': 3}),
+         ({}, {'history_type': 'double', 'strip_columns': 700}), ({}, {'l1': 1e-3}),
          ({}, {'portion_chunks': 3}), ({}, {'portion_chunks': 0}), ({}, {'flush_ms': 1})]
 for shape, settings in FORMS:
     def behaviour(folder, shape=shape, settings=settings):
@@ -104,6 +106,34 @@ def a_coordinator_that_dies_within_a_step_costs_no_bit(folder):
                               'send_EVALUATE:8', 'state_accept:6', 'state_accept:44')
 
 
+# ---- the holdout ----
+
+STOPPING = {'holdout': 0.2, 'early_stopping': 3, 'l2': 1e-3, 'max_steps': 400}
+
+for loss, layers in ('logistic', (4,)), ('squared', (3, 2)), ('softmax', (4,)):
+    def behaviour(folder, loss=loss, layers=layers):
+        stops_early(job_of(folder, loss, layers, **STOPPING), ROWS)
+    behaviour.__name__ = f'{loss} stops early at the loss that its best point has on the holdout'
+    test(behaviour)
+
+
+@test
+def a_point_has_the_holdout_of_whole_rows(folder):
+    write_weights(folder / 'weights', ROWS)
+    job = job_of(folder, weights=['weights'], **{**STOPPING, 'max_steps': 5})
+    start = train(job)
+    steps_like_whole_rows(folder, job, 1500, 0, '--start', start['model'], figures='loss')
+
+
+@test
+def a_loss_of_any_process_costs_no_bit_of_an_early_stop(folder):
+    job = job_of(folder, shards=2, replicas=2, threads=1, **STOPPING)
+    survives(folder, job, lambda result: check_stop(result, ROWS),
+             *by_turns('shard', 'rows_taken:3', 'receive_PROGRAM:27'),
+             *by_turns('replica', 'receive_EVALUATE:4', 'send_FLUSHED:21', 'upper_fetched:3'))
+    survives_its_coordinators(folder, job, 'send_EVALUATE:3', 'state_accept:44')
+
+
 # ---- what it gives ----
 
 def sums_of(folder, job, *arguments):
@@ -113,9 +143,10 @@ def sums_of(folder, job, *arguments):
     return result, rows_of(state, 'SELECT loss, gradient_max FROM steps ORDER BY step')
 
 
-for loss, layers in ('logistic', (3,)), ('squared', (3, 2)), ('softmax', (4,)):
-    def behaviour(folder, loss=loss, layers=layers):
-        job = job_of(folder, loss, layers, l2=1e-2, max_steps=4000, gradient_tolerance=1e-8)
+for loss, layers, l1 in ('logistic', (3,), 1e-3), ('squared', (3, 2), 0), ('softmax', (4,), 0):
+    def behaviour(folder, loss=loss, layers=layers, l1=l1):
+        job = job_of(folder, loss, layers, l1=l1, l2=1e-2, max_steps=4000,
+                     gradient_tolerance=1e-8)
         whole = train(job, '--set', 'strip_columns=0', '--state', folder / 'whole.state')
         assert whole['strips'] == 0 and whole['reason'] == 'gradient tolerance', whole
         result, steps = sums_of(folder, job, '--start', whole['model'])
@@ -123,9 +154,11 @@ for loss, layers in ('logistic', (3,)), ('squared', (3, 2)), ('softmax', (4,)):
         first, largest = steps[0]
         assert abs(first - whole['loss']) <= 1e-12 * whole['loss'], (first, whole)
         assert largest <= 1e-6, (largest, whole)
+        assert result.get('nonzero') == whole.get('nonzero'), (result, whole)
         scored = dml('evaluate', result['model'], folder / 'text.libsvm', '--json')
         assert scored.status == 0, scored
-    behaviour.__name__ = f'{loss} has loss and gradient of whole rows at their optimum'
+    behaviour.__name__ = (f'{loss} {"l1 " if l1 else ""}has loss and gradient of whole rows at their '
+                          'optimum')
     test(behaviour)
 
 
@@ -161,14 +194,12 @@ def a_network_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
                          ('precondition=kronecker', 'asks for a preconditioner'),
-                         ('start=downpour', 'minibatches'), ('l1=1e-3', 'l1 of a network'),
-                         ('early_stopping=3', 'early stopping of a network')):
-        more = ['--set', 'holdout=0.2'] if 'early' in setting else []
-        finished = dml('check', job, '--set', setting, *more)
+                         ('start=downpour', 'minibatches')):
+        finished = dml('check', job, '--set', setting)
         assert why in finished.stdout + finished.stderr, (setting, finished)
         if 'kronecker' in setting:
             continue
-        finished = dml('run', job, '--json', '--fresh', '--set', setting, *more)
+        finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished
         assert 'strip_columns' in finished.stderr and why in finished.stderr, finished
         assert json.loads(finished.stdout)['strips'] == 0, finished

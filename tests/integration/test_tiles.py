@@ -7,11 +7,11 @@ import json
 import random
 import sys
 
-from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
-                     has_the_bits_of_a_device, on_hosts, one_model, one_model_however_handed_out,
-                     survives, survives_its_coordinators, write_weights)
+from divided import (by_turns, check_stop, goes_on_from_a_model, goes_on_from_its_limit,
+                     has_one_path, has_the_bits_of_a_device, on_hosts, one_model,
+                     one_model_however_handed_out, steps_like_whole_rows, stops_early, survives,
+                     survives_its_coordinators, write_weights)
 from harness import dml, main, test, train, write_job
-from sweeps import rows_of
 
 ROWS, COLUMNS = 1500, 9000
 
@@ -160,48 +160,20 @@ for objective, settings in (TRIALS[0], TRIALS[2], TRIALS[3]):
 STOPPING = {'holdout': 0.2, 'early_stopping': 3, 'l2': 1e-3, 'max_steps': 400}
 
 
-def check_stop(result):
-    best = result['early_stopping']
-    assert result['strips'] > 1 and result['reason'] == 'early stopping', result
-    assert 0 < best['best_step'] < result['steps'], result
-    assert result['examples'] + result['holdout']['examples'] == ROWS, result
-
-
 for objective in 'logistic', 'softmax', 'squared':
     def behaviour(folder, objective=objective):
         job = job_of(folder, objective, **STOPPING)
         for directions in 6, 0:
-            result = train(job, '--fresh', '--set', f'directions={directions}')
-            check_stop(result)
-            best, scored = result['early_stopping'], result['holdout']
-            assert abs(best['holdout_loss'] - scored['loss']) <= 1e-12 * scored['loss'], result
-            accuracy = best['holdout_accuracy']
-            assert (accuracy is None if objective == 'squared' else
-                    abs(accuracy - scored['accuracy']) <= 1e-12), result
+            stops_early(job, ROWS, '--set', f'directions={directions}')
     behaviour.__name__ = f'{objective} stops early at the loss that its best point has on the holdout'
     test(behaviour)
-
-
-def steps_like_whole_rows(folder, job, count, *arguments):
-    """The first steps are those of whole rows, but for rounding."""
-    steps = []
-    for width in 2000, 0:
-        state = folder / f'{width}.state'
-        result = train(job, '--state', state, '--set', f'strip_columns={width}', *arguments)
-        assert (result['strips'] > 1) == (width > 0), result
-        steps.append(rows_of(state, 'SELECT loss, gradient_max, holdout_loss, holdout_accuracy '
-                                    f'FROM steps WHERE step <= {count} ORDER BY step'))
-    assert len(steps[0]) == len(steps[1]) == count + 1, steps
-    for tiles, whole in zip(*steps):
-        for a, b in zip(tiles, whole):
-            assert a == b or abs(a - b) <= 1e-9 * abs(b), steps
 
 
 for directions in 6, 0:
     def behaviour(folder, directions=directions):
         (folder / 'weights').write_text(''.join(f'{row % 3}\n' for row in range(ROWS)))
         steps_like_whole_rows(folder, job_of(folder, **STOPPING, directions=directions,
-                                             weights=['weights']), 4)
+                                             weights=['weights']), 2000, 4)
     behaviour.__name__ = f'steps of {directions} directions have the holdout of whole rows'
     test(behaviour)
 
@@ -209,7 +181,7 @@ for directions in 6, 0:
 @test
 def a_loss_of_any_process_costs_no_bit_of_an_early_stop(folder):
     job = job_of(folder, shards=2, replicas=2, threads=1, **STOPPING)
-    survives(folder, job, check_stop,
+    survives(folder, job, lambda result: check_stop(result, ROWS),
              *by_turns('shard', 'rows_taken:2', 'rows_advanced:3', 'receive_PROGRAM:27'),
              *by_turns('replica', 'receive_EVALUATE:4', 'send_FLUSHED:21'))
     survives_its_coordinators(folder, job, 'send_EVALUATE:1', 'send_EVALUATE:9', 'state_accept:44')
@@ -280,7 +252,7 @@ def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
                          ('precondition=diagonal', 'asks for a preconditioner'),
-                         ('start=downpour', 'minibatches'), ('objective=network', 'early stopping')):
+                         ('start=downpour', 'minibatches')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished
         assert 'strip_columns' in finished.stderr and why in finished.stderr, finished

@@ -202,8 +202,6 @@ static void hold_out(struct job *job, uint64_t seed) {
         data->holdout_chunks = between(&random, 1, data->chunks / 2);
     if (data->holdout_chunks && random_below(&random, 5))
         job->optimizer.patience = between(&random, 1, 6);
-    if (job->shape.network.layers && data->strip_columns)
-        job->optimizer.patience = 0; /* which these do not have */
     uint32_t border = data->chunks - data->holdout_chunks;
     for (uint32_t i = border; i < data->chunks; i++) {
         data->rows -= job->chunks[i].count;
@@ -398,7 +396,7 @@ static void choose_l1(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0x11));
     if (job->optimizer.preconditioner.form || random_below(&random, 2) ||
-        (job->data.strip_columns && (job->shape.network.layers || random_below(&random, 4) != 2)))
+        (job->data.strip_columns && random_below(&random, 4) != 2))
         return;
     job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
     job->optimizer.bounds_gap = !job->shape.intercept;

@@ -132,7 +132,7 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
     memset(self->sum, 0, self->sums_bytes);
-    if (!job->data.dense && objective_has_products(&job->shape))
+    if (!job->data.dense && (job->tiles || objective_has_products(&job->shape)))
         replica_rows_are_sparse(self->replica,
                                 job->data.rows % 2 ? CHUNK_VALUES_MANY : CHUNK_VALUES_FEW,
                                 job->tiles ? set_tiles(&job->data) : job->data.chunks);

@@ -115,6 +115,15 @@ void objective_upper_gradient(const struct objective_shape *shape,
         sum[i] += (int64_t)(point->margins[0] * point->parameters[i]);
 }
 
+/* The loss is the first margin times the first parameter; every row is predicted correctly. */
+void objective_upper_loss(const struct objective_shape *shape, const struct rows *rows,
+                          const struct upper_point *point, struct objective_scratch *scratch,
+                          struct objective_result *result) {
+    (void)shape, (void)scratch;
+    *result = (struct objective_result){.loss = point->margins[0] * point->parameters[0],
+                                        .correct = (double)rows->count};
+}
+
 void objective_add_labels(const struct objective_shape *shape, const struct rows *rows,
                           int64_t *sum) {
     (void)shape;

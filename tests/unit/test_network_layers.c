@@ -22,7 +22,7 @@ enum { ROWS = 1300, NUMBERS = ROWS * 4, WIDTH = 2 }; /* rows of more than one ba
 struct halves {
     double margins[NUMBERS], derivatives[NUMBERS];
     int64_t sum[NET_PARAMETERS_MAX];
-    struct objective_result of_derivatives, of_upper;
+    struct objective_result of_derivatives, of_upper, of_loss;
     struct bounds bounds; /* that hold for both */
 };
 
@@ -59,6 +59,14 @@ static void find_upper(const struct net *net, const struct objective_shape *uppe
     objective_upper_gradient(upper, &scale, &net->rows, point,
                              halves->sum + layout_upper(&net->layout).first, scratch,
                              &halves->of_upper);
+    objective_scratch_free(scratch);
+}
+
+/* Without a scale: the loss alone, with the weight of the rows that are predicted correctly. */
+static void find_loss(const struct net *net, const struct objective_shape *upper,
+                      const struct upper_point *point, struct halves *halves) {
+    struct objective_scratch *scratch = objective_scratch_new(upper);
+    objective_upper_loss(upper, &net->rows, point, scratch, &halves->of_loss);
     objective_scratch_free(scratch);
 }
 
@@ -108,6 +116,7 @@ static struct halves *halves_of(const struct net *net) {
     find_margins(net, halves);
     find_derivatives(net, &upper, &point, halves);
     find_upper(net, &upper, &point, halves);
+    find_loss(net, &upper, &point, halves);
     for (uint32_t s = 0; s < layout_strips(&net->layout, WIDTH); s++)
         find_strip(net, s, halves);
     return halves;
@@ -141,6 +150,7 @@ static void assert_halves(const struct net *net, double tolerance) {
     const struct objective_result *a = &halves->of_derivatives, *b = &halves->of_upper;
     struct objective_result whole = net_block(net, &halves->bounds, NULL);
     assert_true(a->loss == b->loss && !a->exceeded && !b->exceeded);
+    assert_true(halves->of_loss.loss == a->loss && halves->of_loss.correct == whole.correct);
     assert_true(are_close(a->loss, whole.loss, 1e-3, tolerance));
     for (uint32_t t = 1; t < net->layout.count; t++)
         assert_true(a->maxima.value[t] == b->maxima.value[t]);

@@ -461,6 +461,26 @@ static void margins_of_a_portions_rows_are_fetched_behind_the_upper_layers(void 
     }
 }
 
+static void losses_of_held_out_rows_are_at_margins_as_derivatives_of_others_are(void **state) {
+    (void)state;
+    enum { HELD = 3, TRAINED = CHUNKS - HELD };
+    const struct evaluation_part parts[] = {{EVALUATION_DERIVATIVES, 0, TRAINED},
+                                            {EVALUATION_LOSS, TRAINED, HELD}};
+    struct bench bench;
+    ready_for_network(&bench, true);
+    evaluate_parts(&bench, 1, parts, 2);
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_PORTION,
+                          .portion = {ATTEMPT, 1, TRAINED - 1, HELD + 1, PORTION_LAST}});
+    fetch_part(&bench, 1, FETCH_POINT, FIRST_LAYER, UPPER);
+    fetch_part(&bench, 1, FETCH_MARGINS, 50 * (TRAINED - 1) * UNITS, 50 * (HELD + 1) * UNITS);
+    struct computation computation = asked(&bench, ACTION_COMPUTE).computation;
+    assert_memory_equal(computation.upper, bench.point, UPPER * 8);
+    assert_true(computation.strip == 0 && computation.count == HELD + 1);
+    assert_null(computation.columns);
+    bench_free(&bench);
+}
+
 /* On another host than the shard, in strips that are as long as the numbers of six chunks. */
 static void a_network_asks_for_as_many_margins_again_up_to_the_length_of_a_strip(void **state) {
     (void)state;
@@ -539,6 +559,9 @@ static void parts_that_no_network_in_tiles_has_are_refused(void **state) {
         {{EVALUATION_TRANSPOSE, 0, 2 * CHUNKS}, {EVALUATION_UPPER, 2 * CHUNKS, CHUNKS + 1}},
         {{EVALUATION_TRANSPOSE, 0, 4 * CHUNKS}, {EVALUATION_UPPER, 4 * CHUNKS, CHUNKS}},
         {{EVALUATION_UPPER, 0, CHUNKS}, {EVALUATION_UPPER, CHUNKS, CHUNKS}},
+        {{EVALUATION_DERIVATIVES, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 2, 2}},
+        {{EVALUATION_DERIVATIVES, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 3, 4}},
+        {{EVALUATION_LABELS, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 3, 3}},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct bench bench;
@@ -569,6 +592,7 @@ SUITE(replica_tiles) {
         cmocka_unit_test(a_portion_of_two_strips_or_of_none_is_refused),
         cmocka_unit_test(what_tiles_have_not_is_refused),
         cmocka_unit_test(margins_of_a_portions_rows_are_fetched_behind_the_upper_layers),
+        cmocka_unit_test(losses_of_held_out_rows_are_at_margins_as_derivatives_of_others_are),
         cmocka_unit_test(a_network_asks_for_as_many_margins_again_up_to_the_length_of_a_strip),
         cmocka_unit_test(a_transpose_and_the_upper_layers_are_flushes_of_their_own),
         cmocka_unit_test(an_answer_of_another_vector_is_not_taken),

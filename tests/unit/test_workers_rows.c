@@ -131,6 +131,38 @@ static void rows_beyond_the_vector_end_the_computation(void **state) {
     bench_release(&bench);
 }
 
+/* Held-out rows add their losses beside the derivatives of the others, and nothing to the sums. */
+static void the_loss_of_held_out_rows_is_that_at_their_margins(void **state) {
+    (void)state;
+    enum { TRAINED = CHUNKS - 10, FIRST = TRAINED - 5 };
+    struct bench bench;
+    struct computed computed;
+    int64_t *sum = new_sum(NUMBERS);
+    static double margins[(CHUNKS - FIRST) * OUTPUTS], upper[MADE_UP_UPPER];
+    double losses = 0;
+    for (uint32_t i = 0; i < (CHUNKS - FIRST) * OUTPUTS; i++)
+        margins[i] = i + 1;
+    for (uint32_t i = TRAINED - FIRST; i < CHUNKS - FIRST; i++)
+        losses += 2 * margins[i * OUTPUTS];
+    upper[0] = 2;
+    bench_init_strips(&bench, 3);
+    struct computation wanted = by_rows(EVALUATION_DERIVATIVES, FIRST, CHUNKS - FIRST);
+    wanted.parts = (struct evaluation_parts){
+        {{EVALUATION_DERIVATIVES, 0, TRAINED}, {EVALUATION_LOSS, TRAINED, CHUNKS - TRAINED}}, 2};
+    wanted.parameters = margins;
+    wanted.first_number = FIRST * OUTPUTS;
+    wanted.upper = upper;
+    run(&bench, wanted, &computed);
+    assert_true(exact_value(&computed.totals.sum[0]) == TRAINED - FIRST);
+    assert_true(exact_value(&computed.totals.sum[1]) == losses);
+    assert_true(exact_value(&computed.totals.sum[2]) == CHUNKS - TRAINED);
+    gather(&bench, NUMBERS, sum);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        assert_true((sum[i] != 0) == (i / OUTPUTS >= FIRST && i / OUTPUTS < TRAINED));
+    free(sum);
+    bench_release(&bench);
+}
+
 /* Margins of some rows are at hand, and the rows of tiles of a strip above are those of chunks. */
 static void layers_above_strips_are_computed_at_the_margins_of_their_rows(void **state) {
     (void)state;
@@ -179,6 +211,7 @@ SUITE(workers_rows) {
         ON_BOTH(rows_and_gradients_leave_no_trace_in_each_other),
         ON_BOTH(rows_beyond_the_vector_end_the_computation),
         cmocka_unit_test(layers_above_strips_are_computed_at_the_margins_of_their_rows),
+        cmocka_unit_test(the_loss_of_held_out_rows_is_that_at_their_margins),
     };
     return cmocka_run_group_tests_name("workers rows", tests, NULL, NULL);
 }
