@@ -26,6 +26,8 @@
     X(ROUND_BEFORE_FOLDS, "an evaluation is used before every fold is confirmed")                  \
     X(PROGRAM_BEFORE_FOLDS, "the program that uses the folds of a turn is sent before them")       \
     X(ONE_FOLD_OF_A_LIST, "a shard folds one flush of a list and confirms all")                    \
+    X(FOLDS_NOT_REPEATED, "a run that goes on from the journal sends no FOLD again")               \
+    X(DROP_OF_ANOTHER, "a shard drops what was staged first, not what a list names")               \
     X(BACKUP_WITH_OTHER_WORK, "a backup copy is accrued with other portions")                      \
     X(INCARNATION_KEPT, "a worker that is started anew keeps its incarnation")                     \
     X(REPEATED_FLUSH_DROPPED, "a flush that was accepted is dropped when reported again")          \
@@ -87,10 +89,12 @@
     X(PORTION_ACROSS_STRIPS, "a portion of tiles goes on in the next strip")                       \
     X(STRIPS_IN_ONE_FLUSH, "a flush has the sums of two strips")                                   \
     X(STRIP_KEPT, "a replica computes a strip at the point of the strip before")                   \
+    X(NEEDS_OF_OTHER_STRIP, "of a strip a replica asks for the columns of its tiles in the first") \
     X(TRIAL_LOSS_FORGOTTEN, "the loss of a trial in tiles is not durable")                         \
     X(DERIVATIVES_NOT_TAKEN, "a trial of a network in tiles has the derivatives of the start")     \
     X(UPPER_KEPT, "a replica keeps the upper layers of the evaluation before")                     \
-    X(MARGINS_FOR_DERIVATIVES, "a replica takes margins of rows for their derivatives")
+    X(MARGINS_FOR_DERIVATIVES, "a replica takes margins of rows for their derivatives")            \
+    X(HELD_LOSS_OF_START, "a network in tiles has the loss on the holdout that it began with")
 
 enum mutant {
     MUTANT_NONE,

@@ -69,7 +69,8 @@ enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
 static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evaluation_found *found,
                                             struct optimizer_request *request) {
     o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
-    lbfgs_take_held(o, found_held(found, 1, &o->data));
+    if (!o->started || !mutant(HELD_LOSS_OF_START))
+        lbfgs_take_held(o, found_held(found, 1, &o->data));
     if (!isfinite(o->mean_loss))
         return lbfgs_not_finite(o, request->program);
     if (lbfgs_refuses(o, o->mean_loss))

@@ -152,7 +152,7 @@ static struct wanted wanted_of(struct replica *replica, uint32_t shard) {
     const struct range own = fetched_range(replica, shard);
     if (!replica->evaluation.partial || !replica->apart[shard] || !own.count)
         return (struct wanted){0};
-    uint32_t strip = strip_at_hand(replica);
+    const uint32_t strip = strip_at_hand(replica), noted = mutant(NEEDS_OF_OTHER_STRIP) ? 0 : strip;
     uint64_t before = (uint64_t)strip * replica->setup.strip_columns, width = weights->columns;
     uint64_t end = (own.first + own.count + width - 1) / width;
     end = end < weights->rows ? end : weights->rows;
@@ -163,7 +163,7 @@ static struct wanted wanted_of(struct replica *replica, uint32_t shard) {
     return (struct wanted){.column = before + first,
                            .columns = end - before - first,
                            .width = (uint32_t)width,
-                           .words = needs_strip(replica_needs(replica), strip) + first / 64};
+                           .words = needs_strip(replica_needs(replica), noted) + first / 64};
 }
 
 static void list_centred(struct replica *replica) {

@@ -374,7 +374,7 @@ void on_drop(struct shard *shard, uint32_t from, const struct message *message,
         const struct flush_id id = flush_id_decode(&ids);
         struct staged *staged = find_staged(&shard->staging, &id);
         if (is_at_hand(shard, &id) && staged)
-            drop_staged(&shard->staging, staged);
+            drop_staged(&shard->staging, mutant(DROP_OF_ANOTHER) ? shard->staging.staged : staged);
     }
 }
 

@@ -151,7 +151,11 @@ void dispatch_send_folds(struct dispatch *d, struct output *out) {
  * would keep the coordinator busier than all else. So of many replicas flushes gather until there
  * is one for every so many, or the evaluation waits for nothing else. A replica has room for more
  * flushes meanwhile, and coordinator_tick() lets none wait for long. */
+#ifdef MUTANTS
+#define REPLICAS_A_FOLD 2 /* the simulator has few replicas */
+#else
 #define REPLICAS_A_FOLD 32
+#endif
 
 void dispatch_send_due_folds(struct dispatch *d, struct output *out) {
     size_t gathered = (d->folds.length + d->drops.length) / FLUSH_ID_BYTES;
@@ -413,7 +417,8 @@ void commit_replay(struct dispatch *d, const struct bytes *log, struct output *o
     while (commit_next(&entries, &encoded, &entry) && totals_of(d, &entry.totals, &totals)) {
         count_flush(d, &entry, &totals);
         log_commit(d, &encoded, out);
-        gather_fold(d, &entry.flush, out);
+        if (!mutant(FOLDS_NOT_REPEATED))
+            gather_fold(d, &entry.flush, out);
     }
 }
 
