@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Bytes that go between hosts: how many an evaluation costs for each host with a replica.
 
-    bench/host_bytes.py SET REPLICAS ...
+    bench/host_bytes.py SET REPLICAS ... [KEY=VALUE ...]
 
 SET is farm_ads, news20 (two classes), wide (bench/wide_text.py) or made (3.4 million columns of 10
-million ids). Hosts are addresses of the loopback device of a network namespace of its own, which
-takes root or unprivileged namespaces, so all that the device counts is of this run. A run of few
-steps is taken from one of more, so that neither starting nor ending counts. Prints a line of the
-table in bench/NOTES.md for each number of replicas."""
+million ids); keys are those of a job file, as objective=network. Hosts are addresses of the loopback
+device of a network namespace of its own, which takes root or unprivileged namespaces, so all that
+the device counts is of this run. A run of few steps is taken from one of more, so that neither
+starting nor ending counts. Prints a line of the table in bench/NOTES.md for each number of
+replicas."""
 
 import gzip
 import os
@@ -62,14 +63,14 @@ def counted():
     return int(line.split(':')[1].split()[8])
 
 
-def bytes_of(folder, data, replicas, steps):
+def bytes_of(folder, data, replicas, steps, settings):
     """(bytes, evaluations) of a run."""
     job = write_job(folder, data=[data], l2=1e-4, max_steps=steps, shards=SHARDS, precondition='none',
                     checkpoint_seconds=3600, replicas=replicas, threads=1,
                     hosts=[f'127.0.0.{2 + i}' for i in range(replicas)], launch='env DML_HOST=%h',
                     optimizer='lbfgs', gradient_tolerance=0, loss_tolerance=0)
     before = counted()
-    result = train(job, '--fresh')
+    result = train(job, '--fresh', *(word for pair in settings for word in ('--set', pair)))
     return counted() - before, result['evaluations']
 
 
@@ -78,12 +79,14 @@ def main():
         os.environ[INSIDE] = '1'
         os.execvp('unshare', ['unshare', '--map-root-user', '--net', 'sh', '-c',
                               'ip link set lo up && exec "$@"', 'sh', sys.executable, *sys.argv])
-    name, *replicas = sys.argv[1:]
+    name, *replicas = (word for word in sys.argv[1:] if '=' not in word)
+    settings = [word for word in sys.argv[1:] if '=' in word]
     with tempfile.TemporaryDirectory() as folder:
         data = pathlib.Path(folder) / 'data.libsvm'
         SETS[name](data)
         for count in map(int, replicas):
-            (few, first), (more, last) = (bytes_of(pathlib.Path(folder), data, count, steps)
+            (few, first), (more, last) = (bytes_of(pathlib.Path(folder), data, count, steps,
+                                                   settings)
                                           for steps in STEPS)
             each = (more - few) / (last - first) / count
             print(f'| {name} | {count} | {each / 1e6:.3f} |', flush=True)

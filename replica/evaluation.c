@@ -139,6 +139,8 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
         replica->counters.stale++;
         return;
     }
+    replica_forget_needs(replica);
+    needs_count_anew(&replica->needs);
     replica_abandon(replica);
     const struct evaluation_parts parts = evaluation_parts_of(&message->parts);
     bool curvature = evaluation_sums(&parts) == SUMS_TRIANGLE;
@@ -258,14 +260,6 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 
-/* Whether the columns of the chunks in hand are noted. Upper layers use none. */
-static bool learns(const struct replica *replica) {
-    const struct chunk_range *chunks = &replica->computing.chunks;
-    return replica->needs.chunk_count && !replica->evaluation.few &&
-           !replica_is_upper(replica, &replica->computing) &&
-           !needs_knows(&replica->needs, chunks->first, chunks->count);
-}
-
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
@@ -288,29 +282,30 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     replica->started_ns = now_ns;
     replica_act(
         replica,
-        &(struct action){
-            .kind = ACTION_COMPUTE,
-            .computation = {
-                .first = replica->computing.chunks.first,
-                .count = replica->computing.chunks.count,
-                .strip = evaluation->strip,
-                .parts = evaluation->parts,
-                .point = replica->points,
-                .parameters = replica->parameters,
-                .first_number = replica_is_of_rows(replica, evaluation->point.vector)
-                                    ? evaluation->point.range.first
-                                    : 0,
-                .upper = upper ? replica->upper : NULL,
-                .tiles_below = tiles_below,
-                .columns = learns(replica) ? needs_strip(&replica->needs, evaluation->strip) : NULL,
-                .scaled = replica->scaled.point,
-                .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
-                .bounds = evaluation->bounds,
-                .sampling = evaluation->sampling,
-                .weights = evaluation->weights,
-                .sums = sums,
-                .clear = clear,
-            }});
+        &(struct action){.kind = ACTION_COMPUTE,
+                         .computation = {
+                             .first = replica->computing.chunks.first,
+                             .count = replica->computing.chunks.count,
+                             .strip = evaluation->strip,
+                             .parts = evaluation->parts,
+                             .point = replica->points,
+                             .parameters = replica->parameters,
+                             .first_number = replica_is_of_rows(replica, evaluation->point.vector)
+                                                 ? evaluation->point.range.first
+                                                 : 0,
+                             .upper = upper ? replica->upper : NULL,
+                             .tiles_below = tiles_below,
+                             .columns = replica_learns(replica)
+                                            ? needs_strip(&replica->needs, evaluation->strip)
+                                            : NULL,
+                             .scaled = replica->scaled.point,
+                             .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
+                             .bounds = evaluation->bounds,
+                             .sampling = evaluation->sampling,
+                             .weights = evaluation->weights,
+                             .sums = sums,
+                             .clear = clear,
+                         }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
 }
@@ -328,13 +323,16 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         return;
     }
     if (wanted && noted) {
-        needs_learn(&replica->of_few, replica->computing.chunks.first,
+        needs_learn(replica_needs(replica), replica->computing.chunks.first,
                     replica->computing.chunks.count);
         evaluation->noted = true;
+        evaluation->noted_strip = replica_strip_of(replica, &replica->computing) + 1;
     } else if (wanted) {
-        if (learns(replica) && !computed->stopped)
+        if (replica_learns(replica) && !computed->stopped)
             needs_learn(&replica->needs, replica->computing.chunks.first,
                         replica->computing.chunks.count);
+        if (replica->needs.chunk_count)
+            needs_count(&replica->needs, evaluation->strip, replica->computing.chunks.count);
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
@@ -502,29 +500,31 @@ static bool has_all_that_is_needed(const struct replica *replica) {
     const struct chunk_range *chunks = &evaluation->portions[0].chunks;
     if (!evaluation->partial || mutant(NEEDS_NOT_LOOKED_AT))
         return true;
-    return evaluation->few ? !evaluation->noted
-                           : needs_knows(&replica->needs, chunks->first, chunks->count);
+    return !evaluation->noted &&
+           (evaluation->few || needs_knows(&replica->needs, chunks->first, chunks->count));
 }
 
 /* Whether it has to be found out first which columns the next portion has. */
-static bool must_note(const struct replica *replica) {
+static bool must_note(struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     const struct chunk_range *chunks = &evaluation->portions[0].chunks;
-    return evaluation->few && (!evaluation->asked || evaluation->partial) &&
-           !needs_knows(&replica->of_few, chunks->first, chunks->count) &&
+    bool alone = replica_notes_alone(replica, &evaluation->portions[0]) && !evaluation->few;
+    bool few = evaluation->few && (!evaluation->asked || evaluation->partial);
+    return (alone || few) && !needs_knows(replica_needs(replica), chunks->first, chunks->count) &&
            !mutant(NEEDS_NOT_LOOKED_AT);
 }
 
 static void note_portion(struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     replica->computing = evaluation->portions[0];
+    const uint32_t strip = replica_strip_of(replica, &replica->computing);
     replica->activity = ACTIVITY_NOTING;
     replica_act(replica, &(struct action){.kind = ACTION_COMPUTE,
                                           .computation = {
                                               .first = replica->computing.chunks.first,
                                               .count = replica->computing.chunks.count,
                                               .parts = evaluation->parts,
-                                              .columns = replica->of_few.columns,
+                                              .columns = needs_strip(replica_needs(replica), strip),
                                               .notes_alone = true,
                                           }});
 }

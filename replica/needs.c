@@ -26,11 +26,13 @@ void needs_init(struct needs *needs, uint32_t columns, uint32_t strips, uint32_t
                             .chunk_count = chunks,
                             .chunks = memory_new(words_of(chunks), sizeof *needs->chunks)};
     needs->columns = memory_new(column_words(needs), sizeof *needs->columns);
+    needs->computed = memory_new(strips, sizeof *needs->computed);
 }
 
 void needs_release(struct needs *needs) {
     free(needs->columns);
     free(needs->chunks);
+    free(needs->computed);
     *needs = (struct needs){0};
 }
 
@@ -66,13 +68,41 @@ void needs_learn(struct needs *needs, uint32_t first, uint32_t count) {
         needs->chunks[i / WORD] |= UINT64_C(1) << i % WORD;
 }
 
+static bool is_known(const struct needs *needs, uint32_t chunk) {
+    return needs->chunks[chunk / WORD] >> chunk % WORD & 1;
+}
+
+uint32_t needs_known(const struct needs *needs, uint32_t first, uint32_t count) {
+    uint32_t known = 0;
+    for (uint32_t i = first; i < needs->chunk_count && i - first < count; i++)
+        known += is_known(needs, i);
+    return known;
+}
+
 bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count) {
     if (first > needs->chunk_count || count > needs->chunk_count - first)
         return false;
     for (uint32_t i = first; i < first + count; i++)
-        if (!(needs->chunks[i / WORD] >> i % WORD & 1))
+        if (!is_known(needs, i))
             return false;
     return true;
+}
+
+void needs_count(struct needs *needs, uint32_t strip, uint32_t chunks) {
+    if (strip < needs->strip_count)
+        needs->computed[strip] += chunks;
+}
+
+void needs_count_anew(struct needs *needs) {
+    if (needs->strip_count)
+        memset(needs->computed, 0, needs->strip_count * sizeof *needs->computed);
+}
+
+void needs_forget(struct needs *needs, uint32_t strip) {
+    uint32_t chunks = needs->chunk_count / needs->strip_count;
+    memset(needs_strip(needs, strip), 0, words_of(needs->column_count) * sizeof *needs->columns);
+    for (uint32_t i = strip * chunks; i < (strip + 1) * chunks; i++)
+        needs->chunks[i / WORD] &= ~(UINT64_C(1) << i % WORD);
 }
 
 bool needs_are_few(const struct needs *needs, uint32_t strip) {

@@ -5,8 +5,10 @@
  * strip.
  *
  * It is learnt on the way: a chunk that is not known is computed at a whole point, and is known
- * from then on. An evaluation over few chunks, such as a minibatch, has needs of its own: the
- * columns of each portion are noted before the point is fetched. A set has the same chunks in every
+ * from then on, until a replica knows far more chunks than it computes. Of tiles the columns of a
+ * strip's first portion are noted before any are fetched, and the whole strip is where another is
+ * not known. An evaluation over few chunks, such as a minibatch, has needs of its own: the columns
+ * of each portion are noted before the point is fetched. A set has the same chunks in every
  * attempt. */
 #ifndef DML_REPLICA_NEEDS_H
 #define DML_REPLICA_NEEDS_H
@@ -22,6 +24,7 @@ struct needs {
     uint32_t chunk_count;  /* or of tiles; 0: nothing is learnt */
     uint64_t *columns;     /* a bit each, each strip's from a word on; owned */
     uint64_t *chunks;      /* likewise */
+    uint64_t *computed;    /* chunks of each strip, in the evaluation under way; owned */
 };
 
 /* `columns` of each strip; `chunks` in all, or tiles. */
@@ -43,6 +46,17 @@ void needs_learn(struct needs *needs, uint32_t first, uint32_t count);
 
 /* Whether all of them are known. */
 bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count);
+
+/* How many of them are. */
+uint32_t needs_known(const struct needs *needs, uint32_t first, uint32_t count);
+
+/* Notes that so many chunks of a strip were computed; of an evaluation that begins, none. What has
+ * no columns, as that of upper layers, is not counted. */
+void needs_count(struct needs *needs, uint32_t strip, uint32_t chunks);
+void needs_count_anew(struct needs *needs);
+
+/* Nothing of a strip is known any more. */
+void needs_forget(struct needs *needs, uint32_t strip);
 
 /* Whether something is known, and so few columns of the strip that it pays to ask for these alone.
  */

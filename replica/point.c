@@ -215,6 +215,50 @@ bool replica_is_over_few(const struct replica *replica) {
     return may_be_partial(replica) && uses_few_weights(replica);
 }
 
+bool replica_learns(const struct replica *replica) {
+    const struct chunk_range *chunks = &replica->computing.chunks;
+    return may_be_partial(replica) && !replica->evaluation.few &&
+           !needs_knows(&replica->needs, chunks->first, chunks->count);
+}
+
+bool replica_notes_alone(const struct replica *replica, const struct portion *portion) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    if (!replica->setup.strip_columns || !may_be_partial(replica))
+        return false;
+    uint32_t strip = replica_strip_of(replica, portion);
+    bool whole = evaluation->asked && !evaluation->partial && strip_at_hand(replica) == strip;
+    return !whole && (evaluation->noted_strip != strip + 1 || portion->flags & PORTION_SOLO);
+}
+
+/* How many chunks of a strip are known, of those that the evaluation is over. */
+static uint64_t known_of_strip(const struct replica *replica, uint32_t strip) {
+    const struct needs *needs = &replica->needs;
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    uint64_t known = 0;
+    if (needs->strip_count > 1) {
+        uint32_t tiles = needs->chunk_count / needs->strip_count;
+        return needs_known(needs, strip * tiles, tiles);
+    }
+    for (uint32_t i = 0; i < parts->count; i++)
+        known += needs_known(needs, parts->items[i].first, parts->items[i].count);
+    return known;
+}
+
+/* Chunks are computed now and then for others, and what is known of them widens every question
+ * until it is asked for all. So where that is half as many again as a replica computes, it learns
+ * anew. */
+void replica_forget_needs(struct replica *replica) {
+    struct needs *needs = &replica->needs;
+    if (!replica->evaluation.running || replica->activity != ACTIVITY_NONE ||
+        replica->evaluation.few || !may_be_partial(replica))
+        return;
+    for (uint32_t strip = 0; strip < needs->strip_count; strip++) {
+        uint64_t computed = needs->computed[strip];
+        if (computed && known_of_strip(replica, strip) > computed + computed / 2)
+            needs_forget(needs, strip);
+    }
+}
+
 struct needs *replica_needs(struct replica *replica) {
     return replica->evaluation.few ? &replica->of_few : &replica->needs;
 }

@@ -56,6 +56,7 @@ struct evaluation {
     uint64_t in_succession;   /* how many numbers of rows were asked for, one behind the other */
     bool upper_here;          /* the parameters of the upper layers are in replica->upper */
     bool few;                 /* over so few chunks that each portion's columns are noted first */
+    uint32_t noted_strip;     /* + 1: of tiles, where columns of a portion were noted last */
     bool noted;               /* columns were, since FETCH went out */
     bool partial;             /* but of shards on other hosts only what `needs` says, */
     uint32_t fetched;         /* and so many shards have sent what they have of them */
@@ -213,6 +214,18 @@ void replica_ask_for_point(struct replica *replica, struct point_part point, boo
 
 /* Whether a part of the point, or of a strip of it, will do for the chunks that are known. */
 bool replica_has_few_needs(struct replica *replica, uint32_t strip);
+
+/* Whether the columns of the chunks in hand are noted: where a part may be fetched, if they are not
+ * known. */
+bool replica_learns(const struct replica *replica);
+
+/* Whether a portion of tiles has its columns noted before they are fetched: the first of a strip, so
+ * that there are few questions, and those that are flushes of their own, mostly another's work. */
+bool replica_notes_alone(const struct replica *replica, const struct portion *portion);
+
+/* At the end of an evaluation: forgets those of a strip where too many are of chunks that
+ * were not computed. */
+void replica_forget_needs(struct replica *replica);
 
 /* What the evaluation goes by. */
 struct needs *replica_needs(struct replica *replica);

@@ -12,7 +12,7 @@
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t strip, uint32_t homes) {
     assert(chunks > 0 && homes > 0 && homes <= UINT16_MAX); /* plan->by */
     assert(strip > 0 && strip <= chunks);
-    *plan = (struct plan){.chunks = chunks, .strip = strip, .homes = homes};
+    *plan = (struct plan){.chunks = chunks, .shared = chunks, .strip = strip, .homes = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->open = memory_new(chunks / 64 + 1, sizeof *plan->open);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
@@ -30,12 +30,12 @@ void plan_release(struct plan *plan) {
 
 static uint32_t home_start(const struct plan *plan, uint32_t home) {
     assert(home <= plan->homes);
-    return (uint32_t)((uint64_t)plan->chunks * home / plan->homes);
+    return (uint32_t)((uint64_t)plan->shared * home / plan->homes);
 }
 
 uint32_t plan_home(const struct plan *plan, uint32_t chunk) {
-    assert(chunk < plan->chunks);
-    uint32_t home = (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->chunks);
+    assert(chunk < plan->shared);
+    uint32_t home = (uint32_t)(((uint64_t)(chunk + 1) * plan->homes - 1) / plan->shared);
     assert(home_start(plan, home) <= chunk && chunk < home_start(plan, home + 1));
     return home;
 }
@@ -162,8 +162,17 @@ static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation
         add_returned(plan, range);
 }
 
+/* Kinds of tiles cover one strip, all, or of networks one more. Those of a kind are always the
+ * same.
+ */
+static uint32_t shared_chunks(const struct plan *plan, const struct evaluation_parts *parts) {
+    const struct evaluation_part *last = &parts->items[parts->count - 1];
+    return plan->strip < plan->chunks ? last->first + last->count : plan->chunks;
+}
+
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
     assert(parts->count > 0 && parts->count <= EVALUATION_PARTS_MAX);
+    plan->shared = shared_chunks(plan, parts);
     plan->wanted = *parts;
     plan->wanted_chunks = 0;
     plan->returned_count = 0;

@@ -1,9 +1,9 @@
 /* The plan of one evaluation: which chunks are handed out, which are counted.
  *
- * Every replica has a home range of consecutive chunks, the same in every evaluation, so that what
- * it computed last time is still in its cache. It is given what the evaluation asks for of its home
- * range, in sequence; when that is handed out, it takes from the end of the range that is furthest
- * behind. */
+ * Every replica has a home range of consecutive chunks, the same in every evaluation, or of tiles
+ * in every one of its kind, so that what it computed last time is still in its cache. It is given
+ * what the evaluation asks for of its home range, in sequence; when that is handed out, it takes
+ * from the end of the range that is furthest behind. */
 #ifndef DML_COORDINATOR_DISPATCH_PLAN_H
 #define DML_COORDINATOR_DISPATCH_PLAN_H
 
@@ -13,7 +13,8 @@
 #include "wire/evaluation.h"
 
 struct plan {
-    uint32_t chunks; /* that evaluations may cover: the homes share them */
+    uint32_t chunks; /* that evaluations may cover */
+    uint32_t shared; /* by the homes: all, or of tiles those up to the last that is covered */
     uint32_t strip;  /* so many are a strip: what is handed out at once lies in one */
     uint32_t homes;  /* replicas */
     struct evaluation_parts wanted; /* what the evaluation covers */

@@ -67,6 +67,24 @@ static void every_chunk_is_handed_out_once(void **state) {
     }
 }
 
+/* Whether it is over all tiles, over one strip or over one more. */
+static void every_home_has_its_share_of_the_tiles_of_an_evaluation(void **state) {
+    (void)state;
+    enum { STRIP = 6, STRIPS = 3, HOMES = 3 };
+    struct plan plan;
+    plan_init(&plan, STRIP * (STRIPS + 1), STRIP, HOMES);
+    for (uint32_t strips = 1; strips <= STRIPS + 1; strips++) {
+        const struct evaluation_parts parts = all_of(STRIP * strips);
+        uint32_t of_home[HOMES] = {0};
+        plan_begin(&plan, &parts);
+        for (uint32_t chunk = 0; chunk < STRIP * strips; chunk++)
+            of_home[plan_home(&plan, chunk)]++;
+        for (uint32_t home = 0; home < HOMES; home++)
+            assert_int_equal(of_home[home], STRIP * strips / HOMES);
+    }
+    plan_release(&plan);
+}
+
 /* A replica has the columns of one strip at a time. */
 static void what_is_handed_out_of_tiles_lies_in_a_strip(void **state) {
     (void)state;
@@ -264,6 +282,7 @@ SUITE(plan) {
         cmocka_unit_test(a_home_range_is_handed_out_in_sequence),
         cmocka_unit_test(who_is_done_takes_from_the_end_of_the_range_furthest_behind),
         cmocka_unit_test(every_chunk_is_handed_out_once),
+        cmocka_unit_test(every_home_has_its_share_of_the_tiles_of_an_evaluation),
         cmocka_unit_test(what_is_handed_out_of_tiles_lies_in_a_strip),
         cmocka_unit_test(tiles_of_two_strips_may_not_count_together),
         cmocka_unit_test(only_uncounted_chunks_come_back),

@@ -122,7 +122,14 @@ static void a_shard_of_this_host_sends_all(void **state) {
     (void)state;
     struct bench bench;
     ready_at(&bench, 2, "unix:/run/shard");
-    learn(&bench, used, USED);
+    begin(&bench, 1);
+    portion(&bench, 1, 10, PORTION_LAST);
+    assert_null(started(&bench, 10).columns);
+    computed(&bench, 0.5, false);
+    asked(&bench, ACTION_GATHER);
+    gathered(&bench);
+    for (uint32_t i = 0; i < 2; i++)
+        sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
     evaluate(&bench, 2);
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(wanted_by(&bench, i).columns, 0);

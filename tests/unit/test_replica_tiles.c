@@ -143,42 +143,103 @@ static void ready_apart(struct bench *bench, uint32_t shards) {
 }
 
 /* Columns are those of the strip, and the border of the shards is 1096 columns behind its first. */
-static void tiles_that_are_known_fetch_what_they_use_of_their_strip(void **state) {
-    (void)state;
-    const uint32_t used[] = {3, CUT - WIDTH - 1, CUT - WIDTH, WIDTH - 1}, start[] = {0, 4};
+static const uint32_t used[] = {3, CUT - WIDTH - 1, CUT - WIDTH, WIDTH - 1};
+
+/* Before anything is fetched for a portion, its columns are noted. */
+static void note_used(struct bench *bench, uint32_t first) {
+    const uint32_t start[] = {0, 4};
     const struct rows rows = {.count = 1, .start = start, .feature = used, .values = 4};
+    const struct computation noting = started(bench, first);
+    struct computed answer = {0};
+    totals_init(&answer.totals, 1);
+    assert_true(noting.notes_alone);
+    needs_note(&rows, noting.columns);
+    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
+}
+
+/* Each of two shards has two of them. */
+static void fetch_used(struct bench *bench, uint32_t evaluation) {
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message message = sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
+        const struct message_fetch *fetch = &message.fetch;
+        const struct wanted wanted = {fetch->column, fetch->columns, fetch->width,
+                                      message.bulk.data};
+        struct range own = range_intersection(range_of(bench, i), strip_at(1));
+        double elements[WIDTH];
+        uint64_t total = wanted_total(&wanted, own.first, own.count);
+        assert_int_equal(total, 2);
+        wanted_gather(&wanted, own.first, own.count, bench->point + own.first, elements);
+        give(
+            bench, FIRST_SHARD + i,
+            (struct message){.type = MESSAGE_PARAMETERS,
+                             .parameters = {ATTEMPT, evaluation, own.first, own.count, FETCH_GIVEN},
+                             .bulk = {.data = elements, .length = total * sizeof *elements}});
+    }
+}
+
+static void compute_used(struct bench *bench) {
+    struct computation computation = started(bench, CHUNKS + 4);
+    sent(bench, COORDINATOR, MESSAGE_WANT);
+    assert_null(computation.columns);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(computation.parameters[used[i]] == bench->point[WIDTH + used[i]]);
+    assert_true(computation.parameters[4] == 0);
+    end_portion(bench, 40);
+}
+
+static void tiles_fetch_what_they_use_of_their_strip(void **state) {
+    (void)state;
+    struct bench bench;
+    ready_apart(&bench, 2);
+    for (uint32_t evaluation = 1; evaluation <= 2; evaluation++) {
+        announce(&bench, evaluation, EVALUATION_PRODUCT);
+        portion(&bench, evaluation, CHUNKS + 4, 0);
+        if (evaluation == 1)
+            note_used(&bench, CHUNKS + 4);
+        fetch_used(&bench, evaluation);
+        compute_used(&bench);
+    }
+    bench_free(&bench);
+}
+
+/* So that there is no question for each portion. */
+static void a_second_portion_whose_columns_are_not_known_fetches_the_strip(void **state) {
+    (void)state;
     struct bench bench;
     ready_apart(&bench, 2);
     announce(&bench, 1, EVALUATION_PRODUCT);
     portion(&bench, 1, CHUNKS + 4, 0);
+    note_used(&bench, CHUNKS + 4);
+    fetch_used(&bench, 1);
+    compute_used(&bench);
+    portion(&bench, 1, CHUNKS + 6, 0);
     fetch_strip(&bench, 1);
-    struct computation first = started(&bench, CHUNKS + 4);
+    assert_non_null(started(&bench, CHUNKS + 6).columns);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
-    needs_note(&rows, first.columns);
-    end_portion(&bench, 40);
-    announce(&bench, 2, EVALUATION_PRODUCT);
-    portion(&bench, 2, CHUNKS + 4, 0);
-    for (uint32_t i = 0; i < 2; i++) {
-        struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_FETCH);
-        const struct message_fetch *fetch = &message.fetch;
-        const struct wanted wanted = {fetch->column, fetch->columns, fetch->width,
-                                      message.bulk.data};
-        struct range own = range_intersection(range_of(&bench, i), strip_at(1));
-        double elements[WIDTH];
-        uint64_t total = wanted_total(&wanted, own.first, own.count);
-        assert_int_equal(total, 2);
-        wanted_gather(&wanted, own.first, own.count, bench.point + own.first, elements);
-        give(&bench, FIRST_SHARD + i,
-             (struct message){.type = MESSAGE_PARAMETERS,
-                              .parameters = {ATTEMPT, 2, own.first, own.count, FETCH_GIVEN},
-                              .bulk = {.data = elements, .length = total * sizeof *elements}});
+    bench_free(&bench);
+}
+
+/* Two tiles were computed for others. */
+static void a_strip_of_which_too_much_is_known_is_learnt_anew(void **state) {
+    (void)state;
+    struct bench bench;
+    ready_apart(&bench, 2);
+    for (uint32_t evaluation = 1; evaluation <= 3; evaluation++) {
+        announce(&bench, evaluation, EVALUATION_PRODUCT);
+        for (uint32_t i = 0; i < (evaluation == 1 ? 2 : 1); i++) {
+            portion(&bench, evaluation, CHUNKS + 4 + 2 * i, PORTION_SOLO);
+            if (evaluation != 2)
+                note_used(&bench, CHUNKS + 4 + 2 * i);
+            fetch_used(&bench, evaluation);
+            started(&bench, CHUNKS + 4 + 2 * i);
+            sent(&bench, COORDINATOR, MESSAGE_WANT);
+            end_portion(&bench, 40);
+            asked(&bench, ACTION_GATHER);
+            gathered(&bench);
+            for (uint32_t k = 0; k < 2; k++)
+                sent(&bench, FIRST_SHARD + k, MESSAGE_STAGE);
+        }
     }
-    struct computation again = started(&bench, CHUNKS + 4);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    assert_null(again.columns);
-    for (uint32_t i = 0; i < 4; i++)
-        assert_true(again.parameters[used[i]] == bench.point[WIDTH + used[i]]);
-    assert_true(again.parameters[4] == 0);
     bench_free(&bench);
 }
 
@@ -208,7 +269,7 @@ static void a_transpose_fetches_the_rows_of_its_portions_and_then_as_many_again(
 static void a_shard_without_the_rows_of_a_later_portion_is_not_asked(void **state) {
     (void)state;
     struct bench bench;
-    ready_apart(&bench, 2);
+    ready(&bench, 2);
     announce(&bench, 1, EVALUATION_PRODUCT);
     portion(&bench, 1, 4, PORTION_SOLO);
     fetch_strip(&bench, 0);
@@ -353,225 +414,11 @@ static void what_tiles_have_not_is_refused(void **state) {
     bench_free(&bench);
 }
 
-/* ---- networks: the layers above the first ---- */
 
-/* W1 of two strips of 20 chunks, and 3 + 3·1 + 1 parameters above; chunks of 50 rows. A portion is
- * of two. */
-enum { UNITS = 3, UPPER = 7, FIRST_LAYER = COLUMNS * UNITS };
-
-static struct layout network_layout(void) {
-    struct layout layout = {0};
-    layout_add(&layout, &(struct layout_tensor){.name = "W1", .rows = COLUMNS, .columns = UNITS});
-    layout_add(&layout, &(struct layout_tensor){.name = "W2", .rows = UNITS, .columns = 1});
-    layout_add(&layout, &(struct layout_tensor){.name = "b1", .rows = 1, .columns = UNITS});
-    layout_add(&layout, &(struct layout_tensor){.name = "b2", .rows = 1, .columns = 1});
-    for (uint32_t t = 1; t < layout.count; t++)
-        layout.tensor[t].exponents = LAYOUT_ONE_EXPONENT;
-    return layout;
-}
-
-/* bench_new() comes before. */
-static void network_ready(struct bench *bench, uint32_t strip_columns, bool knows_rows) {
-    const struct layout layout = network_layout();
-    uint64_t row[CHUNKS + 1];
-    struct message_replica_setup setup = {.scratch = "",
-                                          .device = "",
-                                          .attempt = ATTEMPT,
-                                          .set = "data.set",
-                                          .fingerprint = "f00",
-                                          .objective = "logistic",
-                                          .loss = loss_blob(),
-                                          .layout = blob_of_layout(&layout),
-                                          .shards = 1,
-                                          .flush_ms = FLUSH_MS,
-                                          .rows = ROWS,
-                                          .strip_columns = strip_columns};
-    give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
-    asked(bench, ACTION_OPEN_SET);
-    for (uint32_t i = 0; i <= CHUNKS; i++)
-        row[i] = i * 50;
-    if (knows_rows)
-        replica_rows_of_chunks(bench->replica, row, CHUNKS);
-    replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
-    give(bench, COORDINATOR,
-         (struct message){
-             .type = MESSAGE_SHARD_AT,
-             .shard_at = {ATTEMPT, 0, 100, 0, layout_parameters(&layout), bench->address}});
-    connect_shard(bench, 0);
-    greeted(bench, 0);
-    sent(bench, COORDINATOR, MESSAGE_READY);
-}
-
-static void ready_for_network(struct bench *bench, bool knows_rows) {
-    bench_new(bench, 1);
-    network_ready(bench, COLUMNS / 2, knows_rows);
-}
-
-static void evaluate_parts(struct bench *bench, uint32_t evaluation,
-                           const struct evaluation_part *parts, uint32_t count) {
-    give(bench, COORDINATOR,
-         (struct message){
-             .type = MESSAGE_EVALUATE,
-             .evaluate = {ATTEMPT, evaluation, {4, {0}}, {parts, count}, 0, 1, 0, {0}}});
-}
-
-/* The one shard is asked for these elements, and gives them. */
-static void fetch_part(struct bench *bench, uint32_t evaluation, enum fetch_vector vector,
-                       uint64_t first, uint64_t count) {
-    struct message_fetch fetch = sent(bench, FIRST_SHARD, MESSAGE_FETCH).fetch;
-    assert_int_equal(fetch.vector, vector);
-    assert_int_equal(fetch.first, first);
-    assert_int_equal(fetch.count, count);
-    give(bench, FIRST_SHARD,
-         (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, evaluation, first, count, (uint8_t)vector},
-                          .bulk = {.data = bench->point, .length = count * 8}});
-}
-
-static const struct evaluation_part derivatives = {EVALUATION_DERIVATIVES, 0, CHUNKS};
-static const struct evaluation_part both[] = {{EVALUATION_TRANSPOSE, 0, 2 * CHUNKS},
-                                              {EVALUATION_UPPER, 2 * CHUNKS, CHUNKS}};
-
-static void margins_of_a_portions_rows_are_fetched_behind_the_upper_layers(void **state) {
-    (void)state;
-    for (int knows = 0; knows < 2; knows++) {
-        struct bench bench;
-        ready_for_network(&bench, knows);
-        for (uint32_t evaluation = 1; evaluation <= 2; evaluation++) {
-            evaluate_parts(&bench, evaluation, &derivatives, 1);
-            portion(&bench, evaluation, 4, 0);
-            fetch_part(&bench, evaluation, FETCH_POINT, FIRST_LAYER, UPPER);
-            fetch_part(&bench, evaluation, FETCH_MARGINS, knows ? 200 * UNITS : 0,
-                       (knows ? 100 : ROWS) * UNITS);
-            struct computation computation = started(&bench, 4);
-            sent(&bench, COORDINATOR, MESSAGE_WANT);
-            assert_int_equal(computation.first_number, knows ? 200 * UNITS : 0);
-            assert_int_equal(computation.tiles_below, 0);
-            assert_memory_equal(computation.upper, bench.point, UPPER * 8);
-            end_portion(&bench, 200);
-            portion(&bench, evaluation, 9, 0);
-            if (knows)
-                fetch_part(&bench, evaluation, FETCH_MARGINS, 450 * UNITS, 100 * UNITS);
-            started(&bench, 9);
-            sent(&bench, COORDINATOR, MESSAGE_WANT);
-            end_portion(&bench, 450);
-        }
-        bench_free(&bench);
-    }
-}
-
-static void losses_of_held_out_rows_are_at_margins_as_derivatives_of_others_are(void **state) {
-    (void)state;
-    enum { HELD = 3, TRAINED = CHUNKS - HELD };
-    const struct evaluation_part parts[] = {{EVALUATION_DERIVATIVES, 0, TRAINED},
-                                            {EVALUATION_LOSS, TRAINED, HELD}};
-    struct bench bench;
-    ready_for_network(&bench, true);
-    evaluate_parts(&bench, 1, parts, 2);
-    give(&bench, COORDINATOR,
-         (struct message){.type = MESSAGE_PORTION,
-                          .portion = {ATTEMPT, 1, TRAINED - 1, HELD + 1, PORTION_LAST}});
-    fetch_part(&bench, 1, FETCH_POINT, FIRST_LAYER, UPPER);
-    fetch_part(&bench, 1, FETCH_MARGINS, 50 * (TRAINED - 1) * UNITS, 50 * (HELD + 1) * UNITS);
-    struct computation computation = asked(&bench, ACTION_COMPUTE).computation;
-    assert_memory_equal(computation.upper, bench.point, UPPER * 8);
-    assert_true(computation.strip == 0 && computation.count == HELD + 1);
-    assert_null(computation.columns);
-    bench_free(&bench);
-}
-
-/* On another host than the shard, in strips that are as long as the numbers of six chunks. */
-static void a_network_asks_for_as_many_margins_again_up_to_the_length_of_a_strip(void **state) {
-    (void)state;
-    enum { CHUNK = 50 * UNITS, TILES = 14 };
-    const uint32_t asked_for[] = {2, 2, 4, 0, 6}, first[] = {0, 2, 4, 0, 8};
-    struct bench bench;
-    bench_new(&bench, 1);
-    bench.address = "10.0.0.2:7000";
-    network_ready(&bench, 300, true); /* 900 numbers */
-    evaluate_parts(&bench, 1, &derivatives, 1);
-    for (uint32_t i = 0; 2 * i < TILES; i++) {
-        portion(&bench, 1, 2 * i, 0);
-        if (!i)
-            fetch_part(&bench, 1, FETCH_POINT, FIRST_LAYER, UPPER);
-        if (i < 5 && asked_for[i])
-            fetch_part(&bench, 1, FETCH_MARGINS, first[i] * CHUNK, asked_for[i] * CHUNK);
-        struct computation computation = started(&bench, 2 * i);
-        sent(&bench, COORDINATOR, MESSAGE_WANT);
-        assert_true(computation.first_number <= 2 * i * CHUNK);
-        end_portion(&bench, 0);
-    }
-    nothing_more(&bench);
-    bench_free(&bench);
-}
-
-static void a_transpose_and_the_upper_layers_are_flushes_of_their_own(void **state) {
+static void derivatives_of_a_linear_model_are_refused(void **state) {
     (void)state;
     struct bench bench;
-    ready_for_network(&bench, true);
-    evaluate_parts(&bench, 1, both, 2);
-    portion(&bench, 1, CHUNKS + 2, 0);
-    fetch_part(&bench, 1, FETCH_GIVEN, 100 * UNITS, 100 * UNITS);
-    struct computation computation = started(&bench, CHUNKS + 2);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    assert_true(computation.strip == 1 && !computation.upper);
-    portion(&bench, 1, 2 * CHUNKS + 2, 0);
-    struct computed answer = {.values = FIRST_LAYER};
-    totals_init(&answer.totals, 2);
-    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
-    assert_int_equal(asked(&bench, ACTION_GATHER).sums, FIRST_LAYER / 2);
-    gathered(&bench);
-    assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.first, FIRST_LAYER / 2);
-    fetch_part(&bench, 1, FETCH_POINT, FIRST_LAYER, UPPER);
-    fetch_part(&bench, 1, FETCH_MARGINS, 100 * UNITS, 100 * UNITS);
-    computation = started(&bench, 2 * CHUNKS + 2);
-    sent(&bench, COORDINATOR, MESSAGE_WANT);
-    assert_true(computation.strip == 2 && computation.tiles_below == 2 * CHUNKS);
-    rest(&bench, 1);
-    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
-    assert_int_equal(asked(&bench, ACTION_GATHER).sums, UPPER);
-    gathered(&bench);
-    assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.first, FIRST_LAYER);
-    bench_free(&bench);
-}
-
-static void an_answer_of_another_vector_is_not_taken(void **state) {
-    (void)state;
-    struct bench bench;
-    ready_for_network(&bench, false);
-    evaluate_parts(&bench, 1, &derivatives, 1);
-    portion(&bench, 1, 4, 0);
-    sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
-    give(&bench, FIRST_SHARD,
-         (struct message){.type = MESSAGE_PARAMETERS,
-                          .parameters = {ATTEMPT, 1, FIRST_LAYER, UPPER, FETCH_MARGINS},
-                          .bulk = {.data = bench.point, .length = UPPER * 8}});
-    assert_int_equal(replica_counters(bench.replica)->stale, 1);
-    nothing_more(&bench);
-    bench_free(&bench);
-}
-
-static void parts_that_no_network_in_tiles_has_are_refused(void **state) {
-    (void)state;
-    static const struct evaluation_part wrong[][2] = {
-        {{EVALUATION_TRANSPOSE, 0, 2 * CHUNKS}, {EVALUATION_UPPER, 2 * CHUNKS + 1, CHUNKS}},
-        {{EVALUATION_TRANSPOSE, 0, 2 * CHUNKS}, {EVALUATION_UPPER, 2 * CHUNKS, CHUNKS + 1}},
-        {{EVALUATION_TRANSPOSE, 0, 4 * CHUNKS}, {EVALUATION_UPPER, 4 * CHUNKS, CHUNKS}},
-        {{EVALUATION_UPPER, 0, CHUNKS}, {EVALUATION_UPPER, CHUNKS, CHUNKS}},
-        {{EVALUATION_DERIVATIVES, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 2, 2}},
-        {{EVALUATION_DERIVATIVES, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 3, 4}},
-        {{EVALUATION_LABELS, 0, CHUNKS - 3}, {EVALUATION_LOSS, CHUNKS - 3, 3}},
-    };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct bench bench;
-        ready_for_network(&bench, true);
-        evaluate_parts(&bench, 1, wrong[i], 2);
-        assert_non_null(strstr(sent(&bench, COORDINATOR, MESSAGE_FAILED).failed.reason, "tiles"));
-        bench_free(&bench);
-    }
-    struct bench bench;
-    ready(&bench, 1); /* of a linear model */
+    ready(&bench, 1);
     const struct evaluation_part alone = {EVALUATION_DERIVATIVES, 0, CHUNKS};
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
@@ -584,19 +431,16 @@ SUITE(replica_tiles) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_strip_is_fetched_once_for_the_portions_that_follow),
         cmocka_unit_test(what_is_of_rows_alone_waits_for_the_shards_and_fetches_nothing),
-        cmocka_unit_test(tiles_that_are_known_fetch_what_they_use_of_their_strip),
+        cmocka_unit_test(tiles_fetch_what_they_use_of_their_strip),
+        cmocka_unit_test(a_second_portion_whose_columns_are_not_known_fetches_the_strip),
+        cmocka_unit_test(a_strip_of_which_too_much_is_known_is_learnt_anew),
         cmocka_unit_test(a_transpose_fetches_the_rows_of_its_portions_and_then_as_many_again),
         cmocka_unit_test(a_shard_without_the_rows_of_a_later_portion_is_not_asked),
         cmocka_unit_test(a_flush_ends_with_its_strip),
         cmocka_unit_test(a_link_that_comes_back_is_asked_for_the_strip_at_hand),
         cmocka_unit_test(a_portion_of_two_strips_or_of_none_is_refused),
         cmocka_unit_test(what_tiles_have_not_is_refused),
-        cmocka_unit_test(margins_of_a_portions_rows_are_fetched_behind_the_upper_layers),
-        cmocka_unit_test(losses_of_held_out_rows_are_at_margins_as_derivatives_of_others_are),
-        cmocka_unit_test(a_network_asks_for_as_many_margins_again_up_to_the_length_of_a_strip),
-        cmocka_unit_test(a_transpose_and_the_upper_layers_are_flushes_of_their_own),
-        cmocka_unit_test(an_answer_of_another_vector_is_not_taken),
-        cmocka_unit_test(parts_that_no_network_in_tiles_has_are_refused),
+        cmocka_unit_test(derivatives_of_a_linear_model_are_refused),
     };
     return cmocka_run_group_tests_name("replica tiles", tests, NULL, NULL);
 }

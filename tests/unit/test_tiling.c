@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <math.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -74,8 +75,7 @@ static void l1_a_line_search_and_early_stopping_are_in_tiles(void **state) {
     assert_null(tiling_cannot(&job));
 }
 
-static void
-networks_are_in_strips_of_as_many_weights_unless_they_stop_early_or_have_l1(void **state) {
+static void networks_are_in_strips_of_as_many_weights(void **state) {
     (void)state;
     struct job job = plain;
     struct set_info data = {.features = 50000000};
@@ -86,11 +86,8 @@ networks_are_in_strips_of_as_many_weights_unless_they_stop_early_or_have_l1(void
     job.layers.value[0] = 60000;
     assert_int_equal(tiling_columns(&job, &data), 4096);
     job.early_stopping = 3;
-    assert_refused(&job, "early stopping");
-    job.early_stopping = 0;
-    job.l1.value = 1e-3;
-    assert_non_null(strstr(tiling_cannot(&job), "l1"));
-    job.l1.value = 0;
+    job.l1.value = 1e-3; /* there is no working set that whole rows would allow */
+    assert_int_equal(tiling_columns(&job, &data), 4096);
     job.precondition = PRECONDITION_KRONECKER;
     assert_refused(&job, "preconditioner");
 }
@@ -194,6 +191,39 @@ static void a_replica_needs_memory_for_a_strip_alone(void **state) {
     assert_true(tiles.shard == whole.shard);
 }
 
+/* Of the first layer; those that are held out to stop early are in vectors of rows as others are.
+ * Shards keep the best point. */
+static void
+a_network_that_stops_early_needs_memory_for_held_out_rows_and_its_best_point(void **state) {
+    (void)state;
+    enum { UNITS = 16, ROWS = 1000, HELD = 200, COLUMNS = 100, SHARDS = 4 };
+    int16_t exponent[COLUMNS + 1] = {0};
+    const struct set_info data = {.rows = ROWS,
+                                  .values = 100000,
+                                  .features = COLUMNS,
+                                  .weight_sum = ROWS,
+                                  .exponent = exponent,
+                                  .chunks = 10,
+                                  .holdout_chunks = 2,
+                                  .holdout_rows = HELD,
+                                  .strip_columns = 30};
+    const struct objective_shape shape = {.features = COLUMNS,
+                                          .outputs = 1,
+                                          .intercept = true,
+                                          .network = {.layers = 1, .units = {UNITS}}};
+    const uint64_t parameters = objective_parameters(&shape);
+    struct sizing sizing = {.history = 10, .shards = SHARDS, .replicas = 1, .threads = 2};
+    struct job job = plain;
+    job.trains = TRAINS_NETWORK;
+    sizing_directions(&job, &data, &shape, PRECONDITION_NONE, &sizing);
+    assert_true(sizing.upper && !sizing.directions && sizing.held >= 30 * UNITS);
+    assert_true(sizing.row_numbers == (ROWS + HELD) * UNITS);
+    double without = memory_need_of(&job, parameters, &sizing, 0).shard;
+    job.early_stopping = 3;
+    double with = memory_need_of(&job, parameters, &sizing, 0).shard;
+    assert_true(fabs(with - without - 8.0 * (double)parameters / SHARDS) < 1);
+}
+
 static void a_coordinator_needs_memory_for_the_squares_of_all_columns(void **state) {
     (void)state;
     struct sizing sizing = {.history = 10, .shards = 4, .replicas = 1, .threads = 2};
@@ -221,14 +251,15 @@ SUITE(tiling) {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
         cmocka_unit_test(what_needs_whole_rows_is_not_in_tiles_and_has_a_reason),
         cmocka_unit_test(l1_a_line_search_and_early_stopping_are_in_tiles),
-        cmocka_unit_test(
-            networks_are_in_strips_of_as_many_weights_unless_they_stop_early_or_have_l1),
+        cmocka_unit_test(networks_are_in_strips_of_as_many_weights),
         cmocka_unit_test(l1_is_in_tiles_by_itself_where_the_data_is_far_wider),
         cmocka_unit_test(strips_are_those_of_the_job_and_not_of_the_set_at_hand),
         cmocka_unit_test(dense_rows_and_whole_ones_are_reasons_of_the_data),
         cmocka_unit_test(data_in_tiles_has_directions_and_no_preconditioner),
         cmocka_unit_test(l1_in_tiles_has_neither_directions_nor_a_working_set),
         cmocka_unit_test(a_replica_needs_memory_for_a_strip_alone),
+        cmocka_unit_test(
+            a_network_that_stops_early_needs_memory_for_held_out_rows_and_its_best_point),
         cmocka_unit_test(a_coordinator_needs_memory_for_the_squares_of_all_columns),
         cmocka_unit_test(workers_with_addresses_need_no_memory_here),
     };
