@@ -146,14 +146,14 @@ def sums_of(folder, job, *arguments):
 for loss, layers, l1 in ('logistic', (3,), 1e-3), ('squared', (3, 2), 0), ('softmax', (4,), 0):
     def behaviour(folder, loss=loss, layers=layers, l1=l1):
         job = job_of(folder, loss, layers, l1=l1, l2=1e-2, max_steps=4000,
-                     gradient_tolerance=1e-8)
+                     gradient_tolerance=1e-6)
         whole = train(job, '--set', 'strip_columns=0', '--state', folder / 'whole.state')
         assert whole['strips'] == 0 and whole['reason'] == 'gradient tolerance', whole
         result, steps = sums_of(folder, job, '--start', whole['model'])
         check_tiles({**result, 'steps': 1})
         first, largest = steps[0]
         assert abs(first - whole['loss']) <= 1e-12 * whole['loss'], (first, whole)
-        assert largest <= 1e-6, (largest, whole)
+        assert largest <= 1e-5, (largest, whole)
         assert result.get('nonzero') == whole.get('nonzero'), (result, whole)
         scored = dml('evaluate', result['model'], folder / 'text.libsvm', '--json')
         assert scored.status == 0, scored

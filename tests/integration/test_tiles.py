@@ -144,7 +144,8 @@ def a_coordinator_that_dies_within_a_trial_costs_no_bit(folder):
 for objective, settings in (TRIALS[0], TRIALS[2], TRIALS[3]):
     def behaviour(folder, objective=objective, settings=settings):
         settings = {key: value for key, value in settings.items() if key != 'weights'}
-        job = job_of(folder, objective, max_steps=3000, gradient_tolerance=1e-8, **settings)
+        job = job_of(folder, objective, l2=1e-2, max_steps=3000, gradient_tolerance=1e-8,
+                     **settings)
         tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
                         for width in (2000, 0))
         check_trials(tiles)
@@ -191,7 +192,7 @@ def a_loss_of_any_process_costs_no_bit_of_an_early_stop(folder):
 
 for objective in LABELS:
     def behaviour(folder, objective=objective):
-        job = job_of(folder, objective, max_steps=3000, gradient_tolerance=1e-9)
+        job = job_of(folder, objective, l2=1e-3, max_steps=3000, gradient_tolerance=1e-9)
         tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
                         for width in (2000, 0))
         check_tiles(tiles)

@@ -1,0 +1,49 @@
+/* Numbers of feature ids: as many as columns may have, and ids of 48 bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/limits.h"
+#include "data/dictionary.h"
+#include "tests/unit/suites.h"
+
+/* Beyond 32 bits, too. */
+static const uint64_t ids[] = {1, UINT64_C(1) << 32, 7, FEATURE_ID_MAX, (UINT64_C(1) << 32) + 1};
+enum { IDS = sizeof ids / sizeof *ids };
+
+static void ids_are_numbered_as_they_come(void **state) {
+    (void)state;
+    struct dictionary dictionary;
+    dictionary_init(&dictionary);
+    for (int round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < IDS; i++)
+            assert_int_equal(dictionary_add(&dictionary, ids[i]), i);
+    assert_int_equal(dictionary.count, IDS);
+    dictionary_release(&dictionary);
+}
+
+/* As if all others were there. */
+static void beyond_the_limit_nothing_is_added_and_all_is_found(void **state) {
+    (void)state;
+    struct dictionary dictionary;
+    dictionary_init(&dictionary);
+    for (uint32_t i = 0; i < IDS; i++)
+        dictionary_add(&dictionary, ids[i]);
+    dictionary.count = FEATURES_MAX;
+    assert_int_equal(dictionary_add(&dictionary, 8), DICTIONARY_NONE);
+    assert_int_equal(dictionary_add(&dictionary, FEATURE_ID_MAX - 1), DICTIONARY_NONE);
+    for (uint32_t i = 0; i < IDS; i++)
+        assert_int_equal(dictionary_add(&dictionary, ids[i]), i);
+    dictionary_release(&dictionary);
+}
+
+SUITE(dictionary) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_numbered_as_they_come),
+        cmocka_unit_test(beyond_the_limit_nothing_is_added_and_all_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
