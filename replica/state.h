@@ -219,8 +219,9 @@ bool replica_has_few_needs(struct replica *replica, uint32_t strip);
  * known. */
 bool replica_learns(const struct replica *replica);
 
-/* Whether a portion of tiles has its columns noted before they are fetched: the first of a strip, so
- * that there are few questions, and those that are flushes of their own, mostly another's work. */
+/* Whether a portion of tiles has its columns noted before they are fetched: the first of a strip,
+ * so that there are few questions, and those that are flushes of their own, mostly another's work.
+ */
 bool replica_notes_alone(const struct replica *replica, const struct portion *portion);
 
 /* At the end of an evaluation: forgets those of a strip where too many are of chunks that

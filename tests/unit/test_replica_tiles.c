@@ -414,7 +414,6 @@ static void what_tiles_have_not_is_refused(void **state) {
     bench_free(&bench);
 }
 
-
 static void derivatives_of_a_linear_model_are_refused(void **state) {
     (void)state;
     struct bench bench;
