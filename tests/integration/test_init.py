@@ -152,6 +152,25 @@ def numbers_with_signs_are_pointed_out(folder):
 
 
 @test
+def numbers_with_zeros_before_them_are_codes(folder):
+    table(folder / 'data.csv', ['zip', 'month', 'phone', 'id', 'y'],
+          lambda k: (['01234', '75001', '10115'][k % 3], f'{1 + k % 12:02}', f'0{k * 7919 % 10007}',
+                     f'{k:04}', k // 3 % 2))
+    text, result = proposed(folder)
+    assert 'categories = { "zip", "month" }' in text and 'skip = { "phone", "id" }' in text, text
+    assert '1 zip, number, 1234 to 75001, 3 different: codes, as some begin with a zero' in text, text
+    assert 'all of these codes differ' in text and 'it only numbers the rows' in text, text
+    assert result['features'] > 2, result
+
+
+@test
+def labels_in_two_spellings_are_pointed_out(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['yes', 'no', 'Yes'][k % 3]))
+    text, _ = proposed(folder)
+    assert '# yes and Yes are two classes here' in text, text
+
+
+@test
 def few_rows_are_all_trained_on(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, k % 2), count=10)
     text, result = proposed(folder)
