@@ -139,6 +139,17 @@ def data_in_the_place_of_a_job_or_a_model_is_named(folder):
                    'a model is a state folder')
 
 
+@test
+def a_job_in_the_place_of_its_model_is_answered_with_the_state_folder(folder):
+    job, data = small_job(folder), folder / 'small.libsvm'
+    assert_refused(dml('predict', job, data), BAD_DATA, 'holds no model')
+    assert dml('run', job).status == 0
+    for path in job, folder / 'job':
+        assert_refused(dml('predict', path, data), BAD_DATA, f'did you mean `{folder}/job.state`?')
+    (folder / 'job.state/models/current').unlink()
+    assert_refused(dml('predict', folder / 'job.state', data), BAD_DATA, 'holds no model yet, or no longer')
+
+
 # ---- labels ----
 
 @test
