@@ -60,10 +60,35 @@ static int look(struct proposal *proposal) {
     return code;
 }
 
+/* What exports of databases, spreadsheets and programs write for a cell without a value, besides
+ * the words that a job takes by itself. */
+static const char *const exported_missing_words[] = {"?",    "NA",   "N/A",  "NaN",  "nan", "null",
+                                                     "NULL", "none", "None", "<NA>", "n/a", "#N/A",
+                                                     "\\N",  "-",    "--",   ".",    NULL};
+
+/* If a cell of a column of numbers is refused, it may be such a word. */
+static int look_past_words(struct proposal *proposal) {
+    int code = look(proposal);
+    if (code != ERROR_DATA || proposal->reading.missing)
+        return code;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    proposal->reading.missing = exported_missing_words;
+    if (look(proposal)) { /* it is something else, which was told better before */
+        error_clear();
+        proposal->reading.missing = NULL;
+        error_set(code, "%s", why);
+    } else {
+        code = 0;
+    }
+    free(why);
+    return code;
+}
+
 /* A first line above texts alone holds names if none of its texts occurs again: a job would take it
  * for a row, in doubt. */
 static int look_for_names(struct proposal *proposal) {
-    int code = look(proposal);
+    int code = look_past_words(proposal);
     if (code || !proposal->profile.report.names_doubtful)
         return code;
     proposal->reading.header = CSV_HEADER_YES;
@@ -129,7 +154,7 @@ static int look_at_labels(struct proposal *proposal) {
 /* From so many words on, in the mean, texts that differ are sentences and no names. */
 #define SENTENCE_WORDS 3.0
 
-enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CODE, USE_NOT };
+enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CATEGORY, USE_AS_NUMBER, USE_NOT };
 
 static bool holds_dates(const struct profile *profile, uint32_t i) {
     const struct column_profile *seen = &profile->column[i];
@@ -156,12 +181,18 @@ static enum use use_of(const struct proposal *proposal, uint32_t i) {
     const struct profile *profile = &proposal->profile;
     const struct table_column *column = &profile->report.table->column[i];
     const struct column_profile *seen = &profile->column[i];
+    if (column->is_part)
+        return USE_AS_FOUND;
+    if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
+        return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
+    if (table_uses(column) && !column->found) /* as --set says */
+        return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
         return USE_NOT;
     if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
         return USE_NOT;
     if (column->kind == COLUMN_NUMBER && column->padded)
-        return all_differ(seen) ? USE_NOT : USE_AS_CODE;
+        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
     if (holds_dates(profile, i))
         return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
     if (column->kind == COLUMN_CATEGORY && all_differ(seen))
@@ -324,7 +355,7 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
-    if (use == USE_AS_CODE)
+    if (use == USE_AS_CATEGORY && column->padded)
         fputs(": codes, as some begin with a zero", file);
     if (use == USE_NOT)
         fprintf(file, ": left out%s", why);
@@ -339,6 +370,8 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
     fputs("\n# Columns:\n", file);
     for (uint32_t i = 0; i < profile->columns; i++) {
         const struct table_column *column = &profile->report.table->column[i];
+        if (column->is_part)
+            continue;
         fprintf(file, "#   %u ", i + 1);
         if (column->name)
             escape_put(column->name, file);
@@ -353,7 +386,8 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
 }
 
 static void put_dates(const struct proposal *proposal, FILE *file) {
-    const char *format = date_formats_first(proposal->dates);
+    const char *format = proposal->reading.date_format ? proposal->reading.date_format
+                                                       : date_formats_first(proposal->dates);
     put_columns(proposal, "dates", USE_AS_DATE, file);
     put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
 }
@@ -375,13 +409,14 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_text("decimal", proposal->reading.decimal, file);
     if (proposal->reading.missing) {
         fputs("    missing = { ", file);
-        for (const char *const *word = table_missing_words; *word; word++) {
-            fputs(word > table_missing_words ? ", " : "", file);
+        for (const char *const *word = proposal->reading.missing; *word; word++) {
+            fputs(word > proposal->reading.missing ? ", " : "", file);
             put_quoted(*word, file);
         }
         fputs(" }\n", file);
     }
-    put_columns(proposal, "categories", USE_AS_CODE, file);
+    put_columns(proposal, "numbers", USE_AS_NUMBER, file);
+    put_columns(proposal, "categories", USE_AS_CATEGORY, file);
     put_dates(proposal, file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
@@ -411,8 +446,11 @@ static int write_job(void *context, FILE *file) {
     const struct proposal *proposal = context;
     const struct profile *profile = &proposal->profile;
     fprintf(file, "# %llu rows", (unsigned long long)profile->report.rows);
-    if (profile->columns)
-        fprintf(file, ", %u columns", profile->columns);
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < profile->columns; i++)
+        columns += !profile->report.table->column[i].is_part;
+    if (columns)
+        fprintf(file, ", %u columns", columns);
     fputs(". Words behind # are remarks; dml.conf(5) has all keys.\n\ndata      = { ", file);
     put_quoted(proposal->data, file);
     fputs(" }\n", file);

@@ -164,6 +164,31 @@ def numbers_with_zeros_before_them_are_codes(folder):
 
 
 @test
+def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
+    for word in '\\N', '-', '<NA>', 'None':
+        table(folder / 'data.csv', ['a', 'y'], lambda k: (word if k % 10 == 3 else k * k, k % 2))
+        text, result = proposed(folder)
+        assert 'missing = { "?", ' in text and '2 different' not in text, text
+        assert '1 a, number, 0 to 9801, 90 different, 10 missing' in text, text
+        assert result['features'] == 2, result
+    table(folder / 'data.csv', ['a', 'y'], lambda k: ('odd' if k % 10 == 3 else k * k, k % 2))
+    finished = dml('init', 'data.csv', '-o', '-', cwd=folder)
+    assert finished.status == BAD_DATA and 'holds "odd"' in finished.stderr, finished
+
+
+@test
+def what_set_says_of_columns_is_in_the_job(folder):
+    table(folder / 'data.csv', ['code', 'when', 'said', 'n', 'y'],
+          lambda k: (k % 7, f'2024-01-{1 + k % 28:02}', 'a word or two', ['x', k][k % 10 > 0], k % 2))
+    text, result = proposed(folder, '--set', 'csv.categories=code', '--set', 'csv.dates=when',
+                            '--set', 'csv.text=said', '--set', 'csv.missing=x')
+    for line in ('# 100 rows, 5 columns.', 'categories = { "code" }', 'dates = { "when" }', 'text = { "said" }',
+                 'missing = { "x" }'):
+        assert line in text, (line, text)
+    assert result['features'] > 20, result
+
+
+@test
 def labels_in_two_spellings_are_pointed_out(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['yes', 'no', 'Yes'][k % 3]))
     text, _ = proposed(folder)
