@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -149,6 +150,10 @@ static unsigned least(unsigned a, unsigned b) {
     return a < b ? a : b;
 }
 
+static bool is_same_letter(char a, char b) {
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 /* The number of changes, where no letter is changed twice: the restricted distance of Damerau and
  * Levenshtein, by its usual table of prefixes. */
 static unsigned distance_of(const char *a, size_t length_a, const char *b, size_t length_b) {
@@ -159,9 +164,10 @@ static unsigned distance_of(const char *a, size_t length_a, const char *b, size_
         table[0][j] = j;
     for (size_t i = 1; i <= length_a; i++)
         for (size_t j = 1; j <= length_b; j++) {
-            unsigned changed = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            unsigned changed = table[i - 1][j - 1] + !is_same_letter(a[i - 1], b[j - 1]);
             table[i][j] = least(changed, least(table[i - 1][j], table[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && is_same_letter(a[i - 1], b[j - 2]) &&
+                is_same_letter(a[i - 2], b[j - 1]))
                 table[i][j] = least(table[i][j], table[i - 2][j - 2] + 1);
         }
     return table[length_a][length_b];
@@ -173,7 +179,10 @@ void nearest_offer(struct nearest *nearest, const char *word) {
     if (length > LENGTH_MAX || of_word > LENGTH_MAX)
         return;
     unsigned distance = distance_of(nearest->text, length, word, of_word);
-    if (distance > most || distance >= length || (nearest->word && distance >= nearest->distance))
+    if (distance > most || distance >= length)
+        return;
+    distance += !distance && strcmp(nearest->text, word) != 0; /* letters of the other case */
+    if (nearest->word && distance >= nearest->distance)
         return;
     nearest->word = word;
     nearest->distance = distance;

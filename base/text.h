@@ -56,8 +56,9 @@ struct nearest {
 };
 
 /* A word is near if the text becomes the word by at most as many changes as a third of its letters
- * (at least one). A change leaves out, inserts or replaces a letter, or swaps two neighbours. Of
- * equally near words the first one offered stays. */
+ * (at least one). A change leaves out, inserts or replaces a letter, or swaps two neighbours; a
+ * letter of the other case is the same, and a word that differs in the case alone is one change
+ * away. Of equally near words the first one offered stays. */
 void nearest_offer(struct nearest *nearest, const char *word);
 
 /* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call. */

@@ -75,10 +75,12 @@ static int check_options(const struct array_reader *reader) {
                          reader->data.width, options->columns - 1);
     if (options->labels || options->label_optional)
         return 0;
-    return error_set(ERROR_DATA,
-                     "%s is %s, which has no labels in its rows: name a file of labels for it in "
-                     "the key `labels` (or `test_labels`, `holdout_labels`)",
-                     path, kind);
+    return error_set(
+        ERROR_DATA,
+        "%s is %s, which has no labels in its rows: name a file of labels for it in "
+        "the key `labels` (or `test_labels`, `holdout_labels`; `evaluate` takes it by --set "
+        "labels=FILE)",
+        path, kind);
 }
 
 static int check_labels(const struct array_reader *reader) {

@@ -19,6 +19,9 @@ struct cell_counts {
     uint32_t commas;   /* texts that look like numbers with a decimal comma */
     char *comma;       /* the first of them */
     uint32_t no_dates; /* formats of which some text is no date, as in date_formats_narrow() */
+    uint32_t dressed;  /* texts that are numbers but for signs, as "$1,200.50" */
+    char *dress;       /* the first of them */
+    char *padded;      /* the first number with a zero before it, as codes have, not quantities */
 };
 
 /* Is shown the cells of a text, one after the other. */
@@ -69,10 +72,15 @@ static void count_cell(void *context, uint32_t column, char *cell) {
     double value;
     if (csv_number(counter->format, cell, &value)) {
         counts->numbers++;
+        if (!counts->padded && *cell == '0' && cell[1] && !cell[strspn(cell, "0123456789")])
+            counts->padded = cell;
     } else if (!csv_is_missing(counter->format, cell, strlen(cell))) {
         counts->texts++;
         counts->comma = !counts->commas && csv_has_decimal_comma(cell) ? cell : counts->comma;
         counts->commas += csv_has_decimal_comma(cell);
+        const bool dressed = number_is_dressed(cell);
+        counts->dress = !counts->dressed && dressed ? cell : counts->dress;
+        counts->dressed += dressed;
         uint32_t formats = ~counts->no_dates;
         date_formats_narrow(cell, &formats);
         counts->no_dates = ~formats;
@@ -110,6 +118,27 @@ static void tell_of_dates(const struct format *format, const char *path, uint32_
             iso ? "" : ", with csv.date_format = \"", iso ? "" : dates, iso ? "" : "\",");
 }
 
+/* As categories amounts are worth nothing, although the columns may matter most. */
+static void warn_of_dressed(const struct format *format, const char *path, uint32_t column,
+                            const struct cell_counts *counts) {
+    char name[COLUMN_TEXT];
+    if (counts->dressed > counts->texts - counts->texts / 10)
+        log_warning("%s: %s holds numbers such as \"%.40s\", which are texts until all but digits "
+                    "and a point is taken out of them; if texts are meant, list it in "
+                    "csv.categories",
+                    path, table_describe(format->table, column, name), counts->dress);
+}
+
+/* A weight for each step of a postal code says nothing. */
+static void tell_of_codes(const struct format *format, const char *path, uint32_t column,
+                          const struct cell_counts *counts) {
+    char name[COLUMN_TEXT];
+    if (counts->padded)
+        log_info("%s: %s holds numbers with zeros before them, such as %.40s: if these are codes, "
+                 "list it in csv.categories, else in csv.numbers",
+                 path, table_describe(format->table, column, name), counts->padded);
+}
+
 int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
                    const bool *known) {
     struct cell_counts *counts = memory_new(format->columns, sizeof *counts);
@@ -124,8 +153,13 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
         format->table->column[i].found = true;
         if (counts[i].texts > counts[i].numbers)
             format->table->column[i].kind = COLUMN_CATEGORY;
-        if (format->table->column[i].kind == COLUMN_CATEGORY)
+        format->table->column[i].padded = counts[i].padded;
+        if (format->table->column[i].kind == COLUMN_CATEGORY) {
             tell_of_dates(format, path, i, &counts[i]);
+            warn_of_dressed(format, path, i, &counts[i]);
+        } else {
+            tell_of_codes(format, path, i, &counts[i]);
+        }
     }
     free(copy);
     free(counts);

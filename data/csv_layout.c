@@ -252,6 +252,15 @@ static int find_label(struct format *format, const struct csv_cells *first) {
     return csv_check_count(format, first, options->columns);
 }
 
+static int refuse_label_left_out(const struct format *format, const struct csv_cells *first,
+                                 const char *name) {
+    return error_set(
+        ERROR_DATA, "%s:%llu: column \"%s\" cannot be left out by csv.skip: it is the label%s",
+        first->path, (unsigned long long)first->number, name,
+        format->options->label ? ""
+                               : ", since it is the last; name that of the labels with csv.label");
+}
+
 /* Gives the columns of a list their kind; no other list may have given them another. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
@@ -266,6 +275,8 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         if (column == first->count)
             return csv_no_column(first, format->header, what, *name);
         struct table_column *here = &format->table->column[column];
+        if (kind == COLUMN_SKIPPED && column == format->label && !format->options->label_optional)
+            return refuse_label_left_out(format, first, *name);
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
             return error_set(ERROR_DATA,
                              "%s:%llu: column \"%s\" cannot be %s: it is %s; take it out of one of "
@@ -469,72 +480,6 @@ static void warn_of_names(struct format *format, const struct csv_cells *first,
         first->path, (unsigned long long)first->number);
 }
 
-/* ---- columns of one name ---- */
-
-/* Cells of one text in the order of the line, in which they lie in memory. */
-static int compare_cells(const void *a, const void *b) {
-    const char *x = *(char *const *)a, *y = *(char *const *)b;
-    int order = strcmp(x, y);
-    return order ? order : (x > y) - (x < y);
-}
-
-/* The first two columns of one name: false if each has its own. Columns without a name do not
- * count: they can only be meant by their numbers. */
-static bool find_twins(const struct csv_cells *first, uint32_t *one, uint32_t *other) {
-    char **sorted = memory_new(first->count, sizeof *sorted);
-    memcpy(sorted, first->cell, first->count * sizeof *sorted);
-    qsort(sorted, first->count, sizeof *sorted, compare_cells);
-    uint32_t i = 1;
-    while (i < first->count && (!*sorted[i] || strcmp(sorted[i - 1], sorted[i]) != 0))
-        i++;
-    bool found = i < first->count;
-    for (uint32_t k = 0; found && k < first->count; k++) {
-        *one = first->cell[k] == sorted[i - 1] ? k : *one;
-        *other = first->cell[k] == sorted[i] ? k : *other;
-    }
-    free(sorted);
-    return found;
-}
-
-/* How many columns of the table have this name. */
-static uint32_t count_of_name(const struct table *table, const char *name) {
-    struct table_column wanted = {0};
-    uint32_t count = 0;
-    table_set_name(&wanted, name);
-    for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
-        count += strcmp(table->column[i].name, wanted.name) == 0;
-    free(wanted.name);
-    return count;
-}
-
-/* Whether `csv.skip` leaves one of two columns of one name out by its number. By the name it leaves
- * the first out, where both may be meant. */
-static bool one_is_skipped(const struct format *format, const char *name, uint32_t one,
-                           uint32_t other) {
-    for (const char *const *skip = format->options->skip; skip && *skip; skip++)
-        if (!strcmp(*skip, name))
-            return false;
-    return format->column[one].kind == COLUMN_SKIPPED ||
-           format->column[other].kind == COLUMN_SKIPPED;
-}
-
-/* A name that stands twice may be a mistake of whoever wrote the file, and a key that gives the
- * name means the first alone. What was said of the file that a table was made of is not said again.
- */
-static void warn_of_twins(const struct format *format, const struct csv_cells *first) {
-    const struct table *known = format->options->table;
-    uint32_t one = 0, other = 0;
-    if (!format->header || !find_twins(first, &one, &other) ||
-        one_is_skipped(format, first->cell[one], one, other) ||
-        (known && count_of_name(known, first->cell[one]) > 1))
-        return;
-    log_warning(
-        "%s:%llu: columns %u and %u have the same name, \"%.100s\": they are told apart by "
-        "their order, and csv.label, csv.skip and the like mean the first; give each column "
-        "a name of its own, or leave one out by its number with csv.skip",
-        first->path, (unsigned long long)first->number, one + 1, other + 1, first->cell[one]);
-}
-
 static void keep_names(struct format *format, const struct csv_cells *first) {
     format->names = memory_new(first->count + 1, sizeof *format->names);
     for (uint32_t i = 0; i < first->count; i++)
@@ -592,7 +537,7 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     if (!code)
         code = csv_find_carried(format, &first);
     if (!code)
-        warn_of_twins(format, &first);
+        csv_warn_of_twins(format, &first);
     if (!code && format->header)
         keep_names(format, &first);
     cells_release(&first);

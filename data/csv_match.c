@@ -155,17 +155,33 @@ static void tell_of_others(const struct column_match *match, const struct csv_ce
     free(list);
 }
 
-static int lacks(const struct csv_cells *first, const char *name) {
+/* Which of the names that are no column of the table may be meant. */
+static const char *lacking_question(const struct table *table, const struct csv_cells *first,
+                                    const char *name) {
+    struct nearest nearest = {.text = name};
+    for (uint32_t i = 0; i < first->count; i++) {
+        uint32_t known = 0;
+        while (known < table->columns && (!table->column[known].name ||
+                                          strcmp(table->column[known].name, first->cell[i]) != 0))
+            known++;
+        if (known == table->columns)
+            nearest_offer(&nearest, first->cell[i]);
+    }
+    return nearest_question(&nearest, "");
+}
+
+static int lacks(const struct table *table, const struct csv_cells *first, const char *name) {
     if (!first->path)
         return error_set(ERROR_DATA,
-                         "the column \"%.100s\" is missing, which the data that was trained on has",
-                         name);
+                         "the column \"%.100s\" is missing, which the data that was trained on "
+                         "has%s",
+                         name, lacking_question(table, first, name));
     return error_set(
         ERROR_DATA,
         "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "
         "has; give it that name here, or set missing_columns = missing to take its fields for "
-        "missing, or, if this file has no header line, csv.header = no",
-        first->path, (unsigned long long)first->number, name);
+        "missing, or, if this file has no header line, csv.header = no%s",
+        first->path, (unsigned long long)first->number, name, lacking_question(table, first, name));
 }
 
 /* A column that the file does not have keeps its name and its number, and nothing else. */
@@ -174,7 +190,7 @@ static int skip_column(struct format *format, const struct csv_cells *first, uin
     char name[COLUMN_TEXT];
     table_describe(format->table, number, name);
     if (format->options->missing_columns != MISSING_COLUMNS_MISSING)
-        return lacks(first, column->name ? column->name : name);
+        return lacks(format->table, first, column->name ? column->name : name);
     column->kind = COLUMN_SKIPPED;
     column->place = COLUMN_NOWHERE;
     return 0;
@@ -319,7 +335,7 @@ static int match_used(const struct format *format, struct column_match *match,
             lacking = column->name;
     }
     bool may_lack_all = format->options->missing_columns == MISSING_COLUMNS_MISSING;
-    return found || !lacking || may_lack_all ? 0 : lacks(first, lacking);
+    return found || !lacking || may_lack_all ? 0 : lacks(table, first, lacking);
 }
 
 static int match_by_name(struct format *format, struct column_match *match,

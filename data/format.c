@@ -296,7 +296,12 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
         return batch_reject(batch, number,
                             "the line begins with \"%.*s\" where its label should be", length,
                             first);
-    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number", length, first);
+    bool table = number == 1 && format->options->format == FORMAT_AUTO && !strchr(first, ':');
+    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number%s", length, first,
+                        table
+                            ? "; where nothing in the first line parts columns, the file is taken "
+                              "for LIBSVM: csv.delimiter says what parts those of a table"
+                            : "");
 }
 
 /* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()

@@ -216,6 +216,11 @@ struct csv_cells {
     uint32_t count;
 };
 
+/* Warns of two columns of one name: it may be a mistake of whoever wrote the file, and a key that
+ * gives the name means the first alone. What was said of the file that a table was made of is not
+ * said again. */
+void csv_warn_of_twins(const struct format *format, const struct csv_cells *first);
+
 /* The column that `text` means, from 0; `count` if there is none. */
 uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text);
 

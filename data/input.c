@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -69,6 +70,24 @@ static char *command_for(const char *command, const char *path) {
     return text;
 }
 
+/* Pages and documents, which are text to a reader of tables. */
+static int check_documents(const char *path, const char *text, size_t length) {
+    static const char html[] =
+        "a page of HTML and no table: if it was to be downloaded, the server "
+        "sent a page of its own, such as one to log in";
+    static const struct {
+        const char *begins, *name;
+    } documents[] = {
+        {"<!doctype html", html}, {"<html", html}, {"%pdf-", "a PDF document and no table"}};
+    for (; length && memchr("\xef\xbb\xbf \t\r\n", *text, 7); length--)
+        text++;
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+        if (length > strlen(documents[i].begins) &&
+            !strncasecmp(text, documents[i].begins, strlen(documents[i].begins)))
+            return error_set(ERROR_DATA, "%s is %s", path, documents[i].name);
+    return 0;
+}
+
 int foreign_check(const char *path, const void *bytes, size_t length) {
     const char *first = bytes;
     bool text = length && isalpha((unsigned char)*first); /* some beginnings are of letters */
@@ -87,7 +106,7 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
         free(command);
         return ERROR_DATA;
     }
-    return 0;
+    return check_documents(path, first, length);
 }
 
 /* How what is at an address is read, by the beginning of its scheme; the last is that of all

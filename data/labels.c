@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -223,11 +224,15 @@ static int third_label_error(const struct labels *labels, const struct pack *pac
     if (pack->table && pack->facts->label_column)
         where = memory_format("; the labels are those of %s: csv.label takes another",
                               table_describe(pack->table, pack->facts->label_column - 1, column));
+    const char *one = seen[first_is_it].name, *other = seen[last_is_it ? 1 : 2].name;
+    bool cases = !strcasecmp(name, one) || !strcasecmp(name, other) || !strcasecmp(one, other);
     error_set(ERROR_DATA,
               "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
-              "classes are possible; %s%s%s",
-              pack_source(pack), (unsigned long long)row + 1, name, seen[first_is_it].name,
-              seen[last_is_it ? 1 : 2].name, fitting_objective(pack),
+              "classes are possible; %s%s%s%s",
+              pack_source(pack), (unsigned long long)row + 1, name, one, other,
+              cases ? "two of them differ in upper and lower case alone: write them alike; or "
+                    : "",
+              fitting_objective(pack),
               maybe_header ? "; if the first line names the columns, set csv.header = yes" : "",
               where ? where : "");
     free(where);

@@ -177,3 +177,20 @@ int compare_ids(const void *a, const void *b) {
     const uint64_t *x = a, *y = b;
     return (*x > *y) - (*x < *y);
 }
+
+bool number_is_dressed(const char *text) {
+    static const char *const signs[] = {"$", "%", " ", ",", "'", "\u20ac", "\u00a3", "\u00a0"};
+    char bare[64];
+    size_t length = 0;
+    double value;
+    while (*text && length + 1 < sizeof bare) {
+        size_t sign = 0;
+        for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
+            sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
+        if (!sign)
+            bare[length++] = *text;
+        text += sign ? sign : 1;
+    }
+    bare[length] = '\0';
+    return !*text && number_of_text(bare, &value);
+}

@@ -21,6 +21,10 @@ const char *number_parse(const char *at, double *value);
 /* Reads a text that is a number as a whole; false if it is not. */
 bool number_of_text(const char *text, double *value);
 
+/* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
+ * apostrophes that part thousands. */
+bool number_is_dressed(const char *text);
+
 #define NUMBER_TEXT 32
 
 /* The shortest text that reads back as `value`: "1", "-0.5". */

@@ -34,25 +34,6 @@ static void note_number(struct column_profile *column, double number) {
     note_different(column, hash64(&number, sizeof number));
 }
 
-/* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
- * apostrophes that part thousands. */
-static bool is_dressed_number(const char *text) {
-    static const char *const signs[] = {"$", "%", " ", ",", "'", "\u20ac", "\u00a3", "\u00a0"};
-    char bare[64];
-    size_t length = 0;
-    double value;
-    while (*text && length + 1 < sizeof bare) {
-        size_t sign = 0;
-        for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
-            sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
-        if (!sign)
-            bare[length++] = *text;
-        text += sign ? sign : 1;
-    }
-    bare[length] = '\0';
-    return !*text && number_of_text(bare, &value);
-}
-
 static void note_text(struct column_profile *column, const char *text) {
     uint64_t blanks = 0;
     for (const char *p = text; (p = strchr(p, ' ')); p++)
@@ -62,7 +43,7 @@ static void note_text(struct column_profile *column, const char *text) {
         column->dates = DATE_FORMATS_ALL;
     if (column->dates)
         date_formats_narrow(text, &column->dates);
-    if (is_dressed_number(text)) {
+    if (number_is_dressed(text)) {
         if (!column->dressed++)
             snprintf(column->example, sizeof column->example, "%s", text);
     }

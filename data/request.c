@@ -160,7 +160,12 @@ int request_wait(struct patience *patience, const char *path, enum outcome outco
     bool asked = retry_after > 0 && retry_after * 1000 > ms;
     if (asked)
         ms = retry_after * 1000;
-    if (ms > left_ms || (outcome == BROKEN && tries > REMOTE_TRIES))
+    if (outcome == BROKEN && tries > REMOTE_TRIES)
+        return error_set(ERROR_UNAVAILABLE,
+                         "cannot read %s: %s; gave up after %u attempts, none of which came "
+                         "further; try again later",
+                         path, why, tries);
+    if (ms > left_ms)
         return error_set(ERROR_UNAVAILABLE,
                          "cannot read %s: %s%s; gave up after %u attempts and %.0f s without "
                          "progress: DML_REMOTE_SECONDS is %lld; try again later",

@@ -298,6 +298,7 @@ struct source_options source_options_alike(const struct source_options *options,
 /* ---- bad lines ---- */
 
 #define REASONS_MAX 100
+#define REASONS_SHOWN 10u
 
 static void note_reason(struct source_report *report, char *reason) {
     uint64_t kept = report->rejected < REASONS_MAX ? report->rejected : REASONS_MAX;
@@ -333,8 +334,10 @@ int source_reject(struct source_report *report, const char *path, uint64_t limit
 
 void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,
                           uint32_t reasons) {
-    for (uint32_t i = 0; i < reasons; i++)
+    uint32_t shown = reasons < REASONS_SHOWN ? reasons : REASONS_SHOWN;
+    for (uint32_t i = 0; i < shown; i++)
         log_warning("skipped: %s", reason[i]);
-    if (rejected > reasons)
-        log_warning("%s: skipped %llu malformed lines in all", path, (unsigned long long)rejected);
+    if (rejected > shown)
+        log_warning("%s: skipped %llu malformed lines in all, of which the first %u are shown",
+                    path, (unsigned long long)rejected, shown);
 }

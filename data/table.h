@@ -38,6 +38,7 @@ struct table_column {
     enum column_kind kind;
     uint32_t place; /* in the first file of training, from 0; COLUMN_NOWHERE: it has none */
     bool found;     /* the kind was found out and not said by the job */
+    bool padded;    /* numbers that were found have zeros before them, as codes do: "01234" */
     double mean;    /* of a number's training rows; NaN while it is not known */
     bool is_part;   /* of a date: its place is COLUMN_NOWHERE, and its name that of the date and of
                        the part, "when.month" */

@@ -20,6 +20,7 @@ libdml_la_SOURCES = \
 	data/blocks.c \
 	data/cells.c \
 	data/csv.c data/csv_date.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
+	data/csv_twins.c \
 	data/date.c \
 	data/dictionary.c \
 	data/format.c \

@@ -30,8 +30,12 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+#define JOB_FILE ".conf"
+
 /* The model.safetensors that `path` stands for, or NULL if there is none. Free the result. */
 static char *find_tensors(const char *path) {
+    if (is_file(path) && name_ends(path, JOB_FILE))
+        return NULL;
     if (is_file(path))
         return memory_copy_string(path);
     static const char *const places[] = {"model.safetensors", "models/current/model.safetensors"};
@@ -264,16 +268,34 @@ static int open_files(const char *path, struct model *model) {
     return code;
 }
 
+/* Where there is no model: whoever gives a job, or its file, means the state folder beside it. */
+static int refuse_path(const char *path) {
+    size_t length = strlen(path) - (name_ends(path, JOB_FILE) ? strlen(JOB_FILE) : 0);
+    char *state = memory_format("%.*s.state", (int)length, path),
+         *record = path_join(path, "dml.db");
+    char *meant = find_tensors(state);
+    if (is_file(record))
+        error_set(ERROR_DATA,
+                  "%s holds no model yet, or no longer: `dml-coordinator jobs` tells of its runs",
+                  path);
+    else
+        error_set(ERROR_DATA,
+                  "%s holds no model: give a model.safetensors, its folder, or a state folder with "
+                  "models/current%s%s%s",
+                  path, meant ? "; did you mean `" : "", meant ? state : "", meant ? "`?" : "");
+    free(meant);
+    free(record);
+    free(state);
+    return ERROR_DATA;
+}
+
 int model_open(const char *path, struct model **result) {
     char *tensors_path = find_tensors(path);
     if (!tensors_path && is_folder(path) && access(path, X_OK))
         return error_set_errno(ERROR_PERMISSION,
                                "cannot read %s; its owner lets others: chmod go+rx", path);
     if (!tensors_path)
-        return error_set(ERROR_DATA,
-                         "%s holds no model: give a model.safetensors, its folder, or a state "
-                         "folder with models/current",
-                         path);
+        return refuse_path(path);
     struct model *model = memory_new(1, sizeof *model);
     int code = open_files(tensors_path, model);
     free(tensors_path);

@@ -305,6 +305,19 @@ static void scorer_init(struct scorer *scorer, const struct model *model) {
     term_mapper_init(&scorer->mapper, model);
 }
 
+static void tell_unseen(const struct term_mapper *mapper) {
+    const char *text = mapper->unseen_text;
+    char column[COLUMN_TEXT], *such = NULL;
+    if (text)
+        such = memory_format(
+            ", such as \"%.40s\" in %s%s", text,
+            table_describe(mapper->model->layout.table, mapper->unseen_column, column),
+            text_is_utf8(text) ? "" : ", which is not UTF-8; that of training may have been");
+    log_info("%llu values or texts that training did not have add nothing to the predictions%s",
+             (unsigned long long)mapper->unseen, such ? such : "");
+    free(such);
+}
+
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
 static int scorer_finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
@@ -312,8 +325,7 @@ static int scorer_finish(struct scorer *scorer, int code, struct score_figures *
         figures->unseen_features = scorer->mapper.unseen;
     }
     if (!code && scorer->lines && scorer->mapper.unseen)
-        log_info("%llu values or texts that training did not have add nothing to the predictions",
-                 (unsigned long long)scorer->mapper.unseen);
+        tell_unseen(&scorer->mapper);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     margins_free(scorer->margins);

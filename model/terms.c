@@ -140,6 +140,7 @@ void term_mapper_release(struct term_mapper *mapper) {
     free(mapper->index.first);
     free(mapper->squares);
     free(mapper->words);
+    free(mapper->unseen_text);
     free(mapper->told);
     cross_mapper_free(mapper->crosses);
     terms_release(&mapper->absent);
@@ -281,6 +282,15 @@ static void normalise_words(struct term_mapper *mapper, struct terms *terms) {
     mapper->words_count = 0;
 }
 
+/* Keeps a text that the model does not have, as whoever reads of many will ask which. */
+static void note_unseen(struct term_mapper *mapper, const struct source_rows *rows, uint64_t at) {
+    const struct source_origin *origin = rows->origin ? &rows->origin[at] : NULL;
+    if (mapper->unseen_text || !origin || origin->role != ROLE_VALUE)
+        return;
+    mapper->unseen_text = memory_copy_string(origin->text);
+    mapper->unseen_column = origin->column;
+}
+
 /* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
  * numbered in the older way a pack has the older ids, too; these do not rise. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
@@ -292,10 +302,12 @@ uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *r
     if (mapper->crosses)
         cross_mapper_begin(mapper->crosses);
     for (uint64_t i = first; i < rows->start[row + 1]; i++) {
-        uint64_t of = id[i - first];
+        uint64_t of = id[i - first], unseen = mapper->unseen;
         rank = seeded ? 0 : rank;
         bool found = map_value(mapper, &of, rows->value[i], &rank, terms);
         known += found;
+        if (mapper->unseen > unseen)
+            note_unseen(mapper, rows, i);
         if (mapper->has_texts && found && of >= FEATURE_HASHED)
             weigh_word(mapper, source_row_column(rows, row, i - first), terms);
         if (!mapper->crosses)

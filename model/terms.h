@@ -71,7 +71,9 @@ struct term_mapper {
         uint32_t column;
     } * words; /* of a row; owned */
     size_t words_count, words_room;
-    uint64_t unseen; /* values of features that the model does not have, so far */
+    uint64_t unseen;        /* values of features that the model does not have, so far */
+    char *unseen_text;      /* the first text among them, for a message, or NULL; owned */
+    uint32_t unseen_column; /* that has it */
 };
 
 void term_mapper_init(struct term_mapper *mapper, const struct model *model);

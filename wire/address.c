@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,10 @@ int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
         strlen(colon + 1) >= ENDPOINT_PORT_BYTES)
         return error_set(ERROR_USAGE, "%s: an address is unix:PATH, HOST:PORT or tls:HOST:PORT",
                          address);
+    bool number = strspn(colon + 1, "0123456789") == strlen(colon + 1);
+    if (number &&
+        atol(colon + 1) > UINT16_MAX) /* getaddrinfo() would take the rest of a division */
+        return error_set(ERROR_USAGE, "%s: a port is a number up to %u", address, UINT16_MAX);
     memcpy(host, start, length);
     host[length] = '\0';
     strcpy(port, colon + 1);

@@ -60,10 +60,35 @@ static int look(struct proposal *proposal) {
     return code;
 }
 
+/* What exports of databases, spreadsheets and programs write for a cell without a value, besides
+ * the words that a job takes by itself. */
+static const char *const exported_missing_words[] = {"?",    "NA",   "N/A",  "NaN",  "nan", "null",
+                                                     "NULL", "none", "None", "<NA>", "n/a", "#N/A",
+                                                     "\\N",  "-",    "--",   ".",    NULL};
+
+/* If a cell of a column of numbers is refused, it may be such a word. */
+static int look_past_words(struct proposal *proposal) {
+    int code = look(proposal);
+    if (code != ERROR_DATA || proposal->reading.missing)
+        return code;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    proposal->reading.missing = exported_missing_words;
+    if (look(proposal)) { /* it is something else, which was told better before */
+        error_clear();
+        proposal->reading.missing = NULL;
+        error_set(code, "%s", why);
+    } else {
+        code = 0;
+    }
+    free(why);
+    return code;
+}
+
 /* A first line above texts alone holds names if none of its texts occurs again: a job would take it
  * for a row, in doubt. */
 static int look_for_names(struct proposal *proposal) {
-    int code = look(proposal);
+    int code = look_past_words(proposal);
     if (code || !proposal->profile.report.names_doubtful)
         return code;
     proposal->reading.header = CSV_HEADER_YES;
@@ -129,7 +154,7 @@ static int look_at_labels(struct proposal *proposal) {
 /* From so many words on, in the mean, texts that differ are sentences and no names. */
 #define SENTENCE_WORDS 3.0
 
-enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_NOT };
+enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CATEGORY, USE_AS_NUMBER, USE_NOT };
 
 static bool holds_dates(const struct profile *profile, uint32_t i) {
     const struct column_profile *seen = &profile->column[i];
@@ -156,10 +181,18 @@ static enum use use_of(const struct proposal *proposal, uint32_t i) {
     const struct profile *profile = &proposal->profile;
     const struct table_column *column = &profile->report.table->column[i];
     const struct column_profile *seen = &profile->column[i];
+    if (column->is_part)
+        return USE_AS_FOUND;
+    if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
+        return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
+    if (table_uses(column) && !column->found) /* as --set says */
+        return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
         return USE_NOT;
     if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
         return USE_NOT;
+    if (column->kind == COLUMN_NUMBER && column->padded)
+        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
     if (holds_dates(profile, i))
         return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
     if (column->kind == COLUMN_CATEGORY && all_differ(seen))
@@ -242,6 +275,22 @@ static void put_doubtful_labels(const struct profile *profile, FILE *file) {
                     profile->label[i].text, (unsigned long long)profile->label[i].rows);
 }
 
+/* Texts that people wrote by hand may be one class in two spellings. */
+static void put_spellings(const struct profile *profile, FILE *file) {
+    for (uint32_t i = 0; i < profile->label_count; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const char *one = profile->label[k].text, *other = profile->label[i].text;
+            if (!one || !other || strcasecmp(one, other) != 0)
+                continue;
+            fputs("# ", file);
+            terminal_put_cut(file, false, STYLE_PLAIN, one, LABEL_SHOWN);
+            fputs(" and ", file);
+            terminal_put_cut(file, false, STYLE_PLAIN, other, LABEL_SHOWN);
+            fputs(" are two classes here: if they mean the same, write them alike in the data.\n",
+                  file);
+        }
+}
+
 static void put_labels(const struct profile *profile, FILE *file) {
     const struct column_profile *labels = &profile->labels;
     if (profile->texts || labels->different <= 10) {
@@ -256,14 +305,16 @@ static void put_labels(const struct profile *profile, FILE *file) {
     }
     fputs(".\n", file);
     put_doubtful_labels(profile, file);
+    put_spellings(profile, file);
     if (!profile->texts && labels->different > 2 && labels->whole)
         fputs("# Other objectives for such labels: ordinal if their order counts, poisson if they "
               "count events,\n# squared if they are quantities.\n",
               file);
 }
 
-static void put_seen(const struct column_profile *seen, enum column_kind kind, uint64_t rows,
-                     FILE *file) {
+static void put_seen(const struct column_profile *seen, const struct table_column *column,
+                     uint64_t rows, FILE *file) {
+    const enum column_kind kind = column->kind;
     bool many = seen->different >= PROFILE_DIFFERENT_MAX;
     if (!seen->cells) {
         fputs(", empty", file);
@@ -275,9 +326,10 @@ static void put_seen(const struct column_profile *seen, enum column_kind kind, u
             (unsigned long long)seen->different);
     if (seen->cells < rows)
         fprintf(file, ", %llu missing", (unsigned long long)(rows - seen->cells));
-    if (kind == COLUMN_NUMBER && seen->whole && seen->different > 2 && seen->different <= 20)
+    if (kind == COLUMN_NUMBER && seen->whole && seen->different > 2 && seen->different <= 20 &&
+        !column->padded)
         fputs("; if these are codes: csv { categories }", file);
-    if (kind == COLUMN_NUMBER && seen->whole && rows > 20 &&
+    if (kind == COLUMN_NUMBER && !column->padded && seen->whole && rows > 20 &&
         seen->most - seen->least >= (double)rows &&
         (double)seen->different >= fmin((double)rows, PROFILE_DIFFERENT_MAX))
         fputs("; if it only names the rows: csv { skip }", file);
@@ -293,14 +345,18 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct column_profile *seen = &proposal->profile.column[i];
     const struct table_column *column = &proposal->profile.report.table->column[i];
     enum use use = use_of(proposal, i);
-    const char *why = !seen->cells                         ? ""
-                      : column->kind == COLUMN_NUMBER      ? ", as it only numbers the rows"
+    const bool counts = numbers_rows(&proposal->profile, seen);
+    const char *why = !seen->cells                              ? ""
+                      : column->kind == COLUMN_NUMBER && counts ? ", as it only numbers the rows"
+                      : column->kind == COLUMN_NUMBER      ? ", as nearly all of these codes differ"
                       : holds_dates(&proposal->profile, i) ? ", as a job has one date_format"
                                                            : ", as nearly all texts differ";
     if (holds_dates(&proposal->profile, i))
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
+    if (use == USE_AS_CATEGORY && column->padded)
+        fputs(": codes, as some begin with a zero", file);
     if (use == USE_NOT)
         fprintf(file, ": left out%s", why);
 }
@@ -314,13 +370,15 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
     fputs("\n# Columns:\n", file);
     for (uint32_t i = 0; i < profile->columns; i++) {
         const struct table_column *column = &profile->report.table->column[i];
+        if (column->is_part)
+            continue;
         fprintf(file, "#   %u ", i + 1);
         if (column->name)
             escape_put(column->name, file);
         fprintf(file, "%s%s", column->name ? ", " : "",
                 column->kind <= COLUMN_SKIPPED ? kinds[column->kind] : "of its own use");
         if (table_uses(column)) {
-            put_seen(&profile->column[i], column->kind, profile->report.rows, file);
+            put_seen(&profile->column[i], column, profile->report.rows, file);
             put_use(proposal, i, file);
         }
         putc('\n', file);
@@ -328,7 +386,8 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
 }
 
 static void put_dates(const struct proposal *proposal, FILE *file) {
-    const char *format = date_formats_first(proposal->dates);
+    const char *format = proposal->reading.date_format ? proposal->reading.date_format
+                                                       : date_formats_first(proposal->dates);
     put_columns(proposal, "dates", USE_AS_DATE, file);
     put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
 }
@@ -350,12 +409,14 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_text("decimal", proposal->reading.decimal, file);
     if (proposal->reading.missing) {
         fputs("    missing = { ", file);
-        for (const char *const *word = table_missing_words; *word; word++) {
-            fputs(word > table_missing_words ? ", " : "", file);
+        for (const char *const *word = proposal->reading.missing; *word; word++) {
+            fputs(word > proposal->reading.missing ? ", " : "", file);
             put_quoted(*word, file);
         }
         fputs(" }\n", file);
     }
+    put_columns(proposal, "numbers", USE_AS_NUMBER, file);
+    put_columns(proposal, "categories", USE_AS_CATEGORY, file);
     put_dates(proposal, file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
@@ -385,8 +446,11 @@ static int write_job(void *context, FILE *file) {
     const struct proposal *proposal = context;
     const struct profile *profile = &proposal->profile;
     fprintf(file, "# %llu rows", (unsigned long long)profile->report.rows);
-    if (profile->columns)
-        fprintf(file, ", %u columns", profile->columns);
+    uint32_t columns = 0;
+    for (uint32_t i = 0; i < profile->columns; i++)
+        columns += !profile->report.table->column[i].is_part;
+    if (columns)
+        fprintf(file, ", %u columns", columns);
     fputs(". Words behind # are remarks; dml.conf(5) has all keys.\n\ndata      = { ", file);
     put_quoted(proposal->data, file);
     fputs(" }\n", file);

@@ -82,14 +82,30 @@ static json_int_t bytes_in(const char *state, const char *folder, const json_t *
     return (json_int_t)bytes;
 }
 
+/* A run that goes on from the end of another has taken over its checkpoints, which stay in the
+ * folder of the run that began anew. `runs` come in the order of their numbers. */
+static void take_over_checkpoints(json_t *runs, size_t at) {
+    json_t *bytes = json_object_get(json_array_get(runs, at), "bytes");
+    const json_t *continues = json_object_get(json_array_get(runs, at), "continues");
+    while (json_is_integer(continues) && at--) {
+        json_t *run = json_array_get(runs, at), *before = json_object_get(run, "bytes");
+        if (!json_equal(json_object_get(run, "run"), continues))
+            continue;
+        json_object_set(bytes, "checkpoints", json_object_get(before, "checkpoints"));
+        json_object_set_new(before, "checkpoints", json_integer(0));
+        return;
+    }
+}
+
 /* Adds what each run and the whole folder hold. Packs and sets are shared by runs. */
 static void add_sizes(const char *state, json_t *folder) {
     size_t i;
-    json_t *run;
-    json_array_foreach(json_object_get(folder, "runs"), i, run) {
-        json_t *bytes = json_pack("{s:I, s:I}", "model", bytes_in(state, "models", run),
-                                  "checkpoints", bytes_in(state, "shards", run));
-        json_object_set_new(run, "bytes", bytes);
+    json_t *runs = json_object_get(folder, "runs"), *run;
+    json_array_foreach(runs, i, run) {
+        json_t *of_run = json_pack("{s:I, s:I}", "model", bytes_in(state, "models", run),
+                                   "checkpoints", bytes_in(state, "shards", run));
+        json_object_set_new(run, "bytes", of_run);
+        take_over_checkpoints(runs, i);
     }
     json_t *bytes =
         json_pack("{s:I, s:I, s:I, s:I}", "all", bytes_in(state, ".", NULL), "models",

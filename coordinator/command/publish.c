@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/go_live.h"
@@ -127,9 +128,21 @@ static int make_live(struct go_live *live) {
     return announced ? announced : code;
 }
 
+/* Whoever names only the job does not say which of its models. */
+static int check_is_run(const char *name) {
+    if (!name_ends(name, ".conf") && !name_ends(name, ".state"))
+        return 0;
+    return error_set(ERROR_USAGE,
+                     "%s is no run: give its number or its tag first, as `jobs` lists them, as in "
+                     "`publish 1 %s`",
+                     name, name);
+}
+
 int command_publish(const struct options *options) {
     struct go_live live;
     const char *name = options->operands[0];
+    if (check_is_run(name))
+        return ERROR_USAGE;
     int code = go_live_open(options, 1, &live);
     if (!code)
         code = go_live_find(&live, name, name, &live.to);

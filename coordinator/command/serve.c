@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/notify.h"
+#include "base/process.h"
 #include "coordinator/command/about_model.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
@@ -37,8 +39,11 @@ struct recorded {
     bool has_about;
     json_t *runs;     /* while a coordinator is alive: the runs as it tells them; else NULL */
     int64_t stamp[4]; /* of the files that were copied */
-    bool failed;      /* it could not be read when it was looked at last */
-    int64_t again_ns; /* once there is a status, the folder is not looked at before this */
+    int code;         /* of the last look at the folder; what was read before stays */
+    char *trouble;    /* why it is not 0; owned */
+    bool asked;       /* the coordinator was asked, and the look is to be completed */
+    int64_t begun_ns; /* when it was */
+    int64_t again_ns; /* the folder is not looked at before this */
 };
 
 #define PAUSE_NS (NS_PER_S / 2)
@@ -121,36 +126,50 @@ static int read_store(struct recorded *record) {
     return 0;
 }
 
-static int look(struct recorded *record) {
+static void note_outcome(struct recorded *record, int code) {
+    free(record->trouble);
+    record->code = code;
+    record->trouble = code ? memory_copy_string(error_text()) : NULL;
+    error_clear();
+}
+
+/* The first half of a look at the folder, which may wait for a coordinator and touches nothing but
+ * the record: it may run beside those of other folders. Nobody is asked if the folder's files are
+ * as they were, or a look would come too early. */
+static void recorded_ask(struct recorded *record) {
     int64_t stamp[4];
+    record->begun_ns = clock_monotonic_ns();
+    if (record->asked || record->begun_ns < record->again_ns)
+        return;
     note_files(record->state, stamp);
     if (record->status && !record->runs && memcmp(stamp, record->stamp, sizeof stamp) == 0)
-        return 0;
-    int code = ask_coordinator(record);
-    if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
-        return code;
-    error_clear();
-    return read_store(record);
+        return;
+    note_outcome(record, ask_coordinator(record));
+    record->asked = true;
 }
 
 /* Reads the record again if the folder's files have changed. While a coordinator is alive, it is
  * asked for status and runs. ERROR_UNAVAILABLE if nothing was run there, ERROR_AGAIN if the
  * coordinator does not answer; what was read before stays. */
 static int recorded_refresh(struct recorded *record) {
-    int64_t begun_ns = clock_monotonic_ns();
-    if (record->status && begun_ns < record->again_ns)
-        return 0;
-    int code = look(record);
-    record->failed = code;
-    int64_t now_ns = clock_monotonic_ns(), slow_ns = PAUSE_SHARE * (now_ns - begun_ns);
-    record->again_ns = now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS);
-    return code;
+    recorded_ask(record);
+    if (record->asked && (record->code == ERROR_UNAVAILABLE || record->code == ERROR_PERMISSION))
+        note_outcome(record, read_store(record));
+    if (record->asked) {
+        int64_t now_ns = clock_monotonic_ns(), slow_ns = PAUSE_SHARE * (now_ns - record->begun_ns);
+        bool pauses = record->status || slow_ns > PAUSE_NS; /* a first run is shown at once */
+        record->again_ns = pauses ? now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS) : 0;
+        record->asked = false;
+    }
+    return record->code ? error_set(record->code, "%s", record->trouble) : 0;
 }
 
 static void recorded_release(struct recorded *record) {
     store_close(record->store);
     take_status(record, NULL, NULL);
     record->store = NULL;
+    free(record->trouble);
+    record->trouble = NULL;
 }
 
 /* What the status server's answers are made from. */
@@ -171,6 +190,7 @@ static struct api recorded_api(const struct recorded *record, const struct http_
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000
 #define STEPS_MOST 20000 /* of a curve in the list of folders */
+#define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
 
 struct serving {
     struct loop loop;
@@ -211,6 +231,26 @@ static json_t *runs_of(struct recorded *record) {
         runs = NULL;
     error_clear();
     return runs;
+}
+
+struct asking {
+    struct serving *serving;
+    atomic_uint next;
+};
+
+static void *ask_some(void *context) {
+    struct asking *asking = context;
+    uint32_t i;
+    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->serving->count)
+        recorded_ask(&asking->serving->records[i]);
+    return NULL;
+}
+
+/* Asks all coordinators at the same time, so that those that are stopped take the time of one. */
+static void ask_all(struct serving *serving) {
+    struct asking asking = {.serving = serving};
+    atomic_init(&asking.next, 0);
+    threads_run(serving->count < ASKED_AT_ONCE ? serving->count : ASKED_AT_ONCE, ask_some, &asking);
 }
 
 struct loss_list {
@@ -265,6 +305,7 @@ static struct index_entry entry_of(struct recorded *record) {
 
 static void answer_index(struct serving *serving, struct http_answer *answer) {
     struct index_entry *entries = memory_new(serving->count, sizeof *entries);
+    ask_all(serving);
     for (uint32_t i = 0; i < serving->count; i++)
         entries[i] = entry_of(&serving->records[i]);
     index_answer(entries, serving->count, answer);
@@ -279,12 +320,13 @@ static void answer_index(struct serving *serving, struct http_answer *answer) {
 static void answer_metrics(struct serving *serving, struct http_answer *answer) {
     struct past_folder *folders = memory_new(serving->count, sizeof *folders);
     json_t *all = json_array(); /* keeps them */
+    ask_all(serving);
     for (uint32_t i = 0; i < serving->count; i++) {
         json_t *runs = runs_of(&serving->records[i]);
         if (runs)
             json_array_append_new(all, runs);
         folders[i] = (struct past_folder){.path = serving->records[i].state,
-                                          .runs = serving->records[i].failed ? NULL : runs};
+                                          .runs = serving->records[i].code ? NULL : runs};
     }
     answer->status = 200;
     answer->type = METRICS_TYPE;

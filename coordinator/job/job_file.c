@@ -99,9 +99,14 @@ static int check_utf8(const char *text, const char *file) {
                      file, number);
 }
 
+/* What editors of some systems write before a text in UTF-8; it means nothing. */
+#define UTF8_MARK "\xef\xbb\xbf"
+
 int job_text_prepare(char *text, const char *file) {
     struct job_reader reader = {.at = text, .line = 1, .file = file};
     int code = 0;
+    if (strncmp(text, UTF8_MARK, strlen(UTF8_MARK)) == 0)
+        memset(text, ' ', strlen(UTF8_MARK));
     while (!code && *reader.at) {
         const char *at = reader.at;
         if (*at == '"' || *at == '\'')

@@ -4,9 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "device/find.h"
 #include "base/limits.h"
+#include "base/text.h"
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
@@ -109,6 +111,24 @@ static const char *const objectives[] = {
 #define OBJECTIVE(NAME, name) #name,
 #include "objective/objectives.def"
     "network", "plugin", NULL};
+
+/* What other programs call the losses, beside what may be misspelt. */
+static const char *objective_question(const char *text) {
+    static const char *const others[][2] = {
+        {"linear", "squared"},     {"regression", "squared"}, {"mse", "squared"},
+        {"logit", "logistic"},     {"binary", "logistic"},    {"multinomial", "softmax"},
+        {"multiclass", "softmax"}, {"ovr", "one_vs_rest"},    {"svm", "squared_hinge"},
+        {"count", "poisson"},      {"mlp", "network"},        {"ordered", "ordinal"},
+    };
+    struct nearest nearest = {.text = text};
+    for (const char *const *word = objectives; *word; word++)
+        nearest_offer(&nearest, *word);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcasecmp(text, others[i][0]))
+            nearest = (struct nearest){.text = text, .word = others[i][1], .distance = 1};
+    return nearest_question(&nearest, "");
+}
+
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
 static const char *const precisions[] = {"double", "float", NULL};
 static const char *const history_types[] = {"float", "double", NULL};
@@ -271,6 +291,7 @@ const struct key keys[] = {
     {"bad_lines", KEY_COUNT64, AT(source.bad_lines_max), RANGE(0, COUNT_MAX), .initial = "0",
      .help = "how many malformed lines are skipped and reported before it is an error"},
     {"objective", KEY_CHOICE, AT(trains), .choices = objectives, .initial = "logistic",
+     .question = objective_question,
      .help = "the loss that is minimised; network: that of network.loss, by hidden layers; plugin: "
              "one of your own"},
 #define LOSS_PARAMETER(KIND, kind, number, name, initial_, word_, low, high, text)                 \

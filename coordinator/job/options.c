@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/job/key.h"
@@ -174,6 +175,24 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
     return 0;
 }
 
+/* Which command is meant: one that is spelt alike, or what other programs call so. */
+static const char *command_question(const char *name, const struct command *commands) {
+    static const char *const others[][2] = {
+        {"train", "run"},      {"fit", "run"},     {"score", "predict"},     {"test", "evaluate"},
+        {"list", "jobs"},      {"stop", "cancel"}, {"kill", "cancel"},       {"clean", "prune"},
+        {"deploy", "publish"}, {"help", "--help"}, {"version", "--version"},
+    };
+    struct nearest nearest = {.text = name};
+    for (const struct command *command = commands; command->name; command++)
+        nearest_offer(&nearest, command->name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(name, others[i][0]))
+            nearest = (struct nearest){.text = name, .word = others[i][1], .distance = 1};
+    if (name_ends(name, ".conf"))
+        return nearest_question(&(struct nearest){.word = "run JOBFILE"}, "");
+    return nearest_question(&nearest, "");
+}
+
 static int find_command(const char *name, const struct command *commands,
                         const struct command **found) {
     for (const struct command *command = commands; command->name; command++)
@@ -181,11 +200,8 @@ static int find_command(const char *name, const struct command *commands,
             *found = command;
             return 0;
         }
-    struct nearest nearest = {.text = name};
-    for (const struct command *command = commands; command->name; command++)
-        nearest_offer(&nearest, command->name);
     return error_set(ERROR_USAGE, "there is no command `%s`; `" PROGRAM " --help` lists them%s",
-                     name, nearest_question(&nearest, ""));
+                     name, command_question(name, commands));
 }
 
 /* Checks that the command takes the options and operands that it was given. */

@@ -76,18 +76,34 @@ static int work_on_start(void *context) {
     return code;
 }
 
-/* Opens the model to start from. NULL if there is none, or if it does not fit; in that case the log
- * says why. A model that cannot be read is an error. */
+/* Whoever names a model means it, and would pay for a start from zero with a long run. */
+static int refuse_start(const struct training *run) {
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    int code = error_set(
+        ERROR_DATA, "%s is nothing to start from: %s; without --start the run starts from zero",
+        run->start_from, why);
+    free(why);
+    return code;
+}
+
+/* Opens the model to start from. NULL if there is none, or if the live one does not fit any more;
+ * in that case the log says why. A model that cannot be read, or that --start names and that does
+ * not fit, is an error. */
 static int open_model(struct training *run, struct model **model) {
     int code = training_open_model(run, run->start_from, model);
     if (code || !*model || !model_fits(*model, &run->layout))
         return code;
-    log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
-                error_text());
-    error_clear();
+    if (run->options->start && strcmp(run->options->start, run->start_from) == 0) {
+        code = refuse_start(run);
+    } else {
+        log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
+                    error_text());
+        error_clear();
+    }
     model_close(*model);
     *model = NULL;
-    return 0;
+    return code;
 }
 
 struct model_search {

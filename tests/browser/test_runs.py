@@ -6,7 +6,7 @@ import random
 import re
 import sys
 
-from pages import LIVE, browser, main, settle, shown_in_every_way
+from pages import LIVE, assert_fits, browser, main, settle, shown_in_every_way
 from harness import (COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of,
                      write_job)
 from sweeps import write_rows
@@ -102,6 +102,26 @@ def runs_that_have_ended_are_served(folder):
         tab.close()
     finally:
         process.end()
+
+
+@test
+def the_page_of_a_live_run_that_is_served_tells_where_its_curves_are(folder):
+    tabs = browser()
+    job = endless_job(folder)
+    process, server = Process(COORDINATOR, 'run', job), None
+    try:
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
+        server = Process(COORDINATOR, 'serve', folder / 'job.state')
+        tab = tabs.open(url_of(server))
+        tab.until(f"{LIVE} && document.getElementById('read').textContent.includes('its own page')")
+        for width in (390, 1280):
+            assert_fits(tab, width)
+        tab.close()
+    finally:
+        process.end()
+        if server:
+            server.end()
 
 
 @test

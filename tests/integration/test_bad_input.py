@@ -79,6 +79,50 @@ def a_remark_above_a_table_is_answered_with_what_may_be_wrong(folder):
 
 
 @test
+def a_page_in_the_place_of_a_table_is_named(folder):
+    for page in '<!DOCTYPE html>\n<html><body>Log in, please</body></html>\n', '\n <HTML>\n<body>\n':
+        refused_data(folder, page, 'bad.txt is a page of HTML')
+    refused_data(folder, '%PDF-1.4\nsome 1:1\n', 'bad.txt is a PDF document')
+
+
+@test
+def a_table_whose_columns_nothing_parts_is_answered_with_what_may_be_wrong(folder):
+    refused_data(folder, 'a b y\n1 2 0\n3 4 1\n', 'bad.txt:1', '"a" is not a finite number',
+                 'csv.delimiter')
+    refused_data(folder, 'a,b,y\n1,2,0\n3,4,1\n', 'bad.txt:1', 'csv.delimiter',
+                 csv={'delimiter': ';'})
+
+
+@test
+def a_label_that_is_left_out_is_named(folder):
+    rows = 'a,b,y\n1,2,0\n3,4,1\n'
+    refused_data(folder, rows, 'bad.txt:1', 'column "b" cannot be left out by csv.skip: it is the label',
+                 csv={'label': 'b', 'skip': ['b']})
+    refused_data(folder, rows, 'since it is the last; name that of the labels with csv.label',
+                 csv={'skip': ['y']})
+
+
+@test
+def few_of_many_lines_that_are_skipped_are_shown(folder):
+    (folder / 'bad.csv').write_text('a,y\n' + ''.join(f'{k},{k % 2}\n{k},\n' for k in range(40)))
+    job = write_job(folder, data=['bad.csv'], bad_lines=40)
+    finished = dml('run', job)
+    assert finished.status == 0 and finished.stderr.count('skipped: ') == 10, finished
+    assert 'skipped 40 malformed lines in all, of which the first 10 are shown' in finished.stderr, finished
+
+
+@test
+def numbers_with_signs_are_warned_of_unless_texts_are_meant(folder):
+    rows = ''.join(f'"{k % 9 + 1},000.50",{k % 2}\n' for k in range(60))
+    (folder / 'a.csv').write_text('price,y\n' + rows)
+    finished = dml('run', '-q', write_job(folder, data=['a.csv'], csv={'label': 'y'}))
+    assert finished.status == 0 and 'holds numbers such as "1,000.50"' in finished.stderr, finished
+    job = write_job(folder, data=['a.csv'], csv={'label': 'y', 'categories': ['price']})
+    finished = dml('run', '-q', job)
+    assert finished.status == 0 and 'holds numbers' not in finished.stderr, finished
+
+
+@test
 def a_line_that_is_refused_tells_of_bad_lines(folder):
     refused_data(folder, 'a,y\n1,0\n2,\n3,1\n', 'bad.txt:3', 'the label is empty', 'bad_lines')
     refused_line(folder, '1 1:0.5 2:', 'bad_lines')
@@ -95,6 +139,17 @@ def data_in_the_place_of_a_job_or_a_model_is_named(folder):
                    'a model is a state folder')
 
 
+@test
+def a_job_in_the_place_of_its_model_is_answered_with_the_state_folder(folder):
+    job, data = small_job(folder), folder / 'small.libsvm'
+    assert_refused(dml('predict', job, data), BAD_DATA, 'holds no model')
+    assert dml('run', job).status == 0
+    for path in job, folder / 'job':
+        assert_refused(dml('predict', path, data), BAD_DATA, f'did you mean `{folder}/job.state`?')
+    (folder / 'job.state/models/current').unlink()
+    assert_refused(dml('predict', folder / 'job.state', data), BAD_DATA, 'holds no model yet, or no longer')
+
+
 # ---- labels ----
 
 @test
@@ -107,6 +162,8 @@ def a_third_label_is_answered_with_the_objective_that_fits(folder):
     refused_data(folder, fractions, '"2.5" is a third label', 'use objective = squared')
     texts = 'a,1\nb,2\nc,3\n'
     refused_data(folder, texts, '"c" is a third label', 'use objective = softmax',
+                 csv={'label': '1'})
+    refused_data(folder, 'yes,1\nno,2\nYes,3\n', '"Yes" is a third label', 'write them alike',
                  csv={'label': '1'})
 
 

@@ -118,6 +118,8 @@ def a_raised_limit_is_gone_on_from_by_another_run(folder):
         assert 'has ended at its step limit, which is not raised' in again.stderr, again
     between = train(job, '--set', 'max_steps=6')
     assert between['steps'] == 6 and (between['run'], between['continues']) == (2, 1), between
+    held = [run['bytes']['checkpoints'] for run in dml('jobs', job, '--json').json['folders'][0]['runs']]
+    assert held[0] == 0 < held[1] and checkpoints_of(folder, 1), (held, 'they are those of run 2')
     further = train(job, '--set', 'max_steps=1000')
     assert further['reason'] == 'gradient tolerance' and further['run'] == 3, further
     assert further['continues'] == 2 and not checkpoints_of(folder, 1), further

@@ -67,7 +67,10 @@ def check_finds_a_column_that_no_file_has_and_asks_for_the_one_that_was_meant(fo
     assert 'key `csv.skip`: no file of the data has a column "widht"; did you mean `width`?' \
         in said, said
     said = refused(BAD_DATA, 'check', job_of(folder, test='more.csv'))
-    assert 'more.csv:1: the column "size" is missing' in said, said
+    assert 'more.csv:1: the column "size" is missing' in said and 'did you mean' not in said, said
+    (folder / 'more.csv').write_text(TABLE.replace('size', 'SIZE'))
+    said = refused(BAD_DATA, 'check', job_of(folder, test='more.csv'))
+    assert 'the column "size" is missing' in said and 'did you mean `SIZE`?' in said, said
 
 
 @test

@@ -152,6 +152,50 @@ def numbers_with_signs_are_pointed_out(folder):
 
 
 @test
+def numbers_with_zeros_before_them_are_codes(folder):
+    table(folder / 'data.csv', ['zip', 'month', 'phone', 'id', 'y'],
+          lambda k: (['01234', '75001', '10115'][k % 3], f'{1 + k % 12:02}', f'0{k * 7919 % 10007}',
+                     f'{k:04}', k // 3 % 2))
+    text, result = proposed(folder)
+    assert 'categories = { "zip", "month" }' in text and 'skip = { "phone", "id" }' in text, text
+    assert '1 zip, number, 1234 to 75001, 3 different: codes, as some begin with a zero' in text, text
+    assert 'all of these codes differ' in text and 'it only numbers the rows' in text, text
+    assert result['features'] > 2, result
+
+
+@test
+def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
+    for word in '\\N', '-', '<NA>', 'None':
+        table(folder / 'data.csv', ['a', 'y'], lambda k: (word if k % 10 == 3 else k * k, k % 2))
+        text, result = proposed(folder)
+        assert 'missing = { "?", ' in text and '2 different' not in text, text
+        assert '1 a, number, 0 to 9801, 90 different, 10 missing' in text, text
+        assert result['features'] == 2, result
+    table(folder / 'data.csv', ['a', 'y'], lambda k: ('odd' if k % 10 == 3 else k * k, k % 2))
+    finished = dml('init', 'data.csv', '-o', '-', cwd=folder)
+    assert finished.status == BAD_DATA and 'holds "odd"' in finished.stderr, finished
+
+
+@test
+def what_set_says_of_columns_is_in_the_job(folder):
+    table(folder / 'data.csv', ['code', 'when', 'said', 'n', 'y'],
+          lambda k: (k % 7, f'2024-01-{1 + k % 28:02}', 'a word or two', ['x', k][k % 10 > 0], k % 2))
+    text, result = proposed(folder, '--set', 'csv.categories=code', '--set', 'csv.dates=when',
+                            '--set', 'csv.text=said', '--set', 'csv.missing=x')
+    for line in ('# 100 rows, 5 columns.', 'categories = { "code" }', 'dates = { "when" }', 'text = { "said" }',
+                 'missing = { "x" }'):
+        assert line in text, (line, text)
+    assert result['features'] > 20, result
+
+
+@test
+def labels_in_two_spellings_are_pointed_out(folder):
+    table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['yes', 'no', 'Yes'][k % 3]))
+    text, _ = proposed(folder)
+    assert '# yes and Yes are two classes here' in text, text
+
+
+@test
 def few_rows_are_all_trained_on(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, k % 2), count=10)
     text, result = proposed(folder)

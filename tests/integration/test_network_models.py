@@ -288,7 +288,7 @@ def a_feature_that_vanished_is_kept_if_the_job_says_so(folder):
 
 
 @test
-def other_layers_are_no_start_and_the_log_says_why(folder):
+def other_layers_are_no_start_and_refused(folder):
     job = ring_job(folder, max_steps=3)
     train(job)
     for more, why in (({'network.layers': '5'}, 'hidden layers { 6, 4 } of tanh'),
@@ -298,8 +298,8 @@ def other_layers_are_no_start_and_the_log_says_why(folder):
                                            objective='softmax', max_steps=3)
         finished = dml('run', other, '--json', '--fresh', '--start', current(job), '--state',
                        folder / 'other.state', *words(more))
-        assert finished.status == 0 and why in finished.stderr, finished
-        assert 'start' not in finished.json, finished
+        assert finished.status == BAD_DATA and why in finished.stderr, finished
+        assert not finished.stdout, finished
 
 
 @test

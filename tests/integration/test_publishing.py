@@ -176,7 +176,8 @@ def what_cannot_go_live_is_refused_with_why(folder):
     assert '--force' in refused.stderr, refused
     assert publish('2', folder, '--force').status == 0 and live(folder) == 2
     for name, status, why in (('9', UNAVAILABLE, 'no model of run 9'), ('none', UNAVAILABLE, '`jobs`'),
-                              ('-1', USAGE, 'option'), ('0', USAGE, '`jobs`')):
+                              ('-1', USAGE, 'option'), ('0', USAGE, '`jobs`'),
+                              ('job.conf', USAGE, 'publish 1 job.conf')):
         finished = publish(name, folder)
         assert finished.status == status and why in finished.stderr, finished
     nights.add(3, rows=1200)

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -255,6 +256,47 @@ def a_long_run_is_reported_step_by_step(folder):
              if path.startswith('api/v1/steps') and 'run' not in path]
     steps = [step['step'] for part in parts for step in part]
     assert len(parts) == 3 and steps == list(range(result['steps'] + 1)), (len(parts), len(steps))
+
+
+def is_open(connection):
+    """Whether the other end has not closed it."""
+    connection.setblocking(False)
+    try:
+        while connection.recv(4096):
+            pass
+    except BlockingIOError:
+        return True
+    return False
+
+
+def asked_together(folders):
+    """Whether coordinators that never answer are all asked before the first is given up."""
+    listeners, connections = [], []
+    with contextlib.ExitStack() as stack:
+        for path in folders:
+            (path / 'control.sock').unlink(missing_ok=True)
+            listeners.append(stack.enter_context(socket.socket(socket.AF_UNIX)))
+            listeners[-1].bind(str(path / 'control.sock'))
+            listeners[-1].listen()
+        url, _ = stack.enter_context(serving(*folders))
+        page = threading.Thread(target=ask, args=(url,))
+        page.start()
+        for listener in listeners:
+            connections.append(stack.enter_context(listener.accept()[0]))
+        together = all(map(is_open, connections))
+        for connection in connections:
+            connection.close()
+        page.join()
+    return together
+
+
+@test
+def coordinators_that_do_not_answer_are_asked_at_the_same_time(folder):
+    folders = [folder / name for name in ('a.state', 'b.state', 'c.state')]
+    for path in folders:
+        path.mkdir()
+    # On a busy machine this process may look too late to see that they are.
+    assert any(asked_together(folders) for _ in range(5))
 
 
 @test

@@ -142,16 +142,15 @@ def a_command_with_a_start_that_is_repeated_at_its_limit_trains_nothing(folder):
 
 
 @test
-def a_model_of_something_else_is_no_start_and_the_log_says_why(folder):
+def a_model_of_something_else_is_refused_as_a_start_and_begins_no_run(folder):
     job, earlier = wide_job(folder)
     for setting, why in (('intercept=false', 'it has an intercept'),
                          ('objective=squared', 'its objective is logistic')):
         state = folder / f'{setting}.state'
-        finished = dml('run', job, '--json', '--start', earlier['model'], '--state', state,
-                       '--set', setting)
-        assert finished.status == 0 and why in finished.stderr, finished
-        assert 'start' not in finished.json, finished
-        assert runs_of(state)[0][1] == ''
+        refused = dml('run', job, '--start', earlier['model'], '--state', state, '--set', setting)
+        assert refused.status == BAD_DATA and not refused.stdout, refused
+        assert 'is nothing to start from' in refused.stderr and why in refused.stderr, refused
+        assert runs_of(state) == []
     missing = dml('run', job, '--start', folder / 'none')
     assert missing.status == BAD_DATA and 'none holds no model' in missing.stderr, missing
 

@@ -215,6 +215,11 @@ def texts_that_training_did_not_have_add_nothing_and_are_counted(folder):
     assert dml('evaluate', state / 'models/1', unknown, '--json').json['unseen_features'] == 2
     finished = dml('predict', state / 'models/1', unknown)
     assert '2 ' in finished.stderr and 'training did not have' in finished.stderr, finished
+    unknown = write_table(folder / 'unknown.csv', [[30, 'café', 1, 'N', 'yes']])
+    said = dml('predict', state / 'models/1', unknown).stderr
+    assert 'such as "café" in column ' in said and 'is not UTF-8' not in said, said
+    unknown.write_bytes(unknown.read_text().encode('latin-1'))
+    assert 'which is not UTF-8' in dml('predict', state / 'models/1', unknown).stderr
 
 
 @test

@@ -4,6 +4,7 @@
 
 #include "tests/unit/suites.h"
 #include "tests/unit/data_fixture.h"
+#include "data/request.h"
 
 static int take_nothing(void *context, const struct source_rows *rows) {
     (void)context, (void)rows;
@@ -149,6 +150,16 @@ static void the_first_error_of_the_file_is_reported_whatever_the_threads(void **
     free(rows);
 }
 
+static void a_link_that_always_breaks_is_given_up_without_speaking_of_time(void **state) {
+    (void)state;
+    struct patience patience = {.tries = REMOTE_TRIES};
+    assert_int_equal(request_wait(&patience, "s3://b/k", BROKEN, "cut", 0), ERROR_UNAVAILABLE);
+    assert_string_equal(error_text(),
+                        "cannot read s3://b/k: cut; gave up after 9 attempts, none of "
+                        "which came further; try again later");
+    error_clear();
+}
+
 SUITE(bad_input) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_libsvm_lines_are_refused),
@@ -162,6 +173,7 @@ SUITE(bad_input) {
         cmocka_unit_test(truncated_and_damaged_archives_are_refused),
         cmocka_unit_test(more_bad_lines_than_allowed_are_an_error),
         cmocka_unit_test(the_first_error_of_the_file_is_reported_whatever_the_threads),
+        cmocka_unit_test(a_link_that_always_breaks_is_given_up_without_speaking_of_time),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }

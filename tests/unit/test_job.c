@@ -190,6 +190,8 @@ static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state
             ":1: key `objective`: \"hinge\" is not known; allowed: logistic, squared, softmax");
     refused("objective = sqared\n",
             ":1: key `objective`: \"sqared\" is not known; did you mean `squared`?; allowed: ");
+    refused("objective = Logit\n",
+            ":1: key `objective`: \"Logit\" is not known; did you mean `logistic`?; allowed: ");
     refused("data = a\nmax_seconds = unlimted\n",
             ":2: key `max_seconds`: \"unlimted\" is not a number; did you mean `unlimited`?");
     refused("data = a\nintercept = ture\n",

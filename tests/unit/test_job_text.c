@@ -30,6 +30,9 @@ static void comments_become_blanks_and_keep_their_lines(void **state) {
     (void)state;
     becomes("a = b # c", "a = b    ");
     becomes("a // b\nc", "a     \nc");
+    becomes("\xef\xbb\xbf"
+            "a = b",
+            "   a = b"); /* a byte order mark */
     becomes("/* b\nc */ d", "    \n     d");
     becomes("a = \"b#c//d/*e\"", "a = \"b#c//d/*e\"");
 }

@@ -27,6 +27,8 @@ static void a_misspelt_word_is_taken_for_the_nearest(void **state) {
     assert_string_equal(asked("l1"), "; did you mean `l2`?");
     assert_string_equal(asked("shard"), "; did you mean `shards`?");
     assert_string_equal(asked("early-stoping"), "; did you mean `early_stopping`?");
+    assert_string_equal(asked("Early_Stopping"), "; did you mean `early_stopping`?");
+    assert_string_equal(asked("DATA"), "; did you mean `data`?");
 }
 
 static void what_is_near_to_none_is_taken_for_none(void **state) {

@@ -88,6 +88,9 @@ static void what_is_not_known_is_named(void **state) {
     refused(
         PARSE("jbos"),
         "there is no command `jbos`; `dml-coordinator --help` lists them; did you mean `jobs`?");
+    refused(PARSE("fit"), "lists them; did you mean `run`?");
+    refused(PARSE("help"), "lists them; did you mean `--help`?");
+    refused(PARSE("a.conf"), "lists them; did you mean `run JOBFILE`?");
     refused(PARSE("run", "a.conf", "--jsno"), "lists them; did you mean `--json`?");
     refused(PARSE("run", "a.conf", "--sate=b"), "lists them; did you mean `--state`?");
     refused(PARSE("run", "a.conf", "--fast"), "there is no option `--fast`");
