@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
+#include "base/hash.h"
 #include "base/layout.h"
 #include "tests/unit/layout_fixture.h"
 #include "wire/evaluation.h"
@@ -185,6 +186,8 @@ static struct message sound(enum message_type type) {
             struct message message = samples[i];
             if (type == MESSAGE_PROGRAM)
                 message.program.hash = program_hash(NULL, 0);
+            if (type == MESSAGE_FETCH)
+                message.fetch.hash = hash64(two_words, sizeof two_words);
             return message;
         }
     fail_msg("there is no sample of %s", message_name(type));
@@ -398,6 +401,7 @@ static void bits_of_columns_are_whole_words(void **state) {
     REFUSES(FETCH, fetch.columns = 0, "no columns");
     REFUSES(FETCH, fetch.columns = 64, "another number");
     REFUSES(FETCH, bulk.length = 8, "another number");
+    REFUSES(FETCH, fetch.hash++, "the hash");
     REFUSES(FETCH, fetch.width = 0, "beyond the last");
     REFUSES(FETCH, fetch.column = UINT64_MAX, "beyond the last");
     REFUSES(FETCH, fetch.columns = UINT64_MAX, "beyond the last");
