@@ -172,17 +172,20 @@ static void list_entries(struct flush_slice *slice, const struct candidates *c, 
     slice->bulk = (struct bulk){.data = made, .length = length};
 }
 
+/* Offsets that rise by eight on average are packed into about six bits each (wire/compact.h). */
+enum { SPARSE_RISE = 8 };
+
 /* Between hosts the fewest bytes count. On one host a dense slice is read where it lies, and only
  * few entries are worth a copy of their own. Offsets have 32 bits. */
 static enum stage_encoding choose_encoding(uint64_t count, uint64_t entries, bool apart) {
-    size_t sparse = stage_sparse_bytes(entries), bits = stage_bitmap_bytes(count, entries);
     if (count > UINT32_MAX)
         return STAGE_DENSE;
     if (!apart)
         return entries < count / 4 ? STAGE_SPARSE : STAGE_DENSE;
-    if (sparse <= bits)
-        return sparse < count * sizeof(int64_t) ? STAGE_SPARSE : STAGE_DENSE;
-    return bits < count * sizeof(int64_t) ? STAGE_BITMAP : STAGE_DENSE;
+    if (entries <= count / SPARSE_RISE)
+        return STAGE_SPARSE;
+    return stage_bitmap_bytes(count, entries) < count * sizeof(int64_t) ? STAGE_BITMAP
+                                                                        : STAGE_DENSE;
 }
 
 /* `first`: which of the shard's sums come first in the slice. */

@@ -273,22 +273,30 @@ bool replica_has_few_needs(struct replica *replica, uint32_t strip) {
 
 /* ---- asking ---- */
 
+/* A shard keeps the bits that came last. That it has them is known when it has answered by them: of
+ * a FETCH of a former term it takes no notice. */
 void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
     const struct wanted wanted = wanted_of(replica, shard);
-    replica_send(
-        replica, replica->shards[shard].link,
-        &(struct message){.type = MESSAGE_FETCH,
-                          .fetch = {.attempt = evaluation->attempt,
-                                    .evaluation = evaluation->number,
-                                    .vector = (uint8_t)evaluation->point.vector,
-                                    .first = evaluation->point.range.first,
-                                    .count = evaluation->point.range.count,
-                                    .column = wanted.column,
-                                    .columns = wanted.columns,
-                                    .width = wanted.width},
-                          .bulk = {.data = wanted.words, .length = wanted_bytes(wanted.columns)}},
-        out);
+    struct shard_link *link = &replica->shards[shard];
+    link->asked = wanted_key_of(&wanted);
+    bool kept = wanted_key_equal(&link->asked, &link->answered);
+    if (wanted.columns && !kept)
+        link->answered = (struct wanted_key){0};
+    replica_send(replica, link->link,
+                 &(struct message){.type = MESSAGE_FETCH,
+                                   .fetch = {.attempt = evaluation->attempt,
+                                             .evaluation = evaluation->number,
+                                             .vector = (uint8_t)evaluation->point.vector,
+                                             .first = evaluation->point.range.first,
+                                             .count = evaluation->point.range.count,
+                                             .column = wanted.column,
+                                             .columns = wanted.columns,
+                                             .width = wanted.width,
+                                             .hash = link->asked.hash},
+                                   .bulk = {.data = kept ? NULL : wanted.words,
+                                            .length = kept ? 0 : wanted_bytes(wanted.columns)}},
+                 out);
 }
 
 void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
@@ -470,6 +478,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     }
     take_parameters(replica, shard, range, &wanted, &message->bulk);
     from->fetched = true;
+    if (from->asked.columns)
+        from->answered = from->asked;
     /* A shard sends the point after it began this evaluation, and from then on reads no flush of an
      * earlier one. When all shards have sent it, the memory of those flushes is free. */
     if (++evaluation->fetched == replica->shard_count) {

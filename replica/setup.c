@@ -509,6 +509,7 @@ void replica_connected(struct replica *replica, uint32_t index, uint32_t link, i
     }
     shard->connecting = false;
     shard->link = error ? 0 : link;
+    shard->answered = (struct wanted_key){0};
     if (error)
         replica_shard_missing(replica, index, error, reason, out);
     else

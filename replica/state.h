@@ -10,16 +10,19 @@
 #include "replica/needs.h"
 #include "replica/replica.h"
 #include "wire/bulk.h"
+#include "wire/wanted.h"
 
 struct shard_link {
-    uint32_t link;    /* 0: none */
-    bool connecting;  /* ACTION_CONNECT has not been answered yet */
-    bool placed;      /* SHARD_AT has come for this attempt */
-    bool greeted;     /* the link is up and leads to the right incarnation */
-    bool met;         /* it has greeted at least once: the address is right */
-    bool fetched;     /* what it has of the elements that were asked for is here */
-    uint32_t tries;   /* that failed since it greeted last */
-    int64_t retry_ns; /* when to try again; 0: no retry */
+    uint32_t link;              /* 0: none */
+    bool connecting;            /* ACTION_CONNECT has not been answered yet */
+    bool placed;                /* SHARD_AT has come for this attempt */
+    bool greeted;               /* the link is up and leads to the right incarnation */
+    bool met;                   /* it has greeted at least once: the address is right */
+    bool fetched;               /* what it has of the elements that were asked for is here */
+    struct wanted_key asked;    /* which bits the last FETCH had; zeros: none */
+    struct wanted_key answered; /* those on this link that it keeps, as it has answered by them */
+    uint32_t tries;             /* that failed since it greeted last */
+    int64_t retry_ns;           /* when to try again; 0: no retry */
     uint64_t incarnation;
     char *address;
 };

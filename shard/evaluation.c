@@ -86,22 +86,43 @@ static enum age age_of(const struct shard *shard, uint32_t attempt, uint32_t eva
     return evaluation == shard->evaluation && shard->trial_is_there ? AT_HAND : STALE;
 }
 
+/* Whether the bits that the FETCH names are there: it has them, or they came last. A FETCH that is
+ * held must not be answered by others. */
+static bool has_bits(struct replica_link *replica, const struct message *message) {
+    const struct message_fetch *fetch = &message->fetch;
+    const struct wanted_key key = {fetch->column, fetch->columns, fetch->hash, fetch->width};
+    if (!fetch->columns)
+        return true;
+    if (!message->bulk.length)
+        return replica->key.columns && wanted_key_equal(&replica->key, &key);
+    kept_bulk_release(&replica->wanted);
+    bulk_keep(&message->bulk, &replica->wanted);
+    replica->key = key;
+    replica->fetching = false;
+    return true;
+}
+
 void on_fetch(struct shard *shard, uint32_t from, const struct message *message,
               struct outbox *out) {
     const struct message_fetch *fetch = &message->fetch;
     struct replica_link *replica = shard_replica(shard, from);
+    if (!has_bits(replica, message)) {
+        shard_answer(shard, from,
+                     (struct message){.type = MESSAGE_REFUSED,
+                                      .refused.reason = "a FETCH by bits that did not come"},
+                     out);
+        return;
+    }
     switch (age_of(shard, fetch->attempt, fetch->evaluation)) {
     case STALE:
         shard->counters.stale++;
         break;
     case AT_HAND:
-        send_parameters(shard, from, fetch, message->bulk.data, out);
+        send_parameters(shard, from, fetch, replica->wanted.data, out);
         break;
     case TO_COME:
         replica->fetching = true;
         replica->fetch = *fetch;
-        kept_bulk_release(&replica->wanted);
-        bulk_keep(&message->bulk, &replica->wanted);
         break;
     }
 }
@@ -116,8 +137,6 @@ void answer_held_fetches(struct shard *shard, struct outbox *out) {
         if (age == AT_HAND)
             send_parameters(shard, replica->link, fetch, replica->wanted.data, out);
         replica->fetching = age == TO_COME;
-        if (!replica->fetching)
-            kept_bulk_release(&replica->wanted);
     }
 }
 

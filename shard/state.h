@@ -12,6 +12,7 @@
 #include "wire/bulk.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
+#include "wire/wanted.h"
 
 /* A slice of a flush that waits for FOLD or DROP. */
 struct staged {
@@ -42,7 +43,8 @@ struct replica_link {
     uint64_t incarnation;
     bool fetching; /* FETCH came for an evaluation that has not begun: */
     struct message_fetch fetch;
-    struct kept_bulk wanted; /* its bits */
+    struct kept_bulk wanted; /* the bits that came last */
+    struct wanted_key key;   /* of these; zeros: none came */
 };
 
 /* The last program, so that its repetition is answered from memory. */

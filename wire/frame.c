@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "wire/compact.h"
 #include "wire/message.h"
 
 uint64_t frame_error_counts[FRAME_ERRORS];
@@ -33,7 +34,7 @@ struct raw_header {
     uint16_t version, type;
     uint32_t flags, body_length;
     uint64_t term, bulk_length, body_hash, bulk_place;
-    uint32_t segment, zero;
+    uint64_t segment; /* or packed length */
     uint64_t hash;
 };
 static_assert(sizeof(struct raw_header) == FRAME_HEADER_BYTES, "as documented");
@@ -47,16 +48,20 @@ static_assert(FRAME_BODY_BYTES_MAX <= UINT32_MAX && BULK_BYTES_MAX <= SIZE_MAX,
 static_assert(PROTOCOL_VERSION <= UINT16_MAX, "the version has two bytes");
 
 enum frame_error frame_header_check(const struct frame_header *header) {
-    bool shared = header->flags & FRAME_SHARED;
+    bool shared = header->flags & FRAME_SHARED, packed = header->flags & FRAME_PACKED;
     if (!strcmp(message_name(header->type), "?"))
         return FRAME_BAD_TYPE;
     if (header->flags & ~(uint32_t)FRAME_FLAGS_KNOWN || shared != (header->segment != 0) ||
-        (!shared && header->flags & FRAME_DESCRIPTOR) || (shared && !header->bulk_length))
+        (!shared && header->flags & FRAME_DESCRIPTOR) || (shared && !header->bulk_length) ||
+        (shared && packed) || packed != (header->packed_length != 0))
         return FRAME_BAD_FLAGS;
     if (header->body_length > message_body_max(header->type))
         return FRAME_BODY_TOO_LONG;
     if (header->bulk_length > (message_has_bulk(header->type) ? BULK_BYTES_MAX : 0))
         return FRAME_BULK_TOO_LONG;
+    if (packed && (header->packed_length >= header->bulk_length ||
+                   header->packed_length < compact_least(header->bulk_length)))
+        return FRAME_BAD_PACKED;
     return FRAME_FINE;
 }
 
@@ -65,6 +70,7 @@ static uint64_t raw_header_hash(const struct raw_header *raw) {
 }
 
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]) {
+    bool packed = header->flags & FRAME_PACKED;
     struct raw_header raw = {.magic = FRAME_MAGIC,
                              .version = PROTOCOL_VERSION,
                              .type = header->type,
@@ -74,7 +80,7 @@ void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HE
                              .bulk_length = header->bulk_length,
                              .body_hash = header->body_hash,
                              .bulk_place = header->bulk_place,
-                             .segment = header->segment};
+                             .segment = packed ? header->packed_length : header->segment};
     raw.hash = raw_header_hash(&raw);
     memcpy(out, &raw, sizeof raw);
 }
@@ -89,18 +95,25 @@ enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                     .term = raw.term,
                                     .bulk_length = raw.bulk_length,
                                     .body_hash = raw.body_hash,
-                                    .bulk_place = raw.bulk_place,
-                                    .segment = raw.segment};
+                                    .bulk_place = raw.bulk_place};
     if (raw.magic != FRAME_MAGIC)
         return FRAME_BAD_MAGIC;
     if (raw.version != PROTOCOL_VERSION)
         return FRAME_BAD_VERSION;
-    if (raw.hash != raw_header_hash(&raw) || raw.zero)
+    if (raw.hash != raw_header_hash(&raw))
         return FRAME_BAD_HEADER;
+    if (raw.flags & FRAME_PACKED)
+        header->packed_length = raw.segment;
+    else if (raw.segment > UINT32_MAX)
+        return FRAME_BAD_FLAGS;
+    else
+        header->segment = (uint32_t)raw.segment;
     return frame_header_check(header);
 }
 
 uint64_t frame_stream_bulk(const struct frame_header *header) {
     assert(!(header->flags & FRAME_SHARED) == !header->segment);
+    if (header->flags & FRAME_PACKED)
+        return header->packed_length;
     return header->flags & FRAME_SHARED ? 0 : header->bulk_length;
 }

@@ -9,9 +9,8 @@
  *       16      8  term
  *       24      8  bulk length
  *       32      8  hash64 of the body
- *       40      8  hash64 of the bulk, or its offset in the segment
- *       48      4  segment id, 0 for none
- *       52      4  zero
+ *       40      8  hash64 of the bulk, as it was sent, or its offset in the segment
+ *       48      8  id of the segment, or packed length; else 0
  *       56      8  hash64 of the 56 bytes before
  *
  * All little-endian. The magic and the version keep their places in every version. */
@@ -27,8 +26,9 @@
 enum frame_flag {
     FRAME_SHARED = 1,     /* the bulk lies in a segment; no bytes of it follow */
     FRAME_DESCRIPTOR = 2, /* the segment's descriptor came with this frame */
+    FRAME_PACKED = 4,     /* the bulk comes as wire/compact.h says, in fewer bytes than it has */
 };
-#define FRAME_FLAGS_KNOWN (FRAME_SHARED | FRAME_DESCRIPTOR)
+#define FRAME_FLAGS_KNOWN (FRAME_SHARED | FRAME_DESCRIPTOR | FRAME_PACKED)
 
 /* Why a peer is dropped. Users read the texts. */
 #define FRAME_ERROR_TABLE(X)                                                                       \
@@ -42,6 +42,7 @@ enum frame_flag {
     X(FRAME_BAD_BODY, "bad checksum of a message")                                                 \
     X(FRAME_BAD_BULK, "bad checksum of bulk")                                                      \
     X(FRAME_MALFORMED, "malformed message")                                                        \
+    X(FRAME_BAD_PACKED, "packed bulk that is not of the length it says")                           \
     X(FRAME_BAD_SEGMENT, "bulk outside of shared memory, or in memory that can shrink")            \
     X(FRAME_BAD_DESCRIPTOR, "descriptors that no frame asks for, or a frame that lacks its own")   \
     X(FRAME_NO_MEMORY, "no memory for the bulk announced")                                         \
@@ -81,8 +82,10 @@ struct frame_header {
     uint64_t term;
     uint64_t bulk_length;
     uint64_t body_hash;
-    uint64_t bulk_place; /* the bulk's hash; FRAME_SHARED: its offset in the segment */
-    uint32_t segment;
+    uint64_t
+        bulk_place;   /* the hash of what is sent of it; FRAME_SHARED: its offset in the segment */
+    uint32_t segment; /* FRAME_SHARED: its id; else 0 */
+    uint64_t packed_length; /* FRAME_PACKED: bytes that are sent for the bulk; else 0 */
 };
 
 /* Whether type, flags, lengths and segment go together: what the receiver checks is what the sender
@@ -95,7 +98,7 @@ void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HE
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                      struct frame_header *header);
 
-/* Bytes of bulk that follow the body on the connection: none if it lies in a segment. */
+/* Bytes that follow the body on the connection: none for bulk that lies in a segment. */
 uint64_t frame_stream_bulk(const struct frame_header *header);
 
 #endif

@@ -3,6 +3,7 @@ libwire_a_SOURCES = \
 	wire/address.c wire/address.h \
 	wire/bulk.c wire/bulk.h \
 	wire/channel.c wire/channel.h \
+	wire/compact.c wire/compact.h \
 	wire/dial.c \
 	wire/evaluation.c wire/evaluation.h \
 	wire/frame.c wire/frame.h \

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "wire/bulk.h"
+#include "wire/compact.h"
 #include "wire/frame.h"
 #include "wire/transfer.h"
 
@@ -78,6 +79,7 @@ void inlet_release(struct inlet *inlet) {
     free(inlet->buffer);
     free(inlet->body);
     free(inlet->bulk);
+    free(inlet->packed);
     *inlet = (struct inlet){0};
 }
 
@@ -189,6 +191,13 @@ static enum frame_error header_is_there(struct inlet *inlet) {
     return FRAME_FINE;
 }
 
+static bool make_room_for_packed(struct inlet *inlet) {
+    size_t capacity = 0;
+    assert(!inlet->packed);
+    return !(inlet->header.flags & FRAME_PACKED) ||
+           make_room(&inlet->packed, &capacity, inlet->header.packed_length + COMPACT_PADDING);
+}
+
 static enum frame_error body_is_there(struct inlet *inlet) {
     const struct frame_header *header = &inlet->header;
     size_t bulk = (size_t)frame_stream_bulk(header);
@@ -201,22 +210,38 @@ static enum frame_error body_is_there(struct inlet *inlet) {
         if (error)
             return error;
     } else if (bulk) {
-        if (!make_room(&inlet->bulk, &inlet->bulk_capacity, bulk))
+        if (!make_room(&inlet->bulk, &inlet->bulk_capacity, header->bulk_length) ||
+            !make_room_for_packed(inlet))
             return FRAME_NO_MEMORY;
         inlet->current.data = inlet->bulk;
     }
-    assert(!bulk || inlet->bulk_capacity >= bulk);
+    assert(!bulk || inlet->bulk_capacity >= header->bulk_length);
     assert((uintptr_t)inlet->current.data % BULK_ALIGNMENT == 0);
-    receive(inlet, INLET_BULK, inlet->bulk, bulk);
+    receive(inlet, INLET_BULK, inlet->packed ? inlet->packed : inlet->bulk, bulk);
     return FRAME_FINE;
+}
+
+/* Packed bulk is released at once: of many connections few bring any at a time. */
+static enum frame_error take_bulk(struct inlet *inlet) {
+    const struct frame_header *header = &inlet->header;
+    size_t length = (size_t)frame_stream_bulk(header);
+    enum frame_error error = FRAME_FINE;
+    if (length && hash64(inlet->packed ? inlet->packed : inlet->bulk, length) != header->bulk_place)
+        error = FRAME_BAD_BULK;
+    else if (inlet->packed &&
+             !compact_unpack(inlet->packed, length, inlet->bulk, header->bulk_length))
+        error = FRAME_BAD_PACKED;
+    free(inlet->packed);
+    inlet->packed = NULL;
+    return error;
 }
 
 static enum inlet_state bulk_is_there(struct inlet *inlet, struct message *message) {
     const struct frame_header *header = &inlet->header;
-    size_t bulk = (size_t)frame_stream_bulk(header);
     const char *why;
-    if (bulk && hash64(inlet->bulk, bulk) != header->bulk_place)
-        return bad(inlet, FRAME_BAD_BULK, NULL);
+    enum frame_error error = take_bulk(inlet);
+    if (error)
+        return bad(inlet, error, NULL);
     if (message_decode(header->type, inlet->body, header->body_length, message, &why))
         return bad_message(inlet, why);
     message->term = header->term;
@@ -324,7 +349,7 @@ bool inlet_within_frame(const struct inlet *inlet) {
 struct outlet_frame {
     struct outlet_frame *next;
     int descriptor; /* to send with the first byte; owned; −1 for none */
-    size_t length, sent;
+    size_t length, sent, room;
     uint8_t bytes[];
 };
 
@@ -342,14 +367,17 @@ static bool is_mapped(size_t length) {
     return length >= MAPPED_BYTES_MIN;
 }
 
-static struct outlet_frame *new_frame(size_t length) {
-    size_t bytes = sizeof(struct outlet_frame) + length;
-    return is_mapped(length) ? memory_map(bytes) : memory_new(1, bytes);
+static struct outlet_frame *new_frame(size_t room) {
+    size_t bytes = sizeof(struct outlet_frame) + room;
+    struct outlet_frame *frame = is_mapped(room) ? memory_map(bytes) : memory_new(1, bytes);
+    frame->descriptor = -1;
+    frame->room = room;
+    return frame;
 }
 
-static void free_frame(struct outlet_frame *frame, size_t length) {
-    if (is_mapped(length))
-        memory_unmap(frame, sizeof *frame + length);
+static void free_frame(struct outlet_frame *frame) {
+    if (is_mapped(frame->room))
+        memory_unmap(frame, sizeof *frame + frame->room);
     else
         free(frame);
 }
@@ -363,7 +391,7 @@ static void drop_first(struct outlet *outlet) {
     outlet->queued -= frame->length - frame->sent;
     if (frame->descriptor >= 0)
         close(frame->descriptor);
-    free_frame(frame, frame->length);
+    free_frame(frame);
 }
 
 void outlet_release(struct outlet *outlet) {
@@ -402,6 +430,13 @@ static size_t send_some(struct outlet *outlet, struct iovec *places, size_t coun
     return 0;
 }
 
+static void append_frame(struct outlet *outlet, struct outlet_frame *frame) {
+    assert(frame->length <= frame->room && !*outlet->end);
+    *outlet->end = frame;
+    outlet->end = &frame->next;
+    outlet->queued += frame->length;
+}
+
 /* Queues the bytes that were not sent. If none was sent, the descriptor was not sent either: a
  * duplicate waits with the frame, since the segment may be freed before. */
 static void queue(struct outlet *outlet, const struct iovec *places, size_t count, size_t sent,
@@ -415,7 +450,7 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
     frame->descriptor = sent || descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     if (!sent && descriptor >= 0 && frame->descriptor < 0) {
         int error = errno;
-        free_frame(frame, length);
+        free_frame(frame);
         fail(outlet, error);
         return;
     }
@@ -428,10 +463,8 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
                    rest);
         frame->length += rest;
     }
-    assert(frame->length == length && !*outlet->end);
-    *outlet->end = frame;
-    outlet->end = &frame->next;
-    outlet->queued += length;
+    assert(frame->length == length);
+    append_frame(outlet, frame);
 }
 
 /* The segment, if the bulk can be handed over in it. */
@@ -464,14 +497,44 @@ static int describe_bulk(struct outlet *outlet, const struct bulk *bulk,
     return segment->descriptor;
 }
 
+/* Queues a frame with packed bulk. False if that would not be shorter. */
+static bool queue_packed(struct outlet *outlet, const struct frame_header *plain, const void *body,
+                         const struct bulk *bulk) {
+    if (channel_is_local(outlet->channel) || bulk->length < COMPACT_LENGTH_MIN)
+        return false;
+    size_t head = FRAME_HEADER_BYTES + plain->body_length;
+    struct outlet_frame *frame = new_frame(head + compact_room(bulk->length));
+    struct frame_header header = *plain;
+    header.flags = FRAME_PACKED;
+    header.bulk_length = bulk->length;
+    header.packed_length = compact_pack(bulk->data, bulk->length, frame->bytes + head);
+    if (!header.packed_length) {
+        free_frame(frame);
+        return false;
+    }
+    header.bulk_place = hash64(frame->bytes + head, header.packed_length);
+    assert(frame_header_check(&header) == FRAME_FINE);
+    frame_header_encode(&header, frame->bytes);
+    memcpy(frame->bytes + FRAME_HEADER_BYTES, body, header.body_length);
+    frame->length = head + header.packed_length;
+    append_frame(outlet, frame);
+    return true;
+}
+
 void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, const void *body,
                  size_t body_length, const struct bulk *bulk) {
     if (outlet->error)
         return;
+    bool waits = outlet->first || outlet->held;
     struct frame_header header = {.type = (uint16_t)type,
                                   .term = term,
                                   .body_length = (uint32_t)body_length,
                                   .body_hash = hash64(body, body_length)};
+    if (queue_packed(outlet, &header, body, bulk)) {
+        if (!waits)
+            outlet_flush(outlet);
+        return;
+    }
     int descriptor = describe_bulk(outlet, bulk, &header);
     assert(frame_header_check(&header) == FRAME_FINE);
     uint8_t raw[FRAME_HEADER_BYTES];
@@ -481,7 +544,7 @@ void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, c
                               {(void *)(uintptr_t)body, body_length},
                               {(void *)(uintptr_t)bulk->data, frame_stream_bulk(&header)}};
     size_t total = sizeof raw + body_length + places[2].iov_len;
-    size_t sent = outlet->first || outlet->held ? 0 : send_some(outlet, places, 3, descriptor);
+    size_t sent = waits ? 0 : send_some(outlet, places, 3, descriptor);
     if (sent < total && !outlet->error)
         queue(outlet, places, 3, sent, descriptor);
 }

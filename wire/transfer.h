@@ -39,6 +39,7 @@ struct inlet {
     struct frame_header header;
     uint8_t *body, *bulk; /* aligned to 64 bytes */
     size_t body_capacity, bulk_capacity;
+    uint8_t *packed;                /* what comes for the bulk, or NULL */
     struct bulk current;            /* of the message handed out */
     struct shared_mapping *mapping; /* where `current` lies, or NULL; `known` holds the reference */
 
@@ -85,7 +86,7 @@ void outlet_init(struct outlet *outlet, struct channel *channel);
 void outlet_release(struct outlet *outlet);
 
 /* Sends or queues a frame. Bulk that must wait is copied, unless it is in a segment that the other
- * end can map. */
+ * end can map. Between hosts it is packed, if that makes it shorter. */
 void outlet_send(struct outlet *outlet, enum message_type type, uint64_t term, const void *body,
                  size_t body_length, const struct bulk *bulk);
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/layout.h"
 #include "base/limits.h"
 #include "device/find.h"
@@ -416,8 +417,12 @@ static const char *fault_of_wanted(const struct message_fetch *body, const struc
     if (body->column > ELEMENTS_MAX || body->columns > ELEMENTS_MAX || !body->width ||
         body->column + body->columns > ELEMENTS_MAX / body->width)
         return "columns beyond the last that there may be";
-    return unless(bulk->length == wanted_bytes(body->columns),
-                  "another number of bits than columns");
+    if (!bulk->length)
+        return NULL; /* the last that came; whether they are those, the shard knows */
+    return FIRST_OF(
+        unless(bulk->length == wanted_bytes(body->columns), "another number of bits than columns"),
+        unless(hash64(bulk->data, bulk->length) == body->hash,
+               "bits that do not have the hash they say"));
 }
 
 FAULT_IN(fetch) {

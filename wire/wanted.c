@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/hash.h"
+
 enum { WORD = 64 };
 
 /* Elements [first, end) that are all wanted. */
@@ -34,6 +36,20 @@ static struct run next_run(const struct wanted *wanted, uint64_t at, uint64_t en
     run.first = run.first < end ? run.first : end;
     run.end = run.end < end ? run.end : end;
     return run;
+}
+
+struct wanted_key wanted_key_of(const struct wanted *wanted) {
+    if (!wanted->columns)
+        return (struct wanted_key){0};
+    return (struct wanted_key){.column = wanted->column,
+                               .columns = wanted->columns,
+                               .hash = hash64(wanted->words, wanted_bytes(wanted->columns)),
+                               .width = wanted->width};
+}
+
+bool wanted_key_equal(const struct wanted_key *a, const struct wanted_key *b) {
+    return a->column == b->column && a->columns == b->columns && a->hash == b->hash &&
+           a->width == b->width;
 }
 
 uint64_t wanted_total(const struct wanted *wanted, uint64_t first, uint64_t count) {

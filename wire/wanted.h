@@ -4,6 +4,7 @@
 #ifndef DML_WIRE_WANTED_H
 #define DML_WIRE_WANTED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,16 @@ struct wanted {
     uint32_t width;        /* elements of a column: c has [c·width, (c + 1)·width); > 0 */
     const uint64_t *words; /* lowest bit first; bits beyond the last mean nothing */
 };
+
+/* Which bits they are: so those of the last FETCH need not come again. */
+struct wanted_key {
+    uint64_t column, columns, hash;
+    uint32_t width;
+};
+
+/* Zeros if all elements are wanted. */
+struct wanted_key wanted_key_of(const struct wanted *wanted);
+bool wanted_key_equal(const struct wanted_key *a, const struct wanted_key *b);
 
 /* Bytes of the bits. */
 static inline size_t wanted_bytes(uint64_t columns) {

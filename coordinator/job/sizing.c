@@ -13,7 +13,6 @@
 #include "numeric/fixed.h"
 #include "optimizer/span.h"
 
-#define FLUSH_MS_MAX 1e6
 #define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
 
 static uint32_t least(uint32_t a, uint32_t b) {
@@ -86,38 +85,6 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
         sizing->threads = share ? least(share, THREADS_MAX) : 1;
     }
     return 0;
-}
-
-/* Every host fetches the point and sends its gradient, so shards take and send hosts·parameters·16
- * bytes an evaluation, each its part; and each flush costs the coordinator two messages a shard.
- * The sum of both times is least with √(parameters·16·STREAM_NS/(2·MESSAGE_NS)) shards, however
- * many hosts there are. doc/SCALE.md has the figures. */
-#define STREAM_NS 1.4    /* for a byte between hosts, through TLS */
-#define MESSAGE_NS 2000. /* for such a message, of the coordinator's time: many come together */
-
-static uint32_t shards_on_hosts(uint64_t parameters, uint32_t hosts) {
-    double best = sqrt((double)parameters * 2 * sizeof(double) * STREAM_NS / (2 * MESSAGE_NS));
-    uint64_t blocks = (parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    uint32_t most =
-        least(least(hosts, SHARDS_MAX), blocks < SHARDS_MAX ? (uint32_t)blocks : SHARDS_MAX);
-    return best < 1 || !most ? 1 : best < most ? (uint32_t)best : most;
-}
-
-/* What is lost with a host, the work since its last flush, must not cost more than it saves: while
- * nobody is lost, at most this share of the shards' time goes into such flushes. */
-#define FLUSH_SHARE 0.05
-
-uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struct sizing *sizing) {
-    double bytes = (double)sizing->replicas * (double)parameters * sizeof(int64_t);
-    double least_ms = bytes * STREAM_NS / sizing->shards / FLUSH_SHARE / 1e6;
-    return least_ms > job->flush_ms ? (uint32_t)fmin(least_ms, FLUSH_MS_MAX) : job->flush_ms;
-}
-
-void sizing_on_hosts(const struct job *job, uint64_t parameters, uint32_t hosts,
-                     struct sizing *sizing) {
-    sizing->shards = job->shards ? job->shards : shards_on_hosts(parameters, hosts);
-    sizing->replicas = job->replicas ? job->replicas : hosts;
-    sizing->threads = job->threads;
 }
 
 int sizing_of(const struct job *job, const struct set_info *data, uint64_t parameters,

@@ -30,9 +30,10 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
                    struct sizing *sizing);
 
 /* Sets the same for a job whose workers are started on that many hosts: a replica on each, and at
- * most a shard. A host says how many threads its replica has, or the replica finds out. */
-void sizing_on_hosts(const struct job *job, uint64_t parameters, uint32_t hosts,
-                     struct sizing *sizing);
+ * most a shard; fewer if the rows of each host have few of the columns. A host says how many
+ * threads its replica has, or the replica finds out. */
+void sizing_on_hosts(const struct job *job, const struct set_info *data, uint64_t parameters,
+                     uint32_t hosts, struct sizing *sizing);
 
 /* How long such replicas add up before they flush: what the job says, or longer if the shards would
  * spend much of their time on taking flushes. */

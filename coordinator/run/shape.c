@@ -204,7 +204,7 @@ int training_shape(struct training *run) {
     if (!code)
         code = hosts_look_up(run->job, &run->loop, &run->hosts);
     if (!code && run->hosts.count)
-        sizing_on_hosts(run->job, parameters, run->hosts.count, &run->sizing);
+        sizing_on_hosts(run->job, info, parameters, run->hosts.count, &run->sizing);
     if (!code)
         check_memory(run);
     return code;

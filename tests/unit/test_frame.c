@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/hash.h"
+#include "wire/compact.h"
 #include "wire/frame.h"
 
 static void send_raw(struct pair *pair, struct frame_header header, const void *body, size_t length,
@@ -91,6 +92,50 @@ static void bulk_with_a_bad_checksum_drops_the_peer(void **state) {
     turn(&pair);
     assert_string_equal(pair.b.reason, frame_error_text(FRAME_BAD_BULK));
     pair_release(&pair);
+}
+
+/* Bulk of 512 zeros is packed into 77 bytes. */
+static void assert_packed_is_refused(struct frame_header header, uint8_t first,
+                                     enum frame_error error) {
+    const uint8_t body[20] = {1, 0, 0, 0, [13] = 1}; /* attempt 1, 256 exponents */
+    uint8_t packed[COMPACT_HEADER_BYTES + COMPACT_WORDS] = {0};
+    struct pair pair;
+    pair_init(&pair, true);
+    memset(packed, 0xff, 8);
+    packed[0] = first;
+    header.bulk_place = hash64(packed, sizeof packed);
+    send_raw(&pair, header, body, sizeof body, -1);
+    assert_int_equal(send(pair.raw, packed, sizeof packed, 0), sizeof packed);
+    turn(&pair);
+    assert_string_equal(pair.b.reason, error ? frame_error_text(error) : "");
+    assert_int_equal(pair.b.bulk_length, error ? 0 : 512);
+    pair_release(&pair);
+}
+
+static void packed_bulk_that_is_not_what_it_says_drops_the_peer(void **state) {
+    (void)state;
+    const struct frame_header good = {.type = MESSAGE_EXPONENTS,
+                                      .flags = FRAME_PACKED,
+                                      .body_length = 20,
+                                      .bulk_length = 512,
+                                      .packed_length = COMPACT_HEADER_BYTES + COMPACT_WORDS};
+    struct frame_header bad = good;
+    assert_packed_is_refused(good, 0xff, FRAME_FINE);
+    assert_packed_is_refused(good, 0xfe, FRAME_BAD_PACKED);
+    bad.bulk_length = good.packed_length; /* no shorter */
+    assert_packed_is_refused(bad, 0xff, FRAME_BAD_PACKED);
+    bad.bulk_length = UINT64_C(1) << 30; /* for so few bytes */
+    assert_packed_is_refused(bad, 0xff, FRAME_BAD_PACKED);
+    bad = good;
+    bad.packed_length = 0;
+    assert_packed_is_refused(bad, 0xff, FRAME_BAD_FLAGS);
+    bad = good;
+    bad.flags = 0;
+    bad.segment = 77;
+    assert_packed_is_refused(bad, 0xff, FRAME_BAD_FLAGS);
+    bad = good;
+    bad.flags |= FRAME_SHARED;
+    assert_packed_is_refused(bad, 0xff, FRAME_BAD_FLAGS);
 }
 
 static void damage_anywhere_in_a_header_is_noticed(void **state) {
@@ -224,6 +269,7 @@ SUITE(frame) {
         cmocka_unit_test(bad_headers_and_bodies_drop_the_peer_with_a_counted_reason),
         cmocka_unit_test(a_message_that_cannot_be_drops_the_peer),
         cmocka_unit_test(bulk_with_a_bad_checksum_drops_the_peer),
+        cmocka_unit_test(packed_bulk_that_is_not_what_it_says_drops_the_peer),
         cmocka_unit_test(damage_anywhere_in_a_header_is_noticed),
         cmocka_unit_test(an_end_within_a_frame_is_told_from_an_end_between_frames),
         cmocka_unit_test(a_frame_that_does_not_go_on_drops_the_peer),

@@ -232,12 +232,13 @@ static void expect_encoding(const char *address, uint64_t some, enum stage_encod
 
 static void between_hosts_slices_travel_in_the_fewest_bytes(void **state) {
     (void)state;
-    const uint64_t n = PARAMETERS, half = n / 2, few = n / 32;
+    const uint64_t n = PARAMETERS, half = n / 2, few = n / 8;
     expect_encoding("tls:host:1", n, STAGE_DENSE, n * 8);
     expect_encoding("host:1", n - n / 64, STAGE_DENSE, n * 8);
     expect_encoding("host:1", n - n / 64 - 1, STAGE_BITMAP, n * 8 - 8);
     expect_encoding("host:1", half, STAGE_BITMAP, n / 8 + half * 8);
-    expect_encoding("host:1", few, STAGE_SPARSE, few * 12);
+    expect_encoding("host:1", few + 1, STAGE_BITMAP, n / 8 + (few + 1) * 8);
+    expect_encoding("host:1", few, STAGE_SPARSE, few * 12); /* before it is packed */
     expect_encoding("unix:/run/shard", half, STAGE_DENSE, n * 8);
     expect_encoding("unix:/run/shard", few, STAGE_DENSE, n * 8); /* many values: not counted */
 }

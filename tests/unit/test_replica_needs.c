@@ -96,6 +96,34 @@ static void known_chunks_are_computed_with_what_they_use(void **state) {
     }
 }
 
+/* How many bytes of bits a shard gets. */
+static size_t bits_sent(struct bench *bench) {
+    struct message message = sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    assert_true(message.fetch.columns > 0 && message.fetch.hash);
+    return message.bulk.length;
+}
+
+static void bits_come_once_to_a_shard_that_answered_by_them(void **state) {
+    (void)state;
+    struct bench bench;
+    ready_at(&bench, 1, "10.0.0.2:7000");
+    learn(&bench, used, USED);
+    evaluate(&bench, 2);
+    assert_true(bits_sent(&bench) > 0);
+    evaluate(&bench, 3); /* it may not have heard of the first */
+    struct wanted wanted = wanted_by(&bench, 0);
+    assert_non_null(wanted.words);
+    answer(&bench, 3, 0, &wanted);
+    evaluate(&bench, 4);
+    assert_int_equal(bits_sent(&bench), 0);
+    replica_gone(bench.replica, FIRST_SHARD, &bench.outbox);
+    connect_shard(&bench, 0);
+    greeted(&bench, 0);
+    assert_true(bits_sent(&bench) > 0); /* another connection */
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    bench_free(&bench);
+}
+
 static void a_chunk_that_is_not_known_fetches_the_whole_point(void **state) {
     (void)state;
     struct bench bench;
@@ -240,6 +268,7 @@ static void any_part_of_a_vector_is_gathered_and_scattered_by_bits(void **state)
 SUITE(replica_needs) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_chunks_are_computed_with_what_they_use),
+        cmocka_unit_test(bits_come_once_to_a_shard_that_answered_by_them),
         cmocka_unit_test(a_chunk_that_is_not_known_fetches_the_whole_point),
         cmocka_unit_test(a_shard_of_this_host_sends_all),
         cmocka_unit_test(chunks_that_use_nearly_all_columns_fetch_all),

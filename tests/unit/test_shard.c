@@ -339,6 +339,34 @@ static void a_fetch_by_bits_is_answered_with_those_columns(void **state) {
     bench_release(&bench);
 }
 
+static void a_fetch_may_mean_the_bits_that_came_last(void **state) {
+    (void)state;
+    static const uint64_t bits[1] = {0x21};
+    struct message fetch = {
+        .type = MESSAGE_FETCH,
+        .fetch = {.attempt = 1, .evaluation = 1, .count = N, .columns = 10, .width = 1, .hash = 7}};
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    tell(&bench, REPLICA_LINK, fetch); /* none came */
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    fetch.bulk = (struct bulk){.data = bits, .length = sizeof bits};
+    tell(&bench, REPLICA_LINK, fetch);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
+    fetch.bulk = (struct bulk){0};
+    tell(&bench, REPLICA_LINK, fetch);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_PARAMETERS);
+    assert_int_equal(answer(&bench, 0).bulk.length, (2 + N - 10) * sizeof(double));
+    fetch.fetch.hash = 8;
+    tell(&bench, REPLICA_LINK, fetch);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    fetch.fetch.hash = 7;
+    fetch.fetch.columns = 9;
+    tell(&bench, REPLICA_LINK, fetch);
+    assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_REFUSED);
+    bench_release(&bench);
+}
+
 static void a_fetch_is_held_until_its_evaluation_begins(void **state) {
     (void)state;
     struct bench bench;
@@ -446,6 +474,7 @@ SUITE(shard) {
         cmocka_unit_test(other_content_or_a_number_out_of_order_is_refused),
         cmocka_unit_test(programs_that_do_not_fit_are_refused_whole),
         cmocka_unit_test(a_fetch_by_bits_is_answered_with_those_columns),
+        cmocka_unit_test(a_fetch_may_mean_the_bits_that_came_last),
         cmocka_unit_test(a_fetch_is_held_until_its_evaluation_begins),
         cmocka_unit_test(an_empty_shard_answers_everything),
         cmocka_unit_test(a_new_attempt_starts_from_zero_and_with_program_1),

@@ -105,19 +105,40 @@ static void on_hosts_there_are_more_shards_for_wider_models_whatever_the_hosts(v
     (void)state;
     struct job job = {0};
     struct sizing sizing = {0};
+    const struct set_info dense = shape(0, 1, true);
     const struct {
         uint64_t parameters;
         uint32_t hosts, shards;
-    } cases[] = {{100, 50, 1},         {100000, 100, 23},     {100000, 1000, 23},
-                 {10000000, 100, 100}, {10000000, 1000, 236}, {10000000, 1, 1}};
+    } cases[] = {{100, 50, 1},
+                 {100000, 100, 25},
+                 {1000000, 1000, 149},
+                 {10000000, 100, 100},
+                 {10000000, 1000, SHARDS_MAX},
+                 {10000000, 1, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sizing_on_hosts(&job, cases[i].parameters, cases[i].hosts, &sizing);
+        sizing_on_hosts(&job, &dense, cases[i].parameters, cases[i].hosts, &sizing);
         assert_int_equal(sizing.shards, cases[i].shards);
         assert_int_equal(sizing.replicas, cases[i].hosts);
     }
     job.shards = 3;
-    sizing_on_hosts(&job, 10000000, 100, &sizing);
+    sizing_on_hosts(&job, &dense, 10000000, 100, &sizing);
     assert_int_equal(sizing.shards, 3);
+}
+
+static void on_hosts_sparse_rows_with_few_of_the_columns_have_fewer_shards(void **state) {
+    (void)state;
+    const struct job job = {0};
+    struct sizing sizing = {0};
+    const struct {
+        uint64_t values;
+        uint32_t shards;
+    } cases[] = {
+        {UINT64_C(100000000000), SHARDS_MAX}, {1000000000, 167}, {200000000, 74}, {10000, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct set_info sparse = shape(cases[i].values, 10000000, false);
+        sizing_on_hosts(&job, &sparse, 10000000, 1000, &sizing);
+        assert_int_equal(sizing.shards, cases[i].shards);
+    }
 }
 
 static void flushes_of_many_hosts_come_as_seldom_as_shards_can_take_them(void **state) {
@@ -431,6 +452,7 @@ SUITE(sizing) {
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
         cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
         cmocka_unit_test(on_hosts_there_are_more_shards_for_wider_models_whatever_the_hosts),
+        cmocka_unit_test(on_hosts_sparse_rows_with_few_of_the_columns_have_fewer_shards),
         cmocka_unit_test(flushes_of_many_hosts_come_as_seldom_as_shards_can_take_them),
         cmocka_unit_test(pairs_add_at_most_half_to_what_an_evaluation_moves),
         cmocka_unit_test(more_outputs_have_fewer_pairs),

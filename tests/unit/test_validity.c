@@ -145,7 +145,7 @@ static const struct message samples[] = {
     {.type = MESSAGE_WANT, .want = {1, 2}},
     {.type = MESSAGE_REST, .rest = {1, 2}},
     {.type = MESSAGE_FETCH,
-     .fetch = {1, 2, 3, 4, .column = 64, .columns = 70, .width = 3},
+     .fetch = {1, 2, 3, 4, .column = 64, .columns = 70, .width = 3, .hash = 0x5148b81e5bf1976b},
      .bulk = {.data = two_words, .length = sizeof two_words}},
     {.type = MESSAGE_PARAMETERS,
      .parameters = {.attempt = 1, .evaluation = 2, RANGE},
@@ -396,7 +396,7 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
 static void bits_of_columns_are_whole_words(void **state) {
     (void)state;
     REFUSES(FETCH, fetch.columns = 0, "no columns");
-    REFUSES(FETCH, fetch.columns = 64, "another number");
+    REFUSES(FETCH, fetch.hash++, "the hash");
     REFUSES(FETCH, bulk.length = 8, "another number");
     REFUSES(FETCH, fetch.width = 0, "beyond the last");
     REFUSES(FETCH, fetch.column = UINT64_MAX, "beyond the last");

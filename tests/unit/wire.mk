@@ -3,7 +3,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/wire_tests
 TESTS += tests/unit/wire_tests
 tests_unit_wire_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_address.c tests/unit/test_channel.c tests/unit/test_connecting.c \
+	tests/unit/test_address.c tests/unit/test_channel.c tests/unit/test_compact.c tests/unit/test_connecting.c \
 	tests/unit/test_evaluation.c tests/unit/test_flush_index.c tests/unit/test_frame.c \
 	tests/unit/test_finer.c tests/unit/test_host.c tests/unit/test_key.c tests/unit/test_message.c tests/unit/test_peer.c \
 	tests/unit/test_program.c tests/unit/test_validity.c \
