@@ -199,6 +199,9 @@ static inline uint64_t parquet_zigzag(uint64_t value) {
 /* Runs, and integers of `bits` bits, 0 to 32, which stand one behind the other. */
 bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *to);
 
+/* The same of one bit each, as bytes of 0 or 1, and how many are 1. */
+bool parquet_levels(struct cursor *from, uint32_t count, uint8_t *to, uint32_t *set);
+
 /* Integers by their differences: 64 bits each, of which the lower 32 count for INT32. */
 bool parquet_deltas(struct cursor *from, uint32_t count, uint64_t *to);
 

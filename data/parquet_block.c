@@ -212,6 +212,7 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
     free(block->part);
     free(block->number);
     free(block->odd);
+    free(block->other);
     free(block);
 }
 

@@ -11,6 +11,7 @@
 /* What values of a dictionary, or truths, are as cells: found out once. */
 struct parquet_entries {
     double *number;            /* of a column of numbers; NaN: its text tells. Owned */
+    bool whole;                /* none is NaN */
     struct category *category; /* of a column of categories; owned */
     char *text;                /* what these point into; owned */
 };
@@ -60,7 +61,8 @@ struct parquet_block {
     struct text_room room;
     double *number; /* rows × the numbers of a row; owned */
     uint8_t *odd;   /* of each row: whether some number is none; owned */
-    size_t number_capacity, odd_capacity;
+    double *other;  /* rows × the columns that are neither numbers nor skipped; owned */
+    size_t number_capacity, odd_capacity, other_capacity;
 };
 
 /* Where the reading of a column is in the group of rows. */

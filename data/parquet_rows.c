@@ -35,8 +35,8 @@ static void make_numbers(const struct format *format, const struct parquet_span 
                          struct parquet_entries *entries) {
     uint32_t count = span->values->count;
     entries->number = memory_new(count, sizeof *entries->number);
-    parquet_numbers(span, 0, NULL, count, entries->number, 1);
-    for (uint32_t i = 0; i < count; i++) {
+    entries->whole = parquet_numbers(span, 0, NULL, count, entries->number, 1);
+    for (uint32_t i = 0; i < count && !entries->whole; i++) {
         if (!isnan(entries->number[i]))
             continue;
         char *text = memory_resize(NULL, parquet_text_room(span, i), 1);
@@ -62,6 +62,8 @@ static void make_entries_of(const struct format *format, uint32_t column, struct
 struct column_rows {
     uint32_t column;
     const struct page_rows *part; /* that the row is in */
+    double *number;               /* of each row, where a number is all that is asked for, NaN where
+                                     there is none; or NULL */
 };
 
 /* While the rows of a block are made. */
@@ -116,21 +118,24 @@ static bool take_text(struct row_maker *maker, struct table_row *row, const stru
 
 /* A cell of a category whose text was looked at before, or of a date or a number that needs none.
  */
-static bool take_other(struct row_maker *maker, struct table_row *row, const struct page_rows *part,
+static bool take_other(struct row_maker *maker, struct table_row *row, struct column_rows *of,
                        uint32_t at) {
+    if (of->number && !isnan(of->number[at]) && row_try_number(row, of->column, of->number[at]))
+        return true;
+    const struct page_rows *part = part_of(of, at);
     const struct format *format = maker->format;
     const struct csv_column *column = &format->column[part->column];
     struct parquet_span span;
     struct date date;
-    double number;
     uint32_t i;
     if (!find_value(part, at, &span, &i))
         return take_text(maker, row, part, at);
     if (column->kind == COLUMN_CATEGORY) {
-        const struct held_page *of = part->page->values.index ? part->page->dictionary : NULL;
+        const struct held_page *dictionary =
+            part->page->values.index ? part->page->dictionary : NULL;
         const struct parquet_entries *entries =
-            of ? &of->entries : &maker->reader->truths[part->column];
-        if (span.column->type == PARQUET_BOOLEAN && !of)
+            dictionary ? &dictionary->entries : &maker->reader->truths[part->column];
+        if (span.column->type == PARQUET_BOOLEAN && !dictionary)
             i = span.values->data[i]; /* 0 or 1 */
         if (entries->category && entries->category[i].length != SIZE_MAX)
             return row_take_category(row, part->column, &entries->category[i]);
@@ -139,34 +144,49 @@ static bool take_other(struct row_maker *maker, struct table_row *row, const str
             csv_put_date(format, row->batch, part->column, &date);
             return true;
         }
-    } else if (column->kind != COLUMN_WORDS && column->kind != COLUMN_CLUSTER) {
-        parquet_numbers(&span, i, NULL, 1, &number, 1);
-        if (!isnan(number) && row_try_number(row, part->column, number))
-            return true;
     }
     return take_text(maker, row, part, at);
 }
 
 /* ---- numbers, column by column ---- */
 
-static void fill_part(struct row_maker *maker, const struct page_rows *part, double *to,
-                      size_t stride) {
+/* The values of a part, of which none need be there; answers whether all are. A null names entry 0
+ * of a dictionary, which may have none. */
+static bool fill_values(const struct page_rows *part, double *to, size_t stride) {
     const struct held_page *page = part->page;
     const struct parquet_span span = {page->column, &page->values};
-    const uint8_t *present = page->values.present;
-    uint8_t *odd = maker->block->odd + part->at;
-    bool whole = false;
-    if (page->values.index) {
-        const double *number = page->dictionary->entries.number;
-        const uint32_t *index = page->values.index + part->first;
-        for (uint32_t i = 0; i < part->count; i++) /* a null names entry 0: memory has one always */
-            to[i * stride] = number[index[i]];
-    } else {
-        whole = parquet_numbers(&span, part->first, NULL, part->count, to, stride);
-    }
+    if (!page->values.index)
+        return parquet_numbers(&span, part->first, NULL, part->count, to, stride);
+    const struct held_page *dictionary = page->dictionary;
+    const uint32_t *index = page->values.index + part->first;
+    const double *number = dictionary->entries.number;
+    const struct parquet_span entries = {page->column, &dictionary->values};
+    if (!number && dictionary->values.count)
+        return parquet_numbers(&entries, 0, index, part->count, to, stride);
+    if (!dictionary->values.count)
+        number = NULL;
+    for (uint32_t i = 0; number && i < part->count; i++, to += stride)
+        *to = number[index[i]];
+    for (uint32_t i = 0; !number && i < part->count; i++, to += stride)
+        *to = (double)NAN;
+    return dictionary->entries.whole;
+}
+
+/* The same with NaN for each null. */
+static bool fill_part(const struct page_rows *part, double *to, size_t stride) {
+    bool whole = fill_values(part, to, stride);
+    const uint8_t *present = part->page->values.present;
     for (uint32_t i = 0; present && i < part->count; i++)
         to[i * stride] = present[part->first + i] ? to[i * stride] : (double)NAN;
-    for (uint32_t i = 0; (!whole || present) && i < part->count; i++)
+    return whole && !present;
+}
+
+static void fill_numbers_of(struct row_maker *maker, const struct page_rows *part, double *to) {
+    size_t stride = maker->format->numbers;
+    uint8_t *odd = maker->block->odd + part->at;
+    if (fill_part(part, to, stride))
+        return;
+    for (uint32_t i = 0; i < part->count; i++)
         odd[i] = odd[i] || isnan(to[i * stride]);
 }
 
@@ -199,7 +219,32 @@ static void fill_numbers(struct row_maker *maker) {
         const struct page_rows *part = &block->part[i];
         const struct csv_column *column = &format->column[part->column];
         if (column->kind == COLUMN_NUMBER)
-            fill_part(maker, part, numbers_of(maker, part->at) + column->place, format->numbers);
+            fill_numbers_of(maker, part, numbers_of(maker, part->at) + column->place);
+    }
+}
+
+/* Labels, weights, offsets and exposures. */
+static bool may_be_number(enum column_kind kind) {
+    return kind == COLUMN_LABEL || property_of(kind) < ROW_NUMBERS;
+}
+
+/* The numbers of the columns that are none of the table's: they stand behind those of the rows. */
+static void fill_others(struct row_maker *maker) {
+    struct parquet_block *block = maker->block;
+    size_t cells = (size_t)block->rows * maker->other_count;
+    if (block->other_capacity < cells)
+        block->other =
+            memory_resize(block->other, block->other_capacity = cells, sizeof *block->other);
+    for (uint32_t i = 0; i < maker->other_count; i++) {
+        struct column_rows *of = &maker->others[i];
+        if (!may_be_number(maker->format->column[of->column].kind))
+            continue;
+        of->number = block->other + (size_t)i * block->rows;
+        for (const struct page_rows *part = of->part;; part++) {
+            fill_part(part, of->number + part->at, 1);
+            if (part->at + part->count == block->rows)
+                break;
+        }
     }
 }
 
@@ -245,7 +290,7 @@ static bool make_row(struct row_maker *maker, uint32_t at) {
     if (block->odd[at] && !take_odd_numbers(maker, &row, at))
         return false;
     for (uint32_t i = 0; i < maker->other_count; i++)
-        if (!take_other(maker, &row, part_of(&maker->others[i], at), at))
+        if (!take_other(maker, &row, &maker->others[i], at))
             return false;
     return row_end(&row);
 }
@@ -259,7 +304,7 @@ static void find_columns(struct row_maker *maker) {
     for (uint32_t i = 0; i < block->parts; i++) {
         const struct page_rows *part = &block->part[i];
         enum column_kind kind = maker->format->column[part->column].kind;
-        struct column_rows rows = {part->column, part};
+        struct column_rows rows = {.column = part->column, .part = part};
         if (part->at)
             continue;
         maker->all[maker->count++] = rows;
@@ -294,6 +339,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     find_columns(&maker);
     make_all_entries(&maker);
     fill_numbers(&maker);
+    fill_others(&maker);
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;
