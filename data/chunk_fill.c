@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "numeric/places.h"
 
 void chunk_buffer_init(struct chunk_buffer *buffer) {
     *buffer = (struct chunk_buffer){0};
@@ -240,15 +241,46 @@ static void put_gathered(const struct row_filler *filler, struct gathered *gathe
     gathered->sorted = true;
 }
 
+/* Puts a row of few values to its place at once; false: it has more, or has to be looked at.
+ * *count tells its values. */
+static bool put_short_row(const struct row_filler *filler, const struct row_walk *walk,
+                          const struct row_place *place, uint32_t *count) {
+    const struct pack_rows *rows = &walk->rows;
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    uint64_t value[PLACES_MOST], first, end = pack_row(rows, walk->row, &first);
+    uint32_t column[PLACES_MOST] = {0}, at[PLACES_MOST], there = 0;
+    if (end - first > PLACES_MOST || columns_makes(filler->columns, walk->pack) ||
+        columns_has_words(filler->columns, walk->pack))
+        return false;
+    for (uint64_t i = first; i < end; i++) {
+        if (i + AHEAD < rows->values && rows->feature)
+            __builtin_prefetch(&column_of[rows->feature[i + AHEAD]]);
+        column[there] = column_of[pack_feature(rows, first, i)];
+        value[there] = i;
+        there += column[there] != DICTIONARY_NONE;
+    }
+    if (!places_find(column, there, at))
+        return false;
+    for (uint32_t i = 0; i < there; i++)
+        place->feature[at[i]] = column[i];
+    for (uint32_t i = 0; i < there && filler->type != VALUE_ONES; i++)
+        put_value(place->value, filler->type, at[i], pack_value(rows, value[i]));
+    *count = there;
+    return true;
+}
+
 static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
                         const struct set_chunk *chunk, struct row_walk walk) {
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
     struct chunk_arrays arrays = arrays_at(buffer->data, chunk, false);
-    uint32_t put = 0;
+    uint32_t put = 0, count = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
         put_label(filler, &walk, &place);
-        gather_row(&gathered, filler, &walk, place);
+        if (put_short_row(filler, &walk, &place, &count))
+            put += count;
+        else
+            gather_row(&gathered, filler, &walk, place);
         arrays.start[row + 1] = put + gathered.count;
         if (gathered.count < SORTED_TOGETHER && row + 1 < chunk->rows)
             continue;

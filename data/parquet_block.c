@@ -213,6 +213,7 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
     free(block->number);
     free(block->odd);
     free(block->other);
+    free(block->category);
     free(block);
 }
 

@@ -62,7 +62,8 @@ struct parquet_block {
     double *number; /* rows × the numbers of a row; owned */
     uint8_t *odd;   /* of each row: whether some number is none; owned */
     double *other;  /* rows × the columns that are neither numbers nor skipped; owned */
-    size_t number_capacity, odd_capacity, other_capacity;
+    const struct category **category; /* rows × the categories of a row; owned */
+    size_t number_capacity, odd_capacity, other_capacity, category_capacity;
 };
 
 /* Where the reading of a column is in the group of rows. */
@@ -85,6 +86,7 @@ struct parquet_reader {
     uint64_t next_row;
     uint32_t block_rows;
     struct parquet_entries *truths; /* of each column that holds truths; owned */
+    struct category *missing;       /* what a null is in each column of categories; owned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -110,8 +112,8 @@ typedef void make_entries(const struct format *format, uint32_t column, struct h
 void parquet_entries_make(struct parquet_reader *reader, const struct format *format,
                           uint32_t column, struct held_page *page, make_entries *make);
 
-/* What truths mean in columns of categories: reader->truths. */
-void parquet_find_truths(struct parquet_reader *reader, const struct format *format);
+/* What truths and nulls mean in columns of categories: reader->truths and reader->missing. */
+void parquet_find_constants(struct parquet_reader *reader, const struct format *format);
 
 /* Finds out from the first rows what the columns are. */
 int parquet_layout_find(struct parquet_reader *reader, struct format *format);

@@ -24,8 +24,8 @@ static void make_categories(const struct format *format, uint32_t column,
         size_t length = parquet_text_of(span, i, at);
         if (strlen(at) != length)
             entries->category[i].length = SIZE_MAX; /* it has a zero byte: as if it was too long */
-        else
-            category_of(format, column, at, &entries->category[i]);
+        else if (category_of(format, column, at, &entries->category[i]))
+            entries->category[i].origin.known = &entries->category[i].known;
         at += length + 1;
     }
 }
@@ -64,6 +64,7 @@ struct column_rows {
     const struct page_rows *part; /* that the row is in */
     double *number;               /* of each row, where a number is all that is asked for, NaN where
                                      there is none; or NULL */
+    uint32_t place;               /* of a category among those of a row */
 };
 
 /* While the rows of a block are made. */
@@ -72,8 +73,11 @@ struct row_maker {
     const struct format *format;
     struct parquet_block *block;
     struct batch *batch;
-    struct column_rows *numbers, *others, *all; /* of the columns that are read; owned */
-    uint32_t number_count, other_count, count;
+    /* Of the columns that are read; owned. The rest is of those that are neither numbers nor
+     * categories, which `others` has all. */
+    struct column_rows *numbers, *others, *rest, *all;
+    uint32_t number_count, other_count, rest_count, category_count, count;
+    bool null_is_missing; /* and not a cell that is refused */
 };
 
 /* Where a cell is: its values, and which of them; false: it is null. */
@@ -85,6 +89,11 @@ static bool find_value(const struct page_rows *part, uint32_t row, struct parque
     *span = (struct parquet_span){page->column, refers ? &page->dictionary->values : &page->values};
     *i = refers ? page->values.index[at] : at;
     return !page->values.present || page->values.present[at];
+}
+
+static bool is_null(const struct page_rows *part, uint32_t row) {
+    const uint8_t *present = part->page->values.present;
+    return present && !present[part->first + row - part->at];
 }
 
 /* The text of a cell, in memory of the block; NULL: it has a zero byte. */
@@ -116,36 +125,50 @@ static bool take_text(struct row_maker *maker, struct table_row *row, const stru
     return text ? row_take(row, part->column, text) : reject_zero(row, part->column);
 }
 
+static const struct category **categories_at(const struct row_maker *maker, uint32_t row) {
+    return maker->block->category + (size_t)row * maker->category_count;
+}
+
+/* All categories of a row, unless the text of one must be looked at. */
+static bool take_categories(struct row_maker *maker, struct table_row *row, uint32_t at) {
+    const struct category *const *category = categories_at(maker, at);
+    for (uint32_t i = 0; i < maker->category_count; i++)
+        if (!category[i])
+            return false;
+    for (uint32_t i = 0; i < maker->category_count; i++)
+        batch_add_text(row->batch, category[i]->id, 1, &category[i]->origin);
+    return true;
+}
+
+static bool take_parquet_date(struct row_maker *maker, struct table_row *row,
+                              const struct page_rows *part, uint32_t at) {
+    struct parquet_span span;
+    struct date date;
+    uint32_t i;
+    if (maker->format->table->date_format || !find_value(part, at, &span, &i) ||
+        !parquet_date(&span, i, &date))
+        return false;
+    csv_put_date(maker->format, row->batch, part->column, &date);
+    return true;
+}
+
 /* A cell of a category whose text was looked at before, or of a date or a number that needs none.
  */
 static bool take_other(struct row_maker *maker, struct table_row *row, struct column_rows *of,
                        uint32_t at) {
+    enum column_kind kind = maker->format->column[of->column].kind;
     if (of->number && !isnan(of->number[at]) && row_try_number(row, of->column, of->number[at]))
         return true;
-    const struct page_rows *part = part_of(of, at);
-    const struct format *format = maker->format;
-    const struct csv_column *column = &format->column[part->column];
-    struct parquet_span span;
-    struct date date;
-    uint32_t i;
-    if (!find_value(part, at, &span, &i))
-        return take_text(maker, row, part, at);
-    if (column->kind == COLUMN_CATEGORY) {
-        const struct held_page *dictionary =
-            part->page->values.index ? part->page->dictionary : NULL;
-        const struct parquet_entries *entries =
-            dictionary ? &dictionary->entries : &maker->reader->truths[part->column];
-        if (span.column->type == PARQUET_BOOLEAN && !dictionary)
-            i = span.values->data[i]; /* 0 or 1 */
-        if (entries->category && entries->category[i].length != SIZE_MAX)
-            return row_take_category(row, part->column, &entries->category[i]);
-    } else if (column->kind == COLUMN_DATE && !format->table->date_format) {
-        if (parquet_date(&span, i, &date)) {
-            csv_put_date(format, row->batch, part->column, &date);
+    if (kind == COLUMN_CATEGORY) {
+        const struct category *category = categories_at(maker, at)[of->place];
+        if (category)
+            batch_add_text(row->batch, category->id, 1, &category->origin);
+        if (category)
             return true;
-        }
     }
-    return take_text(maker, row, part, at);
+    if (kind == COLUMN_DATE && take_parquet_date(maker, row, part_of(of, at), at))
+        return true;
+    return take_text(maker, row, part_of(of, at), at);
 }
 
 /* ---- numbers, column by column ---- */
@@ -223,7 +246,52 @@ static void fill_numbers(struct row_maker *maker) {
     }
 }
 
-/* Labels, weights, offsets and exposures. */
+/* ---- categories, column by column ---- */
+
+/* What the values of a part mean; NULL: their texts tell. */
+static const struct category *categories_of(const struct row_maker *maker,
+                                            const struct page_rows *part) {
+    return part->page->values.index ? part->page->dictionary->entries.category
+                                    : maker->reader->truths[part->column].category;
+}
+
+/* Puts to every `stride`-th place what a cell is; NULL: its text must be looked at. */
+static void fill_categories_of(const struct row_maker *maker, const struct page_rows *part,
+                               const struct category **to, size_t stride) {
+    const struct parquet_values *values = &part->page->values;
+    const struct category *category = categories_of(maker, part);
+    const struct category *missing = &maker->reader->missing[part->column];
+    for (uint32_t i = part->first; i < part->first + part->count; i++, to += stride) {
+        *to = NULL;
+        if (values->present && !values->present[i])
+            *to = missing;
+        else if (category)
+            *to = category + (values->index ? values->index[i] : values->data[i]);
+        if (*to && (*to)->length > CATEGORY_BYTES_MAX)
+            *to = NULL;
+    }
+}
+
+static void fill_categories(struct row_maker *maker) {
+    struct parquet_block *block = maker->block;
+    size_t stride = maker->category_count, cells = (size_t)block->rows * stride;
+    if (block->category_capacity < cells)
+        block->category = memory_resize(block->category, block->category_capacity = cells,
+                                        sizeof *block->category);
+    for (uint32_t i = 0; i < maker->other_count; i++) {
+        const struct column_rows *of = &maker->others[i];
+        const struct page_rows *part = of->part;
+        if (maker->format->column[of->column].kind != COLUMN_CATEGORY)
+            continue;
+        fill_categories_of(maker, part, block->category + of->place, stride);
+        for (; part->at + part->count < block->rows; part++)
+            fill_categories_of(maker, part + 1, block->category + (part[1].at * stride + of->place),
+                               stride);
+    }
+}
+
+/* ---- labels, weights, offsets and exposures ---- */
+
 static bool may_be_number(enum column_kind kind) {
     return kind == COLUMN_LABEL || property_of(kind) < ROW_NUMBERS;
 }
@@ -240,11 +308,10 @@ static void fill_others(struct row_maker *maker) {
         if (!may_be_number(maker->format->column[of->column].kind))
             continue;
         of->number = block->other + (size_t)i * block->rows;
-        for (const struct page_rows *part = of->part;; part++) {
-            fill_part(part, of->number + part->at, 1);
-            if (part->at + part->count == block->rows)
-                break;
-        }
+        const struct page_rows *part = of->part;
+        fill_part(part, of->number, 1);
+        for (; part->at + part->count < block->rows; part++)
+            fill_part(part + 1, of->number + part[1].at, 1);
     }
 }
 
@@ -255,8 +322,11 @@ static bool take_odd_numbers(struct row_maker *maker, struct table_row *row, uin
     const double *number = row_numbers(row);
     for (uint32_t i = 0; i < maker->number_count; i++) {
         const struct page_rows *part = part_of(&maker->numbers[i], at);
-        if (isnan(number[maker->format->column[part->column].place]) &&
-            !take_text(maker, row, part, at))
+        if (!isnan(number[maker->format->column[part->column].place]))
+            continue;
+        if (maker->null_is_missing && is_null(part, at))
+            row->missing++;
+        else if (!take_text(maker, row, part, at))
             return false;
     }
     return true;
@@ -289,8 +359,10 @@ static bool make_row(struct row_maker *maker, uint32_t at) {
         return false;
     if (block->odd[at] && !take_odd_numbers(maker, &row, at))
         return false;
-    for (uint32_t i = 0; i < maker->other_count; i++)
-        if (!take_other(maker, &row, &maker->others[i], at))
+    bool known = take_categories(maker, &row, at);
+    struct column_rows *left = known ? maker->rest : maker->others;
+    for (uint32_t i = 0; i < (known ? maker->rest_count : maker->other_count); i++)
+        if (!take_other(maker, &row, &left[i], at))
             return false;
     return row_end(&row);
 }
@@ -301,12 +373,15 @@ static void find_columns(struct row_maker *maker) {
     maker->all = memory_new(block->parts, sizeof *maker->all);
     maker->numbers = memory_new(block->parts, sizeof *maker->numbers);
     maker->others = memory_new(block->parts, sizeof *maker->others);
+    maker->rest = memory_new(block->parts, sizeof *maker->rest);
     for (uint32_t i = 0; i < block->parts; i++) {
         const struct page_rows *part = &block->part[i];
         enum column_kind kind = maker->format->column[part->column].kind;
         struct column_rows rows = {.column = part->column, .part = part};
         if (part->at)
             continue;
+        if (kind == COLUMN_CATEGORY)
+            rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
         if (kind == COLUMN_NUMBER)
             maker->numbers[maker->number_count++] = rows;
@@ -326,7 +401,11 @@ static void make_all_entries(struct row_maker *maker) {
 
 int parquet_reader_parse(struct parquet_reader *reader, const struct format *format,
                          struct parquet_block *block, struct batch *batch) {
-    struct row_maker maker = {.reader = reader, .format = format, .block = block, .batch = batch};
+    struct row_maker maker = {.reader = reader,
+                              .format = format,
+                              .block = block,
+                              .batch = batch,
+                              .null_is_missing = csv_is_missing(format, "", 0)};
     int code = parquet_block_read(reader, block);
     if (code)
         return code;
@@ -339,7 +418,11 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     find_columns(&maker);
     make_all_entries(&maker);
     fill_numbers(&maker);
+    fill_categories(&maker);
     fill_others(&maker);
+    for (uint32_t i = 0; i < maker.other_count; i++)
+        if (format->column[maker.others[i].column].kind != COLUMN_CATEGORY)
+            maker.rest[maker.rest_count++] = maker.others[i];
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;
@@ -348,17 +431,23 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     free(maker.all);
     free(maker.numbers);
     free(maker.others);
+    free(maker.rest);
     return 0;
 }
 
-void parquet_find_truths(struct parquet_reader *reader, const struct format *format) {
+void parquet_find_constants(struct parquet_reader *reader, const struct format *format) {
     static uint8_t both[] = {0, 1};
+    static char null[] = "";
     const struct parquet_values values = {.count = 2, .width = 1, .data = both};
     reader->truths = memory_new(reader->file.columns, sizeof *reader->truths);
+    reader->missing = memory_new(reader->file.columns, sizeof *reader->missing);
     for (uint32_t i = 0; i < reader->file.columns; i++) {
         const struct parquet_span span = {&reader->file.column[i], &values};
-        if (span.column->type == PARQUET_BOOLEAN && !span.column->refused &&
-            format->column[i].kind == COLUMN_CATEGORY)
+        if (span.column->refused || format->column[i].kind != COLUMN_CATEGORY)
+            continue;
+        category_of(format, i, null, &reader->missing[i]);
+        reader->missing[i].origin.known = &reader->missing[i].known;
+        if (span.column->type == PARQUET_BOOLEAN)
             make_categories(format, i, &span, &reader->truths[i]);
     }
 }
