@@ -173,7 +173,9 @@ struct parquet_text {
 struct parquet_values {
     uint32_t count;
     uint32_t width;            /* bytes of each; 0: texts */
-    uint8_t *data;             /* count × width; or texts with a 0 behind each. Owned */
+    uint8_t *data;             /* count × width; or texts with a 0 behind each. Owned, unless it is
+                                  part of */
+    uint8_t *page;             /* the bytes of the page; owned, or NULL */
     struct parquet_text *text; /* `count`, if width is 0; owned */
     uint32_t *index;           /* `count` entries of a dictionary, in place of the above; owned */
     uint8_t *present; /* `count`: 0 of a null, whose value is 0; NULL: none is null. Owned */

@@ -84,6 +84,8 @@ struct parquet_reader {
     uint32_t group;               /* the next one */
     uint64_t group_left;          /* rows of the one before that no block has */
     uint64_t next_row;
+    struct held_page **first; /* of each column a page that was read to find the layout, until the
+                                 first block is taken; held, or NULL. Owned */
     uint32_t block_rows;
     struct parquet_entries *truths; /* of each column that holds truths; owned */
     struct category *missing;       /* what a null is in each column of categories; owned */
@@ -97,6 +99,10 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
 
 /* Begins at the first row. */
 void parquet_rewind(struct parquet_reader *reader);
+
+/* Keeps the pages of a block for the first block that is taken; then gives them up. */
+void parquet_first_keep(struct parquet_reader *reader, const struct parquet_block *block);
+void parquet_first_forget(struct parquet_reader *reader);
 
 /* The next rows, up to `rows` of them; block->rows 0: there are none. */
 int parquet_block_take(struct parquet_reader *reader, struct parquet_block *block, uint32_t rows);

@@ -160,22 +160,42 @@ static double number_at(const struct parquet_span *span, uint32_t i) {
     return column->meaning == PARQUET_UNSIGNED ? (double)(uint64_t)value : (double)value;
 }
 
-bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
-                     uint32_t count, double *to, size_t stride) {
-    const struct parquet_column *column = span->column;
-    bool any = has_number(column), plain = any && !index && column->meaning == PARQUET_PLAIN;
+/* The same of numbers that are none only where they are not finite, one behind the other. The type
+ * is a constant for the compiler. */
+__attribute__((always_inline)) static inline bool
+put_plain(const uint8_t *at, enum parquet_type type, uint32_t count, double *to, size_t stride) {
+    const uint64_t exponent = UINT64_C(0x7ff) << 52;
     bool all = true;
-    if (plain && column->type == PARQUET_DOUBLE) {
-        const uint8_t *at = count ? value_at(span, first) : NULL;
-        for (uint32_t i = 0; i < count; i++) {
-            double value;
+    for (uint32_t i = 0; i < count; i++) {
+        double value;
+        float narrow;
+        int32_t few;
+        int64_t many;
+        uint64_t bits;
+        if (type == PARQUET_DOUBLE) {
             memcpy(&value, at + i * sizeof value, sizeof value);
-            bool finite = isfinite(value);
-            all &= finite;
-            to[i * stride] = finite ? value : (double)NAN;
+        } else if (type == PARQUET_FLOAT) {
+            memcpy(&narrow, at + i * sizeof narrow, sizeof narrow);
+            value = double_of(narrow);
+        } else if (type == PARQUET_INT32) {
+            memcpy(&few, at + i * sizeof few, sizeof few);
+            value = few;
+        } else {
+            memcpy(&many, at + i * sizeof many, sizeof many);
+            value = (double)many;
         }
-        return all;
+        memcpy(&bits, &value, sizeof bits);
+        all &= (bits & exponent) != exponent;
+        to[i * stride] = value;
     }
+    for (uint32_t i = 0; i < count && !all; i++)
+        to[i * stride] = isfinite(to[i * stride]) ? to[i * stride] : (double)NAN;
+    return all;
+}
+
+static bool put_some(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                     uint32_t count, double *to, size_t stride) {
+    bool any = has_number(span->column), all = true;
     for (uint32_t i = 0; i < count; i++) {
         double value = any ? number_at(span, index ? index[i] : first + i) : (double)NAN;
         bool finite = isfinite(value);
@@ -183,6 +203,27 @@ bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint
         to[i * stride] = finite ? value : (double)NAN;
     }
     return all;
+}
+
+bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                     uint32_t count, double *to, size_t stride) {
+    const struct parquet_column *column = span->column;
+    if (index || column->meaning != PARQUET_PLAIN || !has_number(column) || !count)
+        return put_some(span, first, index, count, to, stride);
+    const uint8_t *at = value_at(span, first);
+    assert(count <= span->values->count - first);
+    switch (column->type) {
+    case PARQUET_DOUBLE:
+        return put_plain(at, PARQUET_DOUBLE, count, to, stride);
+    case PARQUET_FLOAT:
+        return put_plain(at, PARQUET_FLOAT, count, to, stride);
+    case PARQUET_INT32:
+        return put_plain(at, PARQUET_INT32, count, to, stride);
+    case PARQUET_INT64:
+        return put_plain(at, PARQUET_INT64, count, to, stride);
+    default:
+        return put_some(span, first, NULL, count, to, stride);
+    }
 }
 
 /* ---- dates and times ---- */
@@ -262,7 +303,9 @@ static size_t number_text(double value, bool narrow, char *to) {
     bool tiny = fabs(value) < (narrow ? (double)FLT_MIN : DBL_MIN);
     for (int count = tiny ? 1 : narrow ? FLT_DIG : DBL_DIG; count <= 17; count++) {
         snprintf(digits, sizeof digits, "%.*e", count - 1, value);
-        if (narrow ? strtof(digits, NULL) == (float)value : strtod(digits, NULL) == value)
+        double number = NAN;
+        if (narrow ? strtof(digits, NULL) == (float)value
+                   : number_of_text(digits, &number) && number == value)
             break;
     }
     char *exponent = strchr(digits, 'e'), *at = to, *from = digits;

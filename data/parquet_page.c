@@ -178,7 +178,7 @@ static int fetch(const struct parquet_file *file, const struct parquet_column *c
 /* ---- values ---- */
 
 void parquet_values_release(struct parquet_values *values) {
-    free(values->data);
+    free(values->page ? values->page : values->data);
     free(values->text);
     free(values->index);
     free(values->present);
@@ -191,6 +191,7 @@ struct page_reader {
     const struct parquet_column *column;
     const struct parquet_page *page;
     const struct parquet_values *dictionary;
+    uint8_t *bytes; /* of the page */
     struct cursor from;
     uint32_t count; /* of the values that are not null */
 };
@@ -331,6 +332,12 @@ static void spread(void *values, size_t size, const uint8_t *present, uint32_t r
         spread_values(values, size, present, rows, count);
 }
 
+/* Whether values are in the page as they are wanted. */
+static bool stays(const struct page_reader *reader, const struct parquet_values *values) {
+    return reader->page->encoding == PARQUET_ENCODED_PLAIN && values->width && !values->present &&
+           reader->column->type != PARQUET_BOOLEAN;
+}
+
 static int read_values(struct page_reader *reader, struct parquet_values *values) {
     uint32_t encoding = reader->page->encoding, rows = reader->page->rows;
     uint32_t width = values->width = reader->column->width;
@@ -339,7 +346,11 @@ static int read_values(struct page_reader *reader, struct parquet_values *values
     if (width && (uint64_t)width * rows > PARQUET_PAGE_BYTES_MAX * UINT64_C(8))
         return malformed(reader, "a page has more values than it can hold");
     bool sound;
-    if (!width) {
+    if (stays(reader, values)) {
+        values->data = (uint8_t *)cursor_take(&reader->from, (size_t)width * rows);
+        values->page = reader->from.failed ? NULL : reader->bytes;
+        sound = !reader->from.failed;
+    } else if (!width) {
         sound = parquet_texts(&reader->from, encoding, reader->count, values);
         values->text = memory_resize(values->text, rows + 1u, sizeof *values->text);
     } else {
@@ -392,25 +403,25 @@ static int read_indices(struct page_reader *reader, struct parquet_values *value
 int parquet_page_read(const struct parquet_file *file, const struct parquet_column *column,
                       enum parquet_codec codec, const struct parquet_page *page,
                       const struct parquet_values *dictionary, struct parquet_values *values) {
-    struct page_reader reader = {file, column, page, dictionary, {0}, 0};
+    struct page_reader reader = {file, column, page, dictionary, NULL, {0}, 0};
     struct parquet_page of_dictionary = *page;
-    uint8_t *bytes = NULL;
     *values = (struct parquet_values){.count = page->rows};
     if (page->kind == PARQUET_DICTIONARY && page->encoding == PARQUET_ENCODED_OLD_DICTIONARY) {
         of_dictionary.encoding = PARQUET_ENCODED_PLAIN; /* as it was called */
         reader.page = &of_dictionary;
     }
-    int code = fetch(file, column, codec, page, &bytes);
+    int code = fetch(file, column, codec, page, &reader.bytes);
     bool refers = reader.page->encoding == PARQUET_ENCODED_DICTIONARY ||
                   reader.page->encoding == PARQUET_ENCODED_OLD_DICTIONARY;
     if (!code) {
-        reader.from = cursor_over(bytes, page->unpacked);
+        reader.from = cursor_over(reader.bytes, page->unpacked);
         code = read_levels(&reader, values);
     }
     if (!code)
         code = refers && page->kind != PARQUET_DICTIONARY ? read_indices(&reader, values)
                                                           : read_values(&reader, values);
-    free(bytes);
+    if (!values->page)
+        free(reader.bytes);
     if (code)
         parquet_values_release(values);
     return code;

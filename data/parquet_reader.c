@@ -161,6 +161,7 @@ void parquet_reader_close(struct parquet_reader *reader) {
         return;
     if (reader->cursor)
         parquet_rewind(reader);
+    parquet_first_forget(reader);
     for (uint32_t i = 0; reader->truths && i < reader->file.columns; i++)
         parquet_entries_release(&reader->truths[i]);
     free(reader->truths);

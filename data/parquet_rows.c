@@ -73,9 +73,9 @@ struct row_maker {
     const struct format *format;
     struct parquet_block *block;
     struct batch *batch;
-    /* Of the columns that are read; owned. The rest is of those that are neither numbers nor
-     * categories, which `others` has all. */
-    struct column_rows *numbers, *others, *rest, *all;
+    /* Of the columns that are read; owned. `filled` are the numbers, while they are; the rest is of
+     * those that are neither numbers nor categories, which `others` has all. */
+    struct column_rows *numbers, *filled, *others, *rest, *all;
     uint32_t number_count, other_count, rest_count, category_count, count;
     bool null_is_missing; /* and not a cell that is refused */
 };
@@ -173,43 +173,46 @@ static bool take_other(struct row_maker *maker, struct table_row *row, struct co
 
 /* ---- numbers, column by column ---- */
 
-/* The values of a part, of which none need be there; answers whether all are. A null names entry 0
- * of a dictionary, which may have none. */
-static bool fill_values(const struct page_rows *part, double *to, size_t stride) {
+/* The values of `count` rows of a part from row `from` on, of which none need be there; answers
+ * whether all are. A null names entry 0 of a dictionary, which may have none. */
+static bool fill_values(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
+                        size_t stride) {
     const struct held_page *page = part->page;
     const struct parquet_span span = {page->column, &page->values};
     if (!page->values.index)
-        return parquet_numbers(&span, part->first, NULL, part->count, to, stride);
+        return parquet_numbers(&span, part->first + from, NULL, count, to, stride);
     const struct held_page *dictionary = page->dictionary;
-    const uint32_t *index = page->values.index + part->first;
+    const uint32_t *index = page->values.index + part->first + from;
     const double *number = dictionary->entries.number;
     const struct parquet_span entries = {page->column, &dictionary->values};
     if (!number && dictionary->values.count)
-        return parquet_numbers(&entries, 0, index, part->count, to, stride);
+        return parquet_numbers(&entries, 0, index, count, to, stride);
     if (!dictionary->values.count)
         number = NULL;
-    for (uint32_t i = 0; number && i < part->count; i++, to += stride)
+    for (uint32_t i = 0; number && i < count; i++, to += stride)
         *to = number[index[i]];
-    for (uint32_t i = 0; !number && i < part->count; i++, to += stride)
+    for (uint32_t i = 0; !number && i < count; i++, to += stride)
         *to = (double)NAN;
     return dictionary->entries.whole;
 }
 
 /* The same with NaN for each null. */
-static bool fill_part(const struct page_rows *part, double *to, size_t stride) {
-    bool whole = fill_values(part, to, stride);
+static bool fill_part(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
+                      size_t stride) {
+    bool whole = fill_values(part, from, count, to, stride);
     const uint8_t *present = part->page->values.present;
-    for (uint32_t i = 0; present && i < part->count; i++)
-        to[i * stride] = present[part->first + i] ? to[i * stride] : (double)NAN;
+    for (uint32_t i = 0; present && i < count; i++)
+        to[i * stride] = present[part->first + from + i] ? to[i * stride] : (double)NAN;
     return whole && !present;
 }
 
-static void fill_numbers_of(struct row_maker *maker, const struct page_rows *part, double *to) {
+static void fill_numbers_of(struct row_maker *maker, const struct page_rows *part, uint32_t from,
+                            uint32_t count, double *to) {
     size_t stride = maker->format->numbers;
-    uint8_t *odd = maker->block->odd + part->at;
-    if (fill_part(part, to, stride))
+    uint8_t *odd = maker->block->odd + part->at + from;
+    if (fill_part(part, from, count, to, stride))
         return;
-    for (uint32_t i = 0; i < part->count; i++)
+    for (uint32_t i = 0; i < count; i++)
         odd[i] = odd[i] || isnan(to[i * stride]);
 }
 
@@ -234,16 +237,29 @@ static double *numbers_of(const struct row_maker *maker, uint32_t row) {
     return maker->format->numbers ? all + (size_t)row * maker->format->numbers : NULL;
 }
 
-static void fill_numbers(struct row_maker *maker) {
-    const struct format *format = maker->format;
-    const struct parquet_block *block = maker->block;
-    reserve_numbers(maker);
-    for (uint32_t i = 0; i < block->parts; i++) {
-        const struct page_rows *part = &block->part[i];
-        const struct csv_column *column = &format->column[part->column];
-        if (column->kind == COLUMN_NUMBER)
-            fill_numbers_of(maker, part, numbers_of(maker, part->at) + column->place);
+/* So many numbers stay in the nearest cache while each column puts its own between the others'. */
+#define NEAR_NUMBERS 2048
+
+/* The rows from `first` on of a block, up to `end`. */
+static void fill_some(struct row_maker *maker, uint32_t first, uint32_t end) {
+    for (uint32_t i = 0; i < maker->number_count; i++) {
+        struct column_rows *of = &maker->filled[i];
+        uint32_t place = maker->format->column[of->column].place;
+        for (uint32_t row = first; row < end;) {
+            const struct page_rows *part = part_of(of, row);
+            uint32_t from = row - part->at, left = part->count - from;
+            uint32_t count = left < end - row ? left : end - row;
+            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + place);
+            row += count;
+        }
     }
+}
+
+static void fill_numbers(struct row_maker *maker) {
+    uint32_t rows = maker->block->rows, step = NEAR_NUMBERS / (maker->format->numbers + 1) + 16;
+    reserve_numbers(maker);
+    for (uint32_t first = 0; first < rows; first += step)
+        fill_some(maker, first, rows - first < step ? rows : first + step);
 }
 
 /* ---- categories, column by column ---- */
@@ -309,9 +325,9 @@ static void fill_others(struct row_maker *maker) {
             continue;
         of->number = block->other + (size_t)i * block->rows;
         const struct page_rows *part = of->part;
-        fill_part(part, of->number, 1);
+        fill_part(part, 0, part->count, of->number, 1);
         for (; part->at + part->count < block->rows; part++)
-            fill_part(part + 1, of->number + part[1].at, 1);
+            fill_part(part + 1, 0, part[1].count, of->number + part[1].at, 1);
     }
 }
 
@@ -372,6 +388,7 @@ static void find_columns(struct row_maker *maker) {
     const struct parquet_block *block = maker->block;
     maker->all = memory_new(block->parts, sizeof *maker->all);
     maker->numbers = memory_new(block->parts, sizeof *maker->numbers);
+    maker->filled = memory_new(block->parts, sizeof *maker->filled);
     maker->others = memory_new(block->parts, sizeof *maker->others);
     maker->rest = memory_new(block->parts, sizeof *maker->rest);
     for (uint32_t i = 0; i < block->parts; i++) {
@@ -384,7 +401,9 @@ static void find_columns(struct row_maker *maker) {
             rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
         if (kind == COLUMN_NUMBER)
-            maker->numbers[maker->number_count++] = rows;
+            maker->numbers[maker->number_count] = maker->filled[maker->number_count] = rows;
+        if (kind == COLUMN_NUMBER)
+            maker->number_count++;
         else if (kind != COLUMN_SKIPPED)
             maker->others[maker->other_count++] = rows;
     }
@@ -430,6 +449,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     }
     free(maker.all);
     free(maker.numbers);
+    free(maker.filled);
     free(maker.others);
     free(maker.rest);
     return 0;
