@@ -10,7 +10,6 @@
 #include "numeric/clones.h"
 
 #define TEXT_ROOM 32
-#define FLOATS_AT_ONCE 256
 
 const double exact_powers[EXACT_POWERS] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -81,23 +80,48 @@ double parquet_double_of(float value) {
 
 /* ---- some at once ---- */
 
-/* Of the numbers from 2^k on, k from SIZES_FROM: the power of ten that they may be above, and what
- * makes six digits before the point of one below that. */
+/* Of the numbers from 2^k on, k from SIZES_FROM: the power of ten that they may reach, and what
+ * makes six digits before the point of one below that, and of one from that on. */
 struct size {
-    double limit, power;
+    double limit, below, above;
 };
 static const struct size size_of[] = {
-    {1e-9, 1e15}, {1e-8, 1e14}, {1e-8, 1e14}, {1e-8, 1e14}, {1e-7, 1e13}, {1e-7, 1e13},
-    {1e-7, 1e13}, {1e-6, 1e12}, {1e-6, 1e12}, {1e-6, 1e12}, {1e-6, 1e12}, {1e-5, 1e11},
-    {1e-5, 1e11}, {1e-5, 1e11}, {1e-4, 1e10}, {1e-4, 1e10}, {1e-4, 1e10}, {1e-3, 1e9},
-    {1e-3, 1e9},  {1e-3, 1e9},  {1e-3, 1e9},  {1e-2, 1e8},  {1e-2, 1e8},  {1e-2, 1e8},
-    {1e-1, 1e7},  {1e-1, 1e7},  {1e-1, 1e7},  {1e0, 1e6},   {1e0, 1e6},   {1e0, 1e6},
-    {1e1, 1e5},   {1e1, 1e5},   {1e1, 1e5},   {1e1, 1e5},   {1e2, 1e4},   {1e2, 1e4},
-    {1e2, 1e4},   {1e3, 1e3},   {1e3, 1e3},   {1e3, 1e3},   {1e4, 1e2},   {1e4, 1e2},
-    {1e4, 1e2},   {1e4, 1e2},   {1e5, 1e1},   {1e5, 1e1},   {1e5, 1e1},   {1e6, 1e0},
-    {1e6, 1e0}};
+    {1e-9, 1e15, 1e14}, {1e-8, 1e14, 1e13}, {1e-8, 1e14, 1e13}, {1e-8, 1e14, 1e13},
+    {1e-7, 1e13, 1e12}, {1e-7, 1e13, 1e12}, {1e-7, 1e13, 1e12}, {1e-6, 1e12, 1e11},
+    {1e-6, 1e12, 1e11}, {1e-6, 1e12, 1e11}, {1e-6, 1e12, 1e11}, {1e-5, 1e11, 1e10},
+    {1e-5, 1e11, 1e10}, {1e-5, 1e11, 1e10}, {1e-4, 1e10, 1e9},  {1e-4, 1e10, 1e9},
+    {1e-4, 1e10, 1e9},  {1e-3, 1e9, 1e8},   {1e-3, 1e9, 1e8},   {1e-3, 1e9, 1e8},
+    {1e-3, 1e9, 1e8},   {1e-2, 1e8, 1e7},   {1e-2, 1e8, 1e7},   {1e-2, 1e8, 1e7},
+    {1e-1, 1e7, 1e6},   {1e-1, 1e7, 1e6},   {1e-1, 1e7, 1e6},   {1e0, 1e6, 1e5},
+    {1e0, 1e6, 1e5},    {1e0, 1e6, 1e5},    {1e1, 1e5, 1e4},    {1e1, 1e5, 1e4},
+    {1e1, 1e5, 1e4},    {1e1, 1e5, 1e4},    {1e2, 1e4, 1e3},    {1e2, 1e4, 1e3},
+    {1e2, 1e4, 1e3},    {1e3, 1e3, 1e2},    {1e3, 1e3, 1e2},    {1e3, 1e3, 1e2},
+    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},
+    {1e5, 1e1, 1e0},    {1e5, 1e1, 1e0},    {1e5, 1e1, 1e0},    {1e6, 1e0, 1e-1},
+    {1e6, 1e0, 1e-1}};
 #define SIZES (sizeof size_of / sizeof *size_of)
 #define EXPONENT (UINT64_C(0x7ff) << 52)
+
+#define FLOATS_AT_ONCE 256 /* a whole number of HALF */
+struct some_floats {
+    float value[FLOATS_AT_ONCE];
+    double limit[FLOATS_AT_ONCE], below[FLOATS_AT_ONCE], above[FLOATS_AT_ONCE], to[FLOATS_AT_ONCE];
+    uint64_t other[FLOATS_AT_ONCE]; /* not 0: parquet_double_of() must tell */
+};
+
+static void find_sizes(struct some_floats *some, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t bits, at;
+        memcpy(&bits, &some->value[i], sizeof bits);
+        at = (bits >> 23 & 255) - (127 + SIZES_FROM);
+        bool there = at < SIZES && bits << 9;
+        at = there ? at : 0;
+        some->limit[i] = size_of[at].limit;
+        some->below[i] = size_of[at].below;
+        some->above[i] = size_of[at].above;
+        some->other[i] = !there;
+    }
+}
 
 LANES_INLINE void choose(half_lanes *to, const half_words *mask, const half_lanes *from) {
     half_words a, b;
@@ -114,83 +138,66 @@ LANES_INLINE void clear_sign(half_lanes *value) {
     memcpy(value, &bits, sizeof bits);
 }
 
-/* The sizes of the numbers; where there is none that is right, *other is set. */
-LANES_INLINE void find_sizes(const float value[HALF], half_lanes *limit, half_lanes *power,
-                             half_words *other) {
-    for (uint32_t i = 0; i < HALF; i++) {
-        uint32_t bits, at;
-        memcpy(&bits, &value[i], sizeof bits);
-        at = (bits >> 23 & 255) - (127 + SIZES_FROM);
-        bool there = at < SIZES && bits << 9;
-        at = there ? at : 0;
-        (*limit)[i] = size_of[at].limit;
-        (*power)[i] = size_of[at].power;
-        (*other)[i] = there ? 0 : UINT64_MAX;
-    }
-}
-
-/* As double_of_fraction() for HALF numbers; sets the lanes of *other that it does not know. */
-LANES_INLINE void doubles_of_fractions(const half_lanes *wide, const half_lanes *limit,
-                                       half_lanes power, half_lanes *to, half_words *other) {
-    half_lanes size = *wide, half_step, tenth = power / 10, found = {0}, over = {1, 1, 1, 1};
-    half_words bits, done = {0};
+/* What makes six digits of the sizes from `i` on, and half the step to the next number. */
+LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, half_lanes size,
+                             half_lanes *power, half_lanes *half_step) {
+    half_lanes limit, above;
+    half_words bits;
+    memcpy(&limit, some->limit + i, sizeof limit);
+    memcpy(power, some->below + i, sizeof *power);
+    memcpy(&above, some->above + i, sizeof above);
     clear_sign(&size);
     memcpy(&bits, &size, sizeof bits);
     bits = (bits & EXPONENT) - (UINT64_C(24) << 52);
-    memcpy(&half_step, &bits, sizeof half_step);
-    bits = (half_words)(size >= *limit);
-    choose(&power, &bits, &tenth);
-    for (int digits = 6; digits <= 9; digits++, power *= 10) {
-        half_lanes scaled = *wide * power, rounded = scaled + 0x1.8p52 - 0x1.8p52;
-        half_lanes off = scaled - rounded, most = half_step * power, margin, middle;
-        clear_sign(&off);
-        margin = off - most;
-        clear_sign(&margin);
-        middle = off - 0.5;
-        clear_sign(&middle);
-        *other |= ~done & ((half_words)(margin < 1e-6) | (half_words)(middle < 1e-6));
-        bits = ~done & (half_words)(off < most);
-        choose(&found, &bits, &rounded);
-        choose(&over, &bits, &power);
-        done |= bits;
-    }
-    *other |= ~done;
-    *to = found / over;
+    memcpy(half_step, &bits, sizeof *half_step);
+    bits = (half_words)(size >= limit);
+    choose(power, &bits, &above);
 }
 
+/* As double_of_fraction(): sets `other` where it does not know. */
 VECTOR_CLONES
-static void doubles_of(const float *value, uint32_t count, double *to, uint32_t *others,
-                       uint32_t *other_count) {
-    uint32_t n = 0;
+static void doubles_of_fractions(struct some_floats *some, uint32_t count) {
     for (uint32_t i = 0; i < count; i += HALF) {
         half_float_lanes narrow;
-        half_lanes limit, power, result;
-        half_words other;
-        memcpy(&narrow, value + i, sizeof narrow);
+        half_lanes power, half_step, found = {0}, over = {1, 1, 1, 1};
+        half_words bits, other, done = {0};
+        memcpy(&narrow, some->value + i, sizeof narrow);
+        memcpy(&other, some->other + i, sizeof other);
         half_lanes wide = __builtin_convertvector(narrow, half_lanes);
-        find_sizes(value + i, &limit, &power, &other);
-        doubles_of_fractions(&wide, &limit, power, &result, &other);
-        memcpy(to + i, &result, sizeof result);
-        for (uint32_t k = 0; k < HALF; k++) {
-            others[n] = i + k;
-            n += other[k] & 1;
+        load_sizes(some, i, wide, &power, &half_step);
+        UNROLL for (int digits = 6; digits <= 9; digits++) {
+            half_lanes scaled = wide * power, rounded = scaled + 0x1.8p52 - 0x1.8p52;
+            half_lanes off = scaled - rounded, most = half_step * power, middle;
+            clear_sign(&off);
+            half_lanes margin = off - most;
+            clear_sign(&margin);
+            middle = off - 0.5;
+            clear_sign(&middle);
+            other |= ~done & ((half_words)(margin < 1e-6) | (half_words)(middle < 1e-6));
+            bits = ~done & (half_words)(off < most);
+            choose(&found, &bits, &rounded);
+            choose(&over, &bits, &power);
+            done |= bits;
+            power *= 10;
         }
+        found /= over;
+        other |= ~done;
+        memcpy(some->to + i, &found, sizeof found);
+        memcpy(some->other + i, &other, sizeof other);
     }
-    *other_count = n;
 }
 
 void parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride) {
-    float value[FLOATS_AT_ONCE + HALF];
-    double wide[FLOATS_AT_ONCE + HALF];
-    uint32_t others[FLOATS_AT_ONCE + HALF + 1], other_count, here;
+    struct some_floats some;
+    uint32_t here;
+    memset(some.value, 0, sizeof some.value); /* what is behind the last is looked at, too */
     for (uint32_t first = 0; first < count; first += here) {
         here = count - first < FLOATS_AT_ONCE ? count - first : FLOATS_AT_ONCE;
-        memset(value + here, 0, HALF * sizeof *value);
-        memcpy(value, (const uint8_t *)from + first * sizeof *value, here * sizeof *value);
-        doubles_of(value, here, wide, others, &other_count);
-        for (uint32_t i = 0; i < other_count; i++)
-            wide[others[i]] = parquet_double_of(value[others[i]]);
+        memcpy(some.value, (const uint8_t *)from + first * sizeof(float),
+               here * sizeof *some.value);
+        find_sizes(&some, (here + HALF - 1) / HALF * HALF);
+        doubles_of_fractions(&some, here);
         for (uint32_t i = 0; i < here; i++, to += stride)
-            *to = wide[i];
+            *to = some.other[i] ? parquet_double_of(some.value[i]) : some.to[i];
     }
 }
