@@ -139,9 +139,9 @@ LANES_INLINE void clear_sign(half_lanes *value) {
 }
 
 /* What makes six digits of the sizes from `i` on, and half the step to the next number. */
-LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, half_lanes size,
+LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, const half_lanes *wide,
                              half_lanes *power, half_lanes *half_step) {
-    half_lanes limit, above;
+    half_lanes limit, above, size = *wide;
     half_words bits;
     memcpy(&limit, some->limit + i, sizeof limit);
     memcpy(power, some->below + i, sizeof *power);
@@ -164,7 +164,7 @@ static void doubles_of_fractions(struct some_floats *some, uint32_t count) {
         memcpy(&narrow, some->value + i, sizeof narrow);
         memcpy(&other, some->other + i, sizeof other);
         half_lanes wide = __builtin_convertvector(narrow, half_lanes);
-        load_sizes(some, i, wide, &power, &half_step);
+        load_sizes(some, i, &wide, &power, &half_step);
         UNROLL for (int digits = 6; digits <= 9; digits++) {
             half_lanes scaled = wide * power, rounded = scaled + 0x1.8p52 - 0x1.8p52;
             half_lanes off = scaled - rounded, most = half_step * power, middle;
