@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "numeric/places.h"
 
 void batch_init(struct batch *batch) {
     *batch = (struct batch){.start = memory_new(1, sizeof *batch->start)};
@@ -32,6 +33,7 @@ void batch_clear(struct batch *batch) {
     batch_begin_row(batch);
     batch->has_positions = false;
     batch->has_origins = false;
+    batch->has_unknown = false;
     batch->bytes = false;
     batch->text_count = 0;
     words_begin_block(&batch->words);
@@ -58,6 +60,7 @@ void batch_release(struct batch *batch) {
     free(batch->carried);
     free(batch->bad);
     free(batch->texts);
+    free(batch->numbers);
     free(batch->spread);
     words_release(&batch->words);
     bytes_release(&batch->workspace);
@@ -126,14 +129,11 @@ void batch_tell_apart(struct batch *batch) {
     }
 }
 
-void batch_add_text(struct batch *batch, uint64_t id, double value,
-                    const struct source_origin *origin) {
-    MEMORY_ROOM(batch->texts, batch->text_count, batch->texts_capacity);
-    batch->texts[batch->text_count++] = (struct batch_text){id, value, *origin};
+static void put_text(struct batch *batch, uint64_t at, const struct batch_text *text) {
+    batch->id[at] = text->id;
+    batch->value[at] = text->value;
+    batch->origin[at] = text->origin;
 }
-
-/* Fewer are put in order one by one. */
-#define FEW_TEXTS 32
 
 static void insert_texts(struct batch_text *texts, uint32_t count) {
     for (uint32_t i = 1; i < count; i++) {
@@ -145,8 +145,30 @@ static void insert_texts(struct batch_text *texts, uint32_t count) {
     }
 }
 
-/* Ids of texts are hashes, so that by their upper bits, below the one that all have, they are
- * spread evenly: a text goes nearly to its place at once. */
+static bool put_in_order(struct batch *batch) {
+    bool differ = true;
+    for (uint32_t i = 0; i < batch->text_count; i++) {
+        differ &= !i || batch->texts[i].id != batch->texts[i - 1].id;
+        put_text(batch, batch->value_count + i, &batch->texts[i]);
+    }
+    return differ;
+}
+
+/* Ids of texts are hashes: where they differ, their upper bits do, below the one that all have. */
+static bool put_few(struct batch *batch) {
+    uint32_t key[PLACES_MOST] = {0}, place[PLACES_MOST];
+    for (uint32_t i = 0; i < batch->text_count; i++)
+        key[i] = (uint32_t)(batch->texts[i].id >> 32 & INT32_MAX);
+    if (!places_find(key, batch->text_count, place)) {
+        insert_texts(batch->texts, batch->text_count);
+        return put_in_order(batch);
+    }
+    for (uint32_t i = 0; i < batch->text_count; i++)
+        put_text(batch, batch->value_count + place[i], &batch->texts[i]);
+    return true;
+}
+
+/* So by their upper bits they are spread evenly, too: a text goes nearly to its place at once. */
 #define SPREAD_BITS 10
 #define SPREAD_SHIFT (63 - SPREAD_BITS)
 
@@ -167,7 +189,7 @@ static void spread_texts(struct batch *batch) {
     struct batch_text *sorted = batch->spread;
     batch->spread = batch->texts;
     batch->texts = sorted;
-    if (most > FEW_TEXTS)
+    if (most > PLACES_MOST)
         qsort(sorted, count, sizeof *sorted, compare_ids);
     else
         insert_texts(sorted, count);
@@ -175,20 +197,11 @@ static void spread_texts(struct batch *batch) {
 
 bool batch_put_texts(struct batch *batch) {
     reserve_values(batch, batch->text_count); /* words come in any number */
-    uint64_t at = batch->value_count;
-    bool differ = true;
     assert(batch->has_origins);
-    if (batch->text_count > FEW_TEXTS)
+    if (batch->text_count > PLACES_MOST)
         spread_texts(batch);
-    else
-        insert_texts(batch->texts, batch->text_count);
-    for (uint32_t i = 0; i < batch->text_count; i++, at++) {
-        differ &= !i || batch->texts[i].id != batch->texts[i - 1].id;
-        batch->id[at] = batch->texts[i].id;
-        batch->value[at] = batch->texts[i].value;
-        batch->origin[at] = batch->texts[i].origin;
-    }
-    batch->value_count = at;
+    bool differ = batch->text_count > PLACES_MOST ? put_in_order(batch) : put_few(batch);
+    batch->value_count += batch->text_count;
     batch->text_count = 0;
     return differ;
 }
@@ -295,6 +308,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .bytes = batch->bytes,
         .value = batch->value,
         .origin = batch->has_origins ? batch->origin : NULL,
+        .known = batch->has_origins && !batch->has_unknown,
         .words = (uint32_t)batch->words.known_count,
         .position = batch->has_positions ? batch->position : NULL,
         .label = batch->label,

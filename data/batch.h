@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/memory.h"
 #include "data/number.h"
 #include "data/source.h"
 #include "data/words.h"
@@ -48,6 +49,12 @@ struct batch {
     uint32_t carried_count;   /* of a row, set by batch_carry() */
     bool alike, bytes;        /* as in struct source_rows */
     bool has_label_text, has_weights, has_offsets, has_clusters, has_positions, has_origins;
+    bool has_unknown; /* a text without a place for what it is known by */
+    struct batch_number {
+        uint64_t missing_id;
+        struct source_origin number, missing;
+        uint32_t known[2];  /* what these are known by */
+    } * numbers;            /* of each number of a row; owned. NULL: none was missing yet */
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */
@@ -79,8 +86,12 @@ void batch_carry_written(struct batch *batch, uint32_t count, const char *text, 
 void batch_reserve(struct batch *batch, uint64_t values);
 
 /* A value of the row being read, which comes behind those of its numbers. */
-void batch_add_text(struct batch *batch, uint64_t id, double value,
-                    const struct source_origin *origin);
+static inline void batch_add_text(struct batch *batch, uint64_t id, double value,
+                                  const struct source_origin *origin) {
+    MEMORY_ROOM(batch->texts, batch->text_count, batch->texts_capacity);
+    batch->has_unknown |= !origin->known;
+    batch->texts[batch->text_count++] = (struct batch_text){id, value, *origin};
+}
 
 /* Puts the values that were added so behind the others, by rising id; false if an id is repeated.
  */

@@ -285,22 +285,35 @@ static bool take_date(struct table_row *row, uint32_t column, const char *cell) 
 
 /* ---- rows ---- */
 
+/* Where numbers and their absence come from: found out once. */
+static struct batch_number *numbers_of(const struct format *format, struct batch *batch) {
+    if (batch->numbers || !format->numbers)
+        return batch->numbers;
+    batch->numbers = memory_new(format->numbers, sizeof *batch->numbers);
+    for (uint32_t i = 0; i < format->numbers; i++) {
+        struct batch_number *of = &batch->numbers[i];
+        uint32_t column = (uint32_t)format->number_id[i] - 1;
+        of->number = (struct source_origin){.column = column, .known = &of->known[0]};
+        of->missing =
+            (struct source_origin){.column = column, .role = ROLE_MISSING, .known = &of->known[1]};
+        of->missing_id = table_feature(format->table->ids, column, ROLE_MISSING, NULL, 0);
+    }
+    return batch->numbers;
+}
+
 /* Marks the missing numbers, and leaves out their values. */
 static void put_numbers(const struct format *format, struct batch *batch) {
+    const struct batch_number *numbers = numbers_of(format, batch);
+    const double *value = batch->value + batch->value_count;
     uint64_t at = batch->value_count;
     for (uint32_t i = 0; i < format->numbers; i++) {
-        double value = batch->value[batch->value_count + i];
-        struct source_origin origin = {.column = (uint32_t)format->number_id[i] - 1};
-        if (isnan(value)) {
-            origin.role = ROLE_MISSING;
-            batch_add_text(batch,
-                           table_feature(format->table->ids, origin.column, ROLE_MISSING, NULL, 0),
-                           1, &origin);
+        if (isnan(value[i])) {
+            batch_add_text(batch, numbers[i].missing_id, 1, &numbers[i].missing);
             continue;
         }
         batch->id[at] = format->number_id[i];
-        batch->value[at] = value;
-        batch->origin[at++] = origin;
+        batch->value[at] = value[i];
+        batch->origin[at++] = numbers[i].number;
     }
     batch->value_count = at;
 }

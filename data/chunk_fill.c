@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/memory.h"
+#include "numeric/places.h"
 
 void chunk_buffer_init(struct chunk_buffer *buffer) {
     *buffer = (struct chunk_buffer){0};
@@ -240,15 +241,46 @@ static void put_gathered(const struct row_filler *filler, struct gathered *gathe
     gathered->sorted = true;
 }
 
+/* Puts a row of few values to its place at once; false: it has more, or has to be looked at.
+ * *count tells its values. */
+static bool put_short_row(const struct row_filler *filler, const struct row_walk *walk,
+                          const struct row_place *place, uint32_t *count) {
+    const struct pack_rows *rows = &walk->rows;
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    uint64_t value[PLACES_MOST], first, end = pack_row(rows, walk->row, &first);
+    uint32_t column[PLACES_MOST] = {0}, at[PLACES_MOST], there = 0;
+    if (end - first > PLACES_MOST || columns_makes(filler->columns, walk->pack) ||
+        columns_has_words(filler->columns, walk->pack))
+        return false;
+    for (uint64_t i = first; i < end; i++) {
+        if (i + AHEAD < rows->values && rows->feature)
+            __builtin_prefetch(&column_of[rows->feature[i + AHEAD]]);
+        column[there] = column_of[pack_feature(rows, first, i)];
+        value[there] = i;
+        there += column[there] != DICTIONARY_NONE;
+    }
+    if (!places_find(column, there, at))
+        return false;
+    for (uint32_t i = 0; i < there; i++)
+        place->feature[at[i]] = column[i];
+    for (uint32_t i = 0; i < there && filler->type != VALUE_ONES; i++)
+        put_value(place->value, filler->type, at[i], pack_value(rows, value[i]));
+    *count = there;
+    return true;
+}
+
 static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
                         const struct set_chunk *chunk, struct row_walk walk) {
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
     struct chunk_arrays arrays = arrays_at(buffer->data, chunk, false);
-    uint32_t put = 0;
+    uint32_t put = 0, count = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
         put_label(filler, &walk, &place);
-        gather_row(&gathered, filler, &walk, place);
+        if (put_short_row(filler, &walk, &place, &count))
+            put += count;
+        else
+            gather_row(&gathered, filler, &walk, place);
         arrays.start[row + 1] = put + gathered.count;
         if (gathered.count < SORTED_TOGETHER && row + 1 < chunk->rows)
             continue;
@@ -273,6 +305,12 @@ void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *
 }
 
 /* ---- dense rows ---- */
+
+struct dense_filler {
+    struct row_filler filler;
+    const void *value; /* of the block that was looked at last, */
+    bool fit;          /* and whether its rows go as they are */
+};
 
 /* Puts a row's values to their columns; the types are constants for the compiler. */
 static inline void put_dense(const struct row_filler *filler, const struct row_walk *walk,
@@ -300,11 +338,37 @@ static void put_dense_own(const struct row_filler *filler, const struct row_walk
     }
 }
 
-static void fill_dense_row(const struct row_filler *filler, const struct row_walk *walk,
+/* Whether the rows of a pack stand in it as they go to the set: a value for each column, in order.
+ */
+static bool rows_fit(const struct row_filler *filler, const struct row_walk *walk) {
+    const struct columns *columns = filler->columns;
+    const uint32_t *column_of = columns->of_pack[walk->pack];
+    bool fit = !walk->rows.feature && walk->rows.values / walk->rows.rows == columns->count &&
+               !columns_has_words(columns, walk->pack) && !columns_makes(columns, walk->pack);
+    for (uint32_t i = 0; fit && i < columns->count; i++)
+        fit = column_of[i] == i;
+    return fit;
+}
+
+/* Looks at a block once. */
+static bool block_fits(struct dense_filler *dense, const struct row_walk *walk) {
+    if (dense->value != walk->rows.value)
+        dense->fit = rows_fit(&dense->filler, walk);
+    dense->value = walk->rows.value;
+    return dense->fit && dense->filler.type == walk->rows.type;
+}
+
+static void fill_dense_row(struct dense_filler *dense, const struct row_walk *walk,
                            const struct row_place *place) {
+    const struct row_filler *filler = &dense->filler;
     enum value_type from = walk->rows.type;
-    const double *own = own_values(filler, walk);
     put_label(filler, walk, place);
+    if (block_fits(dense, walk)) {
+        size_t bytes = value_bytes(from) * filler->columns->count;
+        memcpy(place->value, (const uint8_t *)walk->rows.value + walk->row * bytes, bytes);
+        return;
+    }
+    const double *own = own_values(filler, walk);
     if (own)
         put_dense_own(filler, walk, place->value, own);
     else if (filler->type == VALUE_BYTE && from == VALUE_BYTE)
@@ -341,10 +405,11 @@ void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
         fill_sparse(buffer, &filler, chunk, walk);
         return;
     }
+    struct dense_filler dense_rows = {.filler = filler};
     struct chunk_arrays arrays = arrays_at(buffer->data, chunk, true);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
-        fill_dense_row(&filler, &walk, &place);
+        fill_dense_row(&dense_rows, &walk, &place);
     }
 }
 
@@ -440,10 +505,11 @@ void chunk_window_fill(struct chunk_buffer *buffer, const struct chunk_source *s
         scatter_sparse(buffer, &filler, at);
         return;
     }
+    struct dense_filler dense_rows = {.filler = filler};
     for (; find_scattered(&at); next_scattered(&at)) {
         struct chunk_arrays arrays = arrays_of_window(&at);
         uint32_t row = (uint32_t)(at.place % source->plan->block_rows);
         struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
-        fill_dense_row(&filler, &at.walk, &place);
+        fill_dense_row(&dense_rows, &at.walk, &place);
     }
 }

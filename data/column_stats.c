@@ -16,6 +16,7 @@
 #include "data/bins.h"
 #include "data/merge.h"
 #include "data/number.h"
+#include "numeric/clones.h"
 
 /* ---- sums ---- */
 
@@ -87,25 +88,191 @@ struct number_pass {
     const struct split *split;
     uint32_t first, count;
     uint32_t *place;        /* of each feature of the pack; free() it at the end */
-    uint32_t first_feature; /* of the pack: the feature of place 0, */
-    bool consecutive;       /* if those of the other places follow it in order */
+    uint32_t used;          /* features that have a place */
+    uint32_t first_feature; /* of these; the others follow it in order, as their places do, */
+    bool consecutive;       /* if this is set */
 };
+
+static inline void find_run(struct number_pass *numbers, uint32_t features) {
+    uint32_t first = 0;
+    while (first < features && numbers->place[first] == DICTIONARY_NONE)
+        first++;
+    numbers->first_feature = first;
+    numbers->consecutive = first + (uint64_t)numbers->used <= features;
+    for (uint32_t i = 1; numbers->consecutive && i < numbers->used; i++)
+        numbers->consecutive = numbers->place[first + i] == numbers->place[first] + i;
+}
 
 static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
     numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
+    numbers->used = 0;
     for (uint32_t i = 0; i < pack->facts->features; i++) {
         uint32_t place = pack->column[i] - numbers->first;
         bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
         numbers->place[i] = here ? place : DICTIONARY_NONE;
+        numbers->used += here;
     }
-    numbers->first_feature = 0;
-    while (numbers->first_feature < pack->facts->features && numbers->place[numbers->first_feature])
-        numbers->first_feature++;
-    numbers->consecutive =
-        numbers->first_feature + (uint64_t)numbers->count <= pack->facts->features;
-    for (uint32_t i = 0; numbers->consecutive && i < numbers->count; i++)
-        numbers->consecutive = numbers->place[numbers->first_feature + i] == i;
+    find_run(numbers, pack->facts->features);
 }
+
+/* ---- the same for rows that all have these numbers, one behind the other ---- */
+
+/* Numbers `first` to `first` + `count` of each row. */
+struct number_rows {
+    const struct pack_rows *rows;
+    const uint8_t *side; /* enum row_side of each row; NULL: all are trained on */
+    uint32_t first, count;
+};
+
+#define GROUPS_MOST (COLUMNS_MOST / HALF)
+#define SIGN (UINT64_C(1) << 63)
+
+/* Takes the type of the values for a constant. What is loaded beside the numbers of the columns is
+ * other numbers of the rows, which nobody asks for. */
+LANES_INLINE void load_numbers(half_lanes *to, const struct pack_rows *rows, enum value_type type,
+                               uint64_t at) {
+    half_float_lanes narrow;
+    if (at + HALF > rows->values || type == VALUE_BYTE) {
+        for (uint32_t i = 0; i < HALF; i++)
+            (*to)[i] = at + i < rows->values ? value_at(type, rows->value, at + i) : 0;
+    } else if (type == VALUE_FLOAT) {
+        memcpy(&narrow, (const float *)rows->value + at, sizeof narrow);
+        *to = __builtin_convertvector(narrow, half_lanes);
+    } else {
+        memcpy(to, (const double *)rows->value + at, sizeof *to);
+    }
+}
+
+LANES_INLINE void split_sign(half_lanes *value, half_words *sign) {
+    half_words bits;
+    memcpy(&bits, value, sizeof bits);
+    *sign = bits & SIGN;
+    bits ^= *sign;
+    memcpy(value, &bits, sizeof bits);
+}
+
+LANES_INLINE void flip_sign(half_lanes *value, const half_words *sign) {
+    half_words bits;
+    memcpy(&bits, value, sizeof bits);
+    bits ^= *sign;
+    memcpy(value, &bits, sizeof bits);
+}
+
+/* The largest sizes of some columns. */
+struct lane_sizes {
+    half_lanes most[GROUPS_MOST];
+};
+
+LANES_INLINE void see_lanes(half_lanes *most, half_lanes *value) {
+    half_words sign, above, size, before;
+    split_sign(value, &sign);
+    above = (half_words)(*value > *most);
+    memcpy(&size, value, sizeof size);
+    memcpy(&before, most, sizeof before);
+    size = (size & above) | (before & ~above);
+    memcpy(most, &size, sizeof size);
+}
+
+/* Sums of whole numbers below 2^62 in two parts that doubles hold exactly, of as many rows as
+ * ROWS_MOST: multiples of 2^HIGH_BITS, and what is over. */
+#define HIGH_BITS 31
+#define ROWS_MOST (1u << 20)
+#define ROUND_TO_1 0x1.8p52 /* no bit is left for less behind the sum with it */
+#define ROUND_TO_HIGH 0x1.8p83
+struct lane_sums {
+    half_lanes unit[GROUPS_MOST], high[GROUPS_MOST], low[GROUPS_MOST];
+};
+
+/* Adds what (int64_t)number would be. */
+LANES_INLINE void add_lanes(half_lanes *high_sum, half_lanes *low_sum, half_lanes *number) {
+    half_words sign, below;
+    half_lanes one = {1, 1, 1, 1};
+    split_sign(number, &sign);
+    half_lanes high = *number + ROUND_TO_HIGH - ROUND_TO_HIGH, over = *number - high;
+    half_lanes low = over + ROUND_TO_1 - ROUND_TO_1;
+    half_words bits;
+    memcpy(&bits, &one, sizeof bits);
+    below = (half_words)(low > over) & bits; /* it is cut off, not rounded */
+    memcpy(&one, &below, sizeof one);
+    low -= one;
+    flip_sign(&high, &sign);
+    flip_sign(&low, &sign);
+    *high_sum += high;
+    *low_sum += low;
+}
+
+LANES_INLINE bool skips(const struct number_rows *of, uint32_t row) {
+    return of->side && of->side[row] != ROW_TRAINED;
+}
+
+LANES_INLINE void see_all(const struct number_rows *of, enum value_type type,
+                          struct lane_sizes *sizes) {
+    uint64_t width = of->rows->values / of->rows->rows, at = of->first;
+    for (uint32_t row = 0; row < of->rows->rows; row++, at += width)
+        for (uint32_t i = skips(of, row) ? of->count : 0; i < of->count; i += HALF) {
+            half_lanes value;
+            load_numbers(&value, of->rows, type, at + i);
+            see_lanes(&sizes->most[i / HALF], &value);
+        }
+}
+
+LANES_INLINE void add_all(const struct number_rows *of, enum value_type type, uint32_t first,
+                          uint32_t end, struct lane_sums *sums) {
+    uint64_t width = of->rows->values / of->rows->rows, at = of->first + first * width;
+    for (uint32_t row = first; row < end; row++, at += width)
+        for (uint32_t i = skips(of, row) ? of->count : 0; i < of->count; i += HALF) {
+            half_lanes value;
+            load_numbers(&value, of->rows, type, at + i);
+            value *= sums->unit[i / HALF];
+            add_lanes(&sums->high[i / HALF], &sums->low[i / HALF], &value);
+        }
+}
+
+VECTOR_CLONES
+static void see_rows(const struct number_rows *of, struct lane_sizes *sizes) {
+    if (of->rows->type == VALUE_FLOAT)
+        see_all(of, VALUE_FLOAT, sizes);
+    else
+        see_all(of, of->rows->type, sizes);
+}
+
+VECTOR_CLONES
+static void add_rows(const struct number_rows *of, uint32_t first, uint32_t end,
+                     struct lane_sums *sums) {
+    if (of->rows->type == VALUE_FLOAT)
+        add_all(of, VALUE_FLOAT, first, end, sums);
+    else
+        add_all(of, of->rows->type, first, end, sums);
+}
+
+static void see_number_rows(const struct number_rows *of, struct column_sum *sums) {
+    struct lane_sizes sizes = {0};
+    uint32_t rows = 0;
+    see_rows(of, &sizes);
+    for (uint32_t row = 0; row < of->rows->rows; row++)
+        rows += !skips(of, row);
+    for (uint32_t i = 0; i < of->count; i++) {
+        sums[i].values += rows;
+        see_term(&sums[i].numbers, sizes.most[i / HALF][i % HALF]);
+    }
+}
+
+static void add_number_rows(const struct number_rows *of, struct column_sum *sums) {
+    uint32_t rows = of->rows->rows;
+    for (uint32_t first = 0; first < rows; first += ROWS_MOST) {
+        struct lane_sums parts = {0};
+        for (uint32_t i = 0; i < of->count; i++)
+            parts.unit[i / HALF][i % HALF] = sums[i].numbers.unit;
+        add_rows(of, first, rows - first < ROWS_MOST ? rows : first + ROWS_MOST, &parts);
+        for (uint32_t i = 0; i < of->count; i++) {
+            wide high = (int64_t)ldexp(parts.high[i / HALF][i % HALF], -HIGH_BITS);
+            sums[i].numbers.sum += high * ((wide)1 << HIGH_BITS);
+            sums[i].numbers.sum += (int64_t)parts.low[i / HALF][i % HALF];
+        }
+    }
+}
+
+/* ---- rows of any kind ---- */
 
 /* Type and step are constants for the compiler. */
 __attribute__((always_inline)) static inline void
@@ -115,7 +282,8 @@ number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32
     double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
     if (!rows.feature && numbers->consecutive) {
-        for (uint32_t i = 0; i < numbers->count; i++)
+        sums += numbers->place[numbers->first_feature];
+        for (uint32_t i = 0; i < numbers->used; i++)
             take_number(&sums[i], step, pack_value(&rows, first + numbers->first_feature + i),
                         weight);
         return;
@@ -128,6 +296,34 @@ number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32
 }
 
 __attribute__((always_inline)) static inline void
+number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enum pass_step step,
+                  struct column_sum *sums) {
+    const struct split *split = numbers->split;
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    const uint8_t *side = split->side[p];
+    if (!rows.feature && numbers->consecutive && rows.value &&
+        (step == STEP_SEE || step == STEP_ADD)) {
+        struct number_rows of = {.rows = &rows,
+                                 .side = side ? side + split->packs[p]->block[b].first_row : NULL,
+                                 .first = numbers->first_feature,
+                                 .count = numbers->used};
+        sums += numbers->place[numbers->first_feature];
+        if (step == STEP_SEE)
+            see_number_rows(&of, sums);
+        else
+            add_number_rows(&of, sums);
+        return;
+    }
+    for (uint32_t row = 0; row < rows.rows; row++)
+        if (split_side(split, p, b, row) != ROW_TRAINED)
+            continue;
+        else if (rows.type == VALUE_FLOAT)
+            number_pass_row(numbers, rows, row, VALUE_FLOAT, step, sums);
+        else
+            number_pass_row(numbers, rows, row, rows.type, step, sums);
+}
+
+__attribute__((always_inline)) static inline void
 number_pass_each(struct number_pass *numbers, enum pass_step step, struct column_sum *sums) {
     const struct split *split = numbers->split;
     for (uint32_t p = 0; p < split->trained; p++) {
@@ -135,16 +331,8 @@ number_pass_each(struct number_pass *numbers, enum pass_step step, struct column
         if (!pack->table)
             continue;
         number_pass_find_places(numbers, pack);
-        for (uint32_t b = 0; b < pack->facts->blocks; b++) {
-            struct pack_rows rows = pack_rows(pack, b);
-            for (uint32_t row = 0; row < rows.rows; row++)
-                if (split_side(split, p, b, row) != ROW_TRAINED)
-                    continue;
-                else if (rows.type == VALUE_FLOAT)
-                    number_pass_row(numbers, rows, row, VALUE_FLOAT, step, sums);
-                else
-                    number_pass_row(numbers, rows, row, rows.type, step, sums);
-        }
+        for (uint32_t b = 0; numbers->used && b < pack->facts->blocks; b++)
+            number_pass_block(numbers, p, b, step, sums);
     }
 }
 

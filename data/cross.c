@@ -313,12 +313,14 @@ static uint32_t made_before_crosses(const struct columns *columns, uint32_t p,
                                     const struct pack_rows *rows, uint32_t row,
                                     struct derived *made) {
     const struct absent *absent = &columns->absent[p];
-    uint64_t first, end = pack_row(rows, row, &first);
+    const struct derivation *derivation = columns->derivation[p];
+    const struct pack_rows of = *rows; /* which nothing below changes */
+    uint64_t first, end = pack_row(&of, row, &first);
     uint32_t count = 0;
-    for (uint64_t i = first; columns->derivation[p] && i < end; i++) {
-        uint32_t feature = pack_feature(rows, first, i);
-        if (columns_derive(columns, p, feature))
-            count += columns_derived(columns, p, feature, pack_value(rows, i), made + count);
+    for (uint64_t i = first; derivation && i < end; i++) {
+        uint32_t feature = pack_feature(&of, first, i);
+        if (derivation[feature].column)
+            count += columns_derived(columns, p, feature, pack_value(&of, i), made + count);
     }
     for (uint32_t i = 0; i < absent->count; i++)
         made[count++] = absent->values[i];

@@ -150,7 +150,8 @@ struct table_row {
 struct category {
     uint64_t id;
     struct source_origin origin;
-    size_t length; /* of the text: above CATEGORY_BYTES_MAX it is none, and the rest is not set */
+    size_t length;  /* of the text: above CATEGORY_BYTES_MAX it is none, and the rest is not set */
+    uint32_t known; /* for origin.known, where the category is kept for many rows */
 };
 
 struct table_row row_begin(const struct format *format, struct batch *batch, uint64_t number);

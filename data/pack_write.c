@@ -248,11 +248,43 @@ static int number_words(struct pack_writer *writer, const struct source_rows *ro
     return 0;
 }
 
+static bool number_new(struct pack_writer *writer, uint64_t id, const struct source_origin *origin,
+                       uint32_t *number, int *code) {
+    *number = dictionary_add(&writer->features, id);
+    if (*number == DICTIONARY_NONE)
+        *code = refuse_features(writer);
+    else if (!origins_note(&writer->origins, *number, origin))
+        *code = refuse_hash(writer);
+    else if (origin->known)
+        *origin->known = *number + 1;
+    return !*code;
+}
+
+/* The same for rows of which each text has a place for its number: most are known by that. */
+static int number_known(struct pack_writer *writer, const struct source_rows *rows,
+                        uint32_t *local) {
+    uint64_t values = rows->start[rows->count];
+    int code = 0;
+    for (uint64_t i = 0; i < values; i++) {
+        const struct source_origin *origin = &rows->origin[i];
+        if (origin->known && *origin->known)
+            local[i] = *origin->known - 1;
+        else if (!number_new(writer, rows->id[i], origin, &local[i], &code))
+            return code;
+    }
+    reserve_counts(writer, writer->features.count);
+    for (uint64_t i = 0; i < values; i++)
+        writer->count[local[i]]++;
+    return 0;
+}
+
 /* Numbers the features of the rows, and notes where they come from. */
 static int number_all(struct pack_writer *writer, const struct source_rows *rows, bool alike,
                       uint32_t *local) {
     if (rows->words)
         return number_words(writer, rows, local);
+    if (rows->known && !alike && writer->report->table && !rows->position)
+        return number_known(writer, rows, local);
     if (!number_rows(writer, rows, alike ? 1 : rows->count, alike ? rows->count : 1, local))
         return refuse_features(writer);
     if (writer->report->table && !note_origins(writer, rows, alike, local))

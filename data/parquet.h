@@ -173,7 +173,9 @@ struct parquet_text {
 struct parquet_values {
     uint32_t count;
     uint32_t width;            /* bytes of each; 0: texts */
-    uint8_t *data;             /* count × width; or texts with a 0 behind each. Owned */
+    uint8_t *data;             /* count × width; or texts with a 0 behind each. Owned, unless it is
+                                  part of */
+    uint8_t *page;             /* the bytes of the page; owned, or NULL */
     struct parquet_text *text; /* `count`, if width is 0; owned */
     uint32_t *index;           /* `count` entries of a dictionary, in place of the above; owned */
     uint8_t *present; /* `count`: 0 of a null, whose value is 0; NULL: none is null. Owned */
@@ -198,6 +200,9 @@ static inline uint64_t parquet_zigzag(uint64_t value) {
 
 /* Runs, and integers of `bits` bits, 0 to 32, which stand one behind the other. */
 bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *to);
+
+/* The same of one bit each, as bytes of 0 or 1, and how many are 1. */
+bool parquet_levels(struct cursor *from, uint32_t count, uint8_t *to, uint32_t *set);
 
 /* Integers by their differences: 64 bits each, of which the lower 32 count for INT32. */
 bool parquet_deltas(struct cursor *from, uint32_t count, uint64_t *to);

@@ -80,6 +80,31 @@ static struct held_page *new_page(const struct parquet_column *column,
     return held;
 }
 
+void parquet_first_keep(struct parquet_reader *reader, const struct parquet_block *block) {
+    reader->first = memory_new(reader->file.columns, sizeof *reader->first);
+    for (uint32_t i = 0; i < block->parts; i++)
+        if (!block->part[i].at)
+            reader->first[block->part[i].column] = hold(reader, block->part[i].page);
+}
+
+void parquet_first_forget(struct parquet_reader *reader) {
+    for (uint32_t i = 0; reader->first && i < reader->file.columns; i++)
+        let_go(reader, reader->first[i]);
+    free(reader->first);
+    reader->first = NULL;
+}
+
+/* A page with one more holder: one that was kept, or a new one. */
+static struct held_page *find_page(struct parquet_reader *reader, uint32_t column,
+                                   const struct parquet_page *page, enum parquet_codec codec) {
+    struct held_page *kept = reader->first ? reader->first[column] : NULL;
+    if (kept && kept->page.offset != page->offset)
+        kept = kept->dictionary;
+    return kept && kept->page.offset == page->offset
+               ? hold(reader, kept)
+               : new_page(&reader->file.column[column], page, codec);
+}
+
 /* ---- in the order of the file ---- */
 
 static void forget_cursors(struct parquet_reader *reader) {
@@ -145,11 +170,11 @@ static int next_page(struct parquet_reader *reader, uint32_t column) {
         if (page.kind == PARQUET_DICTIONARY && cursor->dictionary)
             return parquet_damaged(file, of, "it has two dictionaries");
         if (page.kind == PARQUET_DICTIONARY)
-            cursor->dictionary = new_page(of, &page, codec);
+            cursor->dictionary = find_page(reader, column, &page, codec);
         if (data && page.rows)
-            cursor->page = new_page(of, &page, codec);
+            cursor->page = find_page(reader, column, &page, codec);
     }
-    if (cursor->dictionary)
+    if (cursor->dictionary && !cursor->page->dictionary)
         cursor->page->dictionary = hold(reader, cursor->dictionary);
     return 0;
 }
@@ -187,6 +212,7 @@ int parquet_block_take(struct parquet_reader *reader, struct parquet_block *bloc
     for (uint32_t i = 0; i < reader->file.columns && !code; i++)
         if (reader->cursor[i].used)
             code = take_column(reader, block, i);
+    parquet_first_forget(reader);
     reader->next_row += block->rows;
     reader->group_left -= block->rows;
     return code;
@@ -212,6 +238,8 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
     free(block->part);
     free(block->number);
     free(block->odd);
+    free(block->other);
+    free(block->category);
     free(block);
 }
 

@@ -11,6 +11,7 @@
 /* What values of a dictionary, or truths, are as cells: found out once. */
 struct parquet_entries {
     double *number;            /* of a column of numbers; NaN: its text tells. Owned */
+    bool whole;                /* none is NaN */
     struct category *category; /* of a column of categories; owned */
     char *text;                /* what these point into; owned */
 };
@@ -60,7 +61,9 @@ struct parquet_block {
     struct text_room room;
     double *number; /* rows × the numbers of a row; owned */
     uint8_t *odd;   /* of each row: whether some number is none; owned */
-    size_t number_capacity, odd_capacity;
+    double *other;  /* rows × the columns that are neither numbers nor skipped; owned */
+    const struct category **category; /* rows × the categories of a row; owned */
+    size_t number_capacity, odd_capacity, other_capacity, category_capacity;
 };
 
 /* Where the reading of a column is in the group of rows. */
@@ -81,8 +84,11 @@ struct parquet_reader {
     uint32_t group;               /* the next one */
     uint64_t group_left;          /* rows of the one before that no block has */
     uint64_t next_row;
+    struct held_page **first; /* of each column a page that was read to find the layout, until the
+                                 first block is taken; held, or NULL. Owned */
     uint32_t block_rows;
     struct parquet_entries *truths; /* of each column that holds truths; owned */
+    struct category *missing;       /* what a null is in each column of categories; owned */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -93,6 +99,10 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
 
 /* Begins at the first row. */
 void parquet_rewind(struct parquet_reader *reader);
+
+/* Keeps the pages of a block for the first block that is taken; then gives them up. */
+void parquet_first_keep(struct parquet_reader *reader, const struct parquet_block *block);
+void parquet_first_forget(struct parquet_reader *reader);
 
 /* The next rows, up to `rows` of them; block->rows 0: there are none. */
 int parquet_block_take(struct parquet_reader *reader, struct parquet_block *block, uint32_t rows);
@@ -108,8 +118,8 @@ typedef void make_entries(const struct format *format, uint32_t column, struct h
 void parquet_entries_make(struct parquet_reader *reader, const struct format *format,
                           uint32_t column, struct held_page *page, make_entries *make);
 
-/* What truths mean in columns of categories: reader->truths. */
-void parquet_find_truths(struct parquet_reader *reader, const struct format *format);
+/* What truths and nulls mean in columns of categories: reader->truths and reader->missing. */
+void parquet_find_constants(struct parquet_reader *reader, const struct format *format);
 
 /* Finds out from the first rows what the columns are. */
 int parquet_layout_find(struct parquet_reader *reader, struct format *format);

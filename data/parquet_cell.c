@@ -16,11 +16,6 @@
 #define DECIMAL_BYTES_MAX 32
 #define TEXT_ROOM 64 /* of all that is no text, but for decimals */
 #define EXACT_INTEGER (INT64_C(1) << 53)
-#define EXACT_POWERS 23
-
-static const double powers[EXACT_POWERS] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                            1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                            1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
 static const uint8_t *value_at(const struct parquet_span *span, uint32_t i) {
     assert(i < span->values->count && span->values->width);
@@ -41,67 +36,6 @@ static int64_t integer_at(const struct parquet_span *span, uint32_t i) {
 }
 
 /* ---- numbers of 32 and 16 bits ---- */
-
-/* What the shortest text of a number means: one of six digits is the only one of so few that is
- * rounded to it, so that fewer need not be tried. */
-static double slow_double_of(float value) {
-    char text[TEXT_ROOM];
-    double number;
-    for (int digits = fpclassify(value) == FP_SUBNORMAL ? 1 : 6; digits <= 9; digits++) {
-        snprintf(text, sizeof text, "%.*e", digits - 1, (double)value);
-        if (number_of_text(text, &number) && (float)number == value)
-            return number;
-    }
-    return value;
-}
-
-/* The whole number that is nearest, of a number below 2^51: behind the sum no bit is left for more.
- */
-static inline double nearest(double value) {
-    return value + 0x1.8p52 - 0x1.8p52;
-}
-
-/* The digits before the point of the numbers from 2^k on, k from -30; below 1 the zeros behind it.
- * Above the next power of ten it is one more. */
-#define SIZES_FROM (-30)
-static const int8_t sizes[] = {-9, -8, -8, -8, -7, -7, -7, -6, -6, -6, -6, -5, -5, -5,
-                               -4, -4, -4, -3, -3, -3, -3, -2, -2, -2, -1, -1, -1, 0,
-                               0,  0,  1,  1,  1,  1,  2,  2,  2,  3,  3,  3,  4,  4,
-                               4,  4,  5,  5,  5,  6,  6,  6,  7,  7,  7};
-
-/* The same for numbers of usual sizes that are not whole: a whole number below 10^9 over a power of
- * ten, both of which a double has, so that their quotient is the double next to the decimal number.
- * It is rounded to `value` if it is nearer than half the step to the next number; where that, or
- * which of two decimal numbers is nearer, is too close to call, all digits must tell. */
-static double double_of_fraction(float value, int exponent) {
-    double wide = value, half_step;
-    uint64_t bits = (uint64_t)(1023 + exponent - 24) << 52;
-    memcpy(&half_step, &bits, sizeof half_step);
-    int whole = sizes[exponent - SIZES_FROM];
-    if (fabs(wide) * (whole < 0 ? powers[-whole] : 1) >= (whole < 0 ? 1 : powers[whole]))
-        whole++;
-    for (int digits = whole > 6 ? whole : 6; digits <= 9; digits++) {
-        double power = powers[digits - whole], scaled = wide * power, rounded = nearest(scaled);
-        double off = fabs(scaled - rounded), most = half_step * power;
-        if (fabs(off - most) < 1e-6 || fabs(off - 0.5) < 1e-6)
-            return slow_double_of(value);
-        if (off < most)
-            return rounded / power;
-    }
-    return slow_double_of(value);
-}
-
-static inline double double_of(float value) {
-    uint32_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    int exponent = (int)(bits >> 23 & 255) - 127;
-    double wide = value;
-    if (exponent < 24 && wide == nearest(wide))
-        return wide; /* no other number so short is next to it */
-    if (exponent >= SIZES_FROM && exponent < 23 && bits << 9)
-        return double_of_fraction(value, exponent);
-    return isfinite(value) ? slow_double_of(value) : (double)value;
-}
 
 static double half_at(const struct parquet_span *span, uint32_t i) {
     const uint8_t *at = value_at(span, i);
@@ -135,7 +69,7 @@ static double decimal_at(const struct parquet_span *span, uint32_t i) {
     bool integer = span->column->type == PARQUET_INT32 || span->column->type == PARQUET_INT64;
     int64_t value = integer ? integer_at(span, i) : EXACT_INTEGER + 1;
     if (value <= EXACT_INTEGER && value >= -EXACT_INTEGER && span->column->scale < EXACT_POWERS)
-        return (double)value / powers[span->column->scale];
+        return (double)value / exact_powers[span->column->scale];
     return decimal_text(span, i, text) && number_of_text(text, &number) ? number : (double)NAN;
 }
 
@@ -153,29 +87,53 @@ static double number_at(const struct parquet_span *span, uint32_t i) {
     if (column->meaning == PARQUET_DECIMAL)
         return decimal_at(span, i);
     if (column->type == PARQUET_FLOAT)
-        return double_of(float_at(span, i));
+        return parquet_double_of(float_at(span, i));
     if (column->type == PARQUET_DOUBLE)
         return double_at(span, i);
     int64_t value = integer_at(span, i);
     return column->meaning == PARQUET_UNSIGNED ? (double)(uint64_t)value : (double)value;
 }
 
-bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
-                     uint32_t count, double *to, size_t stride) {
-    const struct parquet_column *column = span->column;
-    bool any = has_number(column), plain = any && !index && column->meaning == PARQUET_PLAIN;
+static bool only_finite(uint32_t count, double *to, size_t stride) {
     bool all = true;
-    if (plain && column->type == PARQUET_DOUBLE) {
-        const uint8_t *at = count ? value_at(span, first) : NULL;
-        for (uint32_t i = 0; i < count; i++) {
-            double value;
-            memcpy(&value, at + i * sizeof value, sizeof value);
-            bool finite = isfinite(value);
-            all &= finite;
-            to[i * stride] = finite ? value : (double)NAN;
-        }
-        return all;
+    for (uint32_t i = 0; i < count; i++, to += stride) {
+        bool finite = isfinite(*to);
+        all &= finite;
+        *to = finite ? *to : (double)NAN;
     }
+    return all;
+}
+
+/* The same of numbers that are none only where they are not finite, one behind the other. The type
+ * is a constant for the compiler. */
+__attribute__((always_inline)) static inline bool
+put_plain(const uint8_t *at, enum parquet_type type, uint32_t count, double *to, size_t stride) {
+    const uint64_t exponent = UINT64_C(0x7ff) << 52;
+    bool all = true;
+    for (uint32_t i = 0; i < count; i++) {
+        double value;
+        int32_t few;
+        int64_t many;
+        uint64_t bits;
+        if (type == PARQUET_DOUBLE) {
+            memcpy(&value, at + i * sizeof value, sizeof value);
+        } else if (type == PARQUET_INT32) {
+            memcpy(&few, at + i * sizeof few, sizeof few);
+            value = few;
+        } else {
+            memcpy(&many, at + i * sizeof many, sizeof many);
+            value = (double)many;
+        }
+        memcpy(&bits, &value, sizeof bits);
+        all &= (bits & exponent) != exponent;
+        to[i * stride] = value;
+    }
+    return all || only_finite(count, to, stride);
+}
+
+static bool put_some(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                     uint32_t count, double *to, size_t stride) {
+    bool any = has_number(span->column), all = true;
     for (uint32_t i = 0; i < count; i++) {
         double value = any ? number_at(span, index ? index[i] : first + i) : (double)NAN;
         bool finite = isfinite(value);
@@ -183,6 +141,28 @@ bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint
         to[i * stride] = finite ? value : (double)NAN;
     }
     return all;
+}
+
+bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                     uint32_t count, double *to, size_t stride) {
+    const struct parquet_column *column = span->column;
+    if (index || column->meaning != PARQUET_PLAIN || !has_number(column) || !count)
+        return put_some(span, first, index, count, to, stride);
+    const uint8_t *at = value_at(span, first);
+    assert(count <= span->values->count - first);
+    switch (column->type) {
+    case PARQUET_DOUBLE:
+        return put_plain(at, PARQUET_DOUBLE, count, to, stride);
+    case PARQUET_FLOAT:
+        parquet_doubles_of(at, count, to, stride);
+        return only_finite(count, to, stride);
+    case PARQUET_INT32:
+        return put_plain(at, PARQUET_INT32, count, to, stride);
+    case PARQUET_INT64:
+        return put_plain(at, PARQUET_INT64, count, to, stride);
+    default:
+        return put_some(span, first, NULL, count, to, stride);
+    }
 }
 
 /* ---- dates and times ---- */
@@ -262,7 +242,9 @@ static size_t number_text(double value, bool narrow, char *to) {
     bool tiny = fabs(value) < (narrow ? (double)FLT_MIN : DBL_MIN);
     for (int count = tiny ? 1 : narrow ? FLT_DIG : DBL_DIG; count <= 17; count++) {
         snprintf(digits, sizeof digits, "%.*e", count - 1, value);
-        if (narrow ? strtof(digits, NULL) == (float)value : strtod(digits, NULL) == value)
+        double number = NAN;
+        if (narrow ? strtof(digits, NULL) == (float)value
+                   : number_of_text(digits, &number) && number == value)
             break;
     }
     char *exponent = strchr(digits, 'e'), *at = to, *from = digits;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "data/parquet.h"
+#include "numeric/clones.h"
 
 static const char *const names[] = {
     "PLAIN",          "GROUP_VAR_INT",       "PLAIN_DICTIONARY",        "RLE",
@@ -56,6 +57,60 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bits_at() reads words 
 
 /* ---- runs ---- */
 
+/* The same of up to 32 bits, where eight bytes are there. */
+static inline uint32_t whole_bits_at(const uint8_t *at, unsigned bits, unsigned i) {
+    uint64_t value;
+    memcpy(&value, at + i * bits / 8, sizeof value);
+    return (uint32_t)(value >> i * bits % 8 & ((UINT64_C(1) << bits) - 1));
+}
+
+/* Eight integers at a time, while eight bytes can be loaded for each. The number of bits is a
+ * constant for the compiler. */
+__attribute__((always_inline)) static inline uint32_t
+unpack_eights(const uint8_t *at, const uint8_t *end, unsigned bits, uint32_t count, uint32_t *to) {
+    uint32_t done = 0;
+    for (; count - done >= 8 && (size_t)(end - at) >= bits + 8; done += 8, at += bits)
+        UNROLL for (unsigned i = 0; i < 8; i++) to[done + i] = whole_bits_at(at, bits, i);
+    return done;
+}
+
+#define UNPACK(bits)                                                                               \
+    case bits:                                                                                     \
+        return unpack_eights(at, end, bits, count, to)
+
+/* Answers how many of the integers were unpacked. */
+static uint32_t unpack_most(const uint8_t *at, const uint8_t *end, unsigned bits, uint32_t count,
+                            uint32_t *to) {
+    switch (bits) {
+        UNPACK(1);
+        UNPACK(2);
+        UNPACK(3);
+        UNPACK(4);
+        UNPACK(5);
+        UNPACK(6);
+        UNPACK(7);
+        UNPACK(8);
+        UNPACK(9);
+        UNPACK(10);
+        UNPACK(11);
+        UNPACK(12);
+        UNPACK(13);
+        UNPACK(14);
+        UNPACK(15);
+        UNPACK(16);
+        UNPACK(17);
+        UNPACK(18);
+        UNPACK(19);
+        UNPACK(20);
+        UNPACK(21);
+        UNPACK(22);
+        UNPACK(23);
+        UNPACK(24);
+    default:
+        return unpack_eights(at, end, bits, count, to);
+    }
+}
+
 /* Integers in groups of eight. The last group may be cut short by the end of the page, if that has
  * all that are wanted. */
 static uint32_t take_packed(struct cursor *from, unsigned bits, uint64_t groups, uint32_t left,
@@ -69,7 +124,7 @@ static uint32_t take_packed(struct cursor *from, unsigned bits, uint64_t groups,
         return 0;
     }
     const uint8_t *at = cursor_take(from, bytes), *end = at + bytes;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = unpack_most(at, end, bits, count, to); i < count; i++)
         to[i] = (uint32_t)bits_at(at, end, bits, i);
     return count;
 }
@@ -97,6 +152,43 @@ bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *
                          : take_run(from, bits, head >> 1, count - done, to + done);
         if (from->failed)
             return false;
+    }
+    return true;
+}
+
+/* ---- levels ---- */
+
+/* Spreads bits over bytes, eight at a time; answers how many are set. */
+static uint32_t spread_bits(const uint8_t *bits, uint32_t count, uint8_t *to) {
+    uint32_t set = 0;
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint64_t bytes = bits[i / 8] * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+        uint32_t here = count - i < 8 ? count - i : 8;
+        bytes = (bytes + UINT64_C(0x7f7f7f7f7f7f7f7f)) >> 7 & UINT64_C(0x0101010101010101);
+        bytes &= here < 8 ? (UINT64_C(1) << 8 * here) - 1 : UINT64_MAX;
+        memcpy(to + i, &bytes, here);
+        set += (uint32_t)__builtin_popcountll(bytes);
+    }
+    return set;
+}
+
+bool parquet_levels(struct cursor *from, uint32_t count, uint8_t *to, uint32_t *set) {
+    *set = 0;
+    for (uint32_t done = 0; done < count;) {
+        uint64_t head;
+        if (!parquet_varint(from, &head) || !(head >> 1)) /* what is empty never ends */
+            return false;
+        uint64_t length = head & 1 ? (head >> 1 < count ? head >> 1 : count) * 8 : head >> 1;
+        uint32_t here = length < count - done ? (uint32_t)length : count - done;
+        const uint8_t *at = cursor_take(from, head & 1 ? (here + 7u) / 8 : 1);
+        if (from->failed || (!(head & 1) && *at > 1))
+            return false;
+        if (head & 1)
+            *set += spread_bits(at, here, to + done);
+        else
+            memset(to + done, *at, here);
+        *set += head & 1 || !*at ? 0 : here;
+        done += here;
     }
     return true;
 }

@@ -100,6 +100,7 @@ static int put_head(struct parquet_reader *reader, struct bytes *text) {
         if (!code && more)
             more = put_rows(reader, block, comma, text);
     }
+    parquet_first_keep(reader, block);
     parquet_block_free(reader, block);
     parquet_rewind(reader);
     return code;

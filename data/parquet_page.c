@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/parquet.h"
+#include "numeric/clones.h"
+
+typedef uint32_t short_words __attribute__((vector_size(32)));
 
 /* ---- headers ---- */
 
@@ -175,7 +178,7 @@ static int fetch(const struct parquet_file *file, const struct parquet_column *c
 /* ---- values ---- */
 
 void parquet_values_release(struct parquet_values *values) {
-    free(values->data);
+    free(values->page ? values->page : values->data);
     free(values->text);
     free(values->index);
     free(values->present);
@@ -188,6 +191,7 @@ struct page_reader {
     const struct parquet_column *column;
     const struct parquet_page *page;
     const struct parquet_values *dictionary;
+    uint8_t *bytes; /* of the page */
     struct cursor from;
     uint32_t count; /* of the values that are not null */
 };
@@ -219,20 +223,14 @@ static int read_levels(struct page_reader *reader, struct parquet_values *values
     if (from->failed)
         return malformed(reader, "the levels of a page end early");
     levels = cursor_over(bytes, length);
-    uint32_t *level = memory_resize(NULL, page->rows + 1u, sizeof *level), sum = 0, all = 0;
-    bool sound = parquet_runs(&levels, 1, page->rows, level);
-    for (uint32_t i = 0; sound && i < page->rows; i++) {
-        sum += level[i];
-        all |= level[i];
+    values->present = memory_resize(NULL, page->rows + 1u, 1);
+    if (!parquet_levels(&levels, page->rows, values->present, &reader->count))
+        return malformed(reader, "the levels of a page are malformed");
+    if (reader->count == page->rows) {
+        free(values->present);
+        values->present = NULL;
     }
-    if (sound && all <= 1 && sum < page->rows) {
-        values->present = memory_new(page->rows, 1);
-        for (uint32_t i = 0; i < page->rows; i++)
-            values->present[i] = (uint8_t)level[i];
-    }
-    free(level);
-    reader->count = sum;
-    return sound && all <= 1 ? 0 : malformed(reader, "the levels of a page are malformed");
+    return 0;
 }
 
 static bool read_booleans(struct page_reader *reader, uint8_t *to) {
@@ -248,12 +246,8 @@ static bool read_booleans(struct page_reader *reader, uint8_t *to) {
     if (from->failed)
         return false;
     struct cursor runs = cursor_over(bytes, length);
-    uint32_t *value = memory_resize(NULL, reader->count + 1u, sizeof *value);
-    bool sound = parquet_runs(&runs, 1, reader->count, value);
-    for (uint32_t i = 0; sound && i < reader->count; i++)
-        to[i] = value[i] & 1;
-    free(value);
-    return sound;
+    uint32_t set;
+    return parquet_levels(&runs, reader->count, to, &set);
 }
 
 static bool read_differences(struct page_reader *reader, uint32_t width, uint8_t *to) {
@@ -316,16 +310,32 @@ static bool read_wide(struct page_reader *reader, uint32_t width, uint8_t *to) {
     }
 }
 
-/* Moves the values to the rows that have one, the last first; the others become 0. */
-static void spread(void *values, size_t size, const uint8_t *present, uint32_t rows,
-                   uint32_t count) {
-    uint8_t *data = values;
+/* Moves the values to the rows that have one, the last first; the others become 0. The size is a
+ * constant for the compiler. */
+__attribute__((always_inline)) static inline void
+spread_values(uint8_t *data, size_t size, const uint8_t *present, uint32_t rows, uint32_t count) {
     for (uint32_t i = rows; i-- > 0;) {
-        if (present[i] && --count < i)
-            memcpy(data + i * size, data + count * size, size);
-        else if (!present[i])
+        if (present[i])
+            memmove(data + i * size, data + --count * size, size);
+        else
             memset(data + i * size, 0, size);
     }
+}
+
+static void spread(void *values, size_t size, const uint8_t *present, uint32_t rows,
+                   uint32_t count) {
+    if (size == sizeof(uint32_t))
+        spread_values(values, sizeof(uint32_t), present, rows, count);
+    else if (size == sizeof(uint64_t))
+        spread_values(values, sizeof(uint64_t), present, rows, count);
+    else
+        spread_values(values, size, present, rows, count);
+}
+
+/* Whether values are in the page as they are wanted. */
+static bool stays(const struct page_reader *reader, const struct parquet_values *values) {
+    return reader->page->encoding == PARQUET_ENCODED_PLAIN && values->width && !values->present &&
+           reader->column->type != PARQUET_BOOLEAN;
 }
 
 static int read_values(struct page_reader *reader, struct parquet_values *values) {
@@ -336,7 +346,11 @@ static int read_values(struct page_reader *reader, struct parquet_values *values
     if (width && (uint64_t)width * rows > PARQUET_PAGE_BYTES_MAX * UINT64_C(8))
         return malformed(reader, "a page has more values than it can hold");
     bool sound;
-    if (!width) {
+    if (stays(reader, values)) {
+        values->data = (uint8_t *)cursor_take(&reader->from, (size_t)width * rows);
+        values->page = reader->from.failed ? NULL : reader->bytes;
+        sound = !reader->from.failed;
+    } else if (!width) {
         sound = parquet_texts(&reader->from, encoding, reader->count, values);
         values->text = memory_resize(values->text, rows + 1u, sizeof *values->text);
     } else {
@@ -352,8 +366,26 @@ static int read_values(struct page_reader *reader, struct parquet_values *values
     return 0;
 }
 
+/* Whether some entry is not there. Both terms are below 2^31 for each that is. */
+VECTOR_CLONES
+static bool any_beyond(const uint32_t *index, uint32_t count, uint32_t entries) {
+    static_assert(PARQUET_PAGE_ROWS_MAX <= 1u << 31, "and so are entries");
+    short_words beyond = {0};
+    uint32_t i = 0, rest = 0;
+    for (; count - i >= sizeof beyond / sizeof *index; i += sizeof beyond / sizeof *index) {
+        short_words some;
+        memcpy(&some, index + i, sizeof some);
+        beyond |= some | (entries - 1 - some);
+    }
+    for (; i < count; i++)
+        rest |= index[i] | (entries - 1 - index[i]);
+    for (uint32_t k = 0; k < sizeof beyond / sizeof *index; k++)
+        rest |= beyond[k];
+    return rest >> 31;
+}
+
 static int read_indices(struct page_reader *reader, struct parquet_values *values) {
-    uint32_t rows = reader->page->rows, entries, most = 0;
+    uint32_t rows = reader->page->rows, entries;
     if (!reader->dictionary)
         return malformed(reader, "a page refers to a dictionary that is not there");
     entries = reader->dictionary->count;
@@ -361,9 +393,7 @@ static int read_indices(struct page_reader *reader, struct parquet_values *value
     uint8_t bits = reader->count ? cursor_u8(&reader->from) : 0;
     if (bits > 32 || !parquet_runs(&reader->from, bits, reader->count, values->index))
         return malformed(reader, "the values of a page are malformed, or fewer than it says");
-    for (uint32_t i = 0; i < reader->count; i++)
-        most = values->index[i] > most ? values->index[i] : most;
-    if (reader->count && most >= entries)
+    if (any_beyond(values->index, reader->count, entries))
         return malformed(reader, "a page refers to more entries than its dictionary has");
     if (values->present)
         spread(values->index, sizeof *values->index, values->present, rows, reader->count);
@@ -373,25 +403,25 @@ static int read_indices(struct page_reader *reader, struct parquet_values *value
 int parquet_page_read(const struct parquet_file *file, const struct parquet_column *column,
                       enum parquet_codec codec, const struct parquet_page *page,
                       const struct parquet_values *dictionary, struct parquet_values *values) {
-    struct page_reader reader = {file, column, page, dictionary, {0}, 0};
+    struct page_reader reader = {file, column, page, dictionary, NULL, {0}, 0};
     struct parquet_page of_dictionary = *page;
-    uint8_t *bytes = NULL;
     *values = (struct parquet_values){.count = page->rows};
     if (page->kind == PARQUET_DICTIONARY && page->encoding == PARQUET_ENCODED_OLD_DICTIONARY) {
         of_dictionary.encoding = PARQUET_ENCODED_PLAIN; /* as it was called */
         reader.page = &of_dictionary;
     }
-    int code = fetch(file, column, codec, page, &bytes);
+    int code = fetch(file, column, codec, page, &reader.bytes);
     bool refers = reader.page->encoding == PARQUET_ENCODED_DICTIONARY ||
                   reader.page->encoding == PARQUET_ENCODED_OLD_DICTIONARY;
     if (!code) {
-        reader.from = cursor_over(bytes, page->unpacked);
+        reader.from = cursor_over(reader.bytes, page->unpacked);
         code = read_levels(&reader, values);
     }
     if (!code)
         code = refers && page->kind != PARQUET_DICTIONARY ? read_indices(&reader, values)
                                                           : read_values(&reader, values);
-    free(bytes);
+    if (!values->page)
+        free(reader.bytes);
     if (code)
         parquet_values_release(values);
     return code;

@@ -126,7 +126,7 @@ static int open_file(struct parquet_reader *reader, struct format *format) {
     code = parquet_layout_find(reader, format);
     if (code)
         return code;
-    parquet_find_truths(reader, format);
+    parquet_find_constants(reader, format);
     uint32_t rows = BLOCK_CELLS / (format->numbers + format->categories + 1);
     rows = rows > BLOCK_ROWS_MAX ? BLOCK_ROWS_MAX : rows;
     reader->block_rows = rows < BLOCK_ROWS_MIN ? BLOCK_ROWS_MIN : rows;
@@ -161,9 +161,11 @@ void parquet_reader_close(struct parquet_reader *reader) {
         return;
     if (reader->cursor)
         parquet_rewind(reader);
+    parquet_first_forget(reader);
     for (uint32_t i = 0; reader->truths && i < reader->file.columns; i++)
         parquet_entries_release(&reader->truths[i]);
     free(reader->truths);
+    free(reader->missing);
     free(reader->cursor);
     parquet_close(&reader->file);
     pthread_mutex_destroy(&reader->mutex);

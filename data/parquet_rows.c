@@ -24,8 +24,8 @@ static void make_categories(const struct format *format, uint32_t column,
         size_t length = parquet_text_of(span, i, at);
         if (strlen(at) != length)
             entries->category[i].length = SIZE_MAX; /* it has a zero byte: as if it was too long */
-        else
-            category_of(format, column, at, &entries->category[i]);
+        else if (category_of(format, column, at, &entries->category[i]))
+            entries->category[i].origin.known = &entries->category[i].known;
         at += length + 1;
     }
 }
@@ -35,8 +35,8 @@ static void make_numbers(const struct format *format, const struct parquet_span 
                          struct parquet_entries *entries) {
     uint32_t count = span->values->count;
     entries->number = memory_new(count, sizeof *entries->number);
-    parquet_numbers(span, 0, NULL, count, entries->number, 1);
-    for (uint32_t i = 0; i < count; i++) {
+    entries->whole = parquet_numbers(span, 0, NULL, count, entries->number, 1);
+    for (uint32_t i = 0; i < count && !entries->whole; i++) {
         if (!isnan(entries->number[i]))
             continue;
         char *text = memory_resize(NULL, parquet_text_room(span, i), 1);
@@ -62,6 +62,9 @@ static void make_entries_of(const struct format *format, uint32_t column, struct
 struct column_rows {
     uint32_t column;
     const struct page_rows *part; /* that the row is in */
+    double *number;               /* of each row, where a number is all that is asked for, NaN where
+                                     there is none; or NULL */
+    uint32_t place;               /* of a category among those of a row */
 };
 
 /* While the rows of a block are made. */
@@ -70,8 +73,11 @@ struct row_maker {
     const struct format *format;
     struct parquet_block *block;
     struct batch *batch;
-    struct column_rows *numbers, *others, *all; /* of the columns that are read; owned */
-    uint32_t number_count, other_count, count;
+    /* Of the columns that are read; owned. `filled` are the numbers, while they are; the rest is of
+     * those that are neither numbers nor categories, which `others` has all. */
+    struct column_rows *numbers, *filled, *others, *rest, *all;
+    uint32_t number_count, other_count, rest_count, category_count, count;
+    bool null_is_missing; /* and not a cell that is refused */
 };
 
 /* Where a cell is: its values, and which of them; false: it is null. */
@@ -83,6 +89,11 @@ static bool find_value(const struct page_rows *part, uint32_t row, struct parque
     *span = (struct parquet_span){page->column, refers ? &page->dictionary->values : &page->values};
     *i = refers ? page->values.index[at] : at;
     return !page->values.present || page->values.present[at];
+}
+
+static bool is_null(const struct page_rows *part, uint32_t row) {
+    const uint8_t *present = part->page->values.present;
+    return present && !present[part->first + row - part->at];
 }
 
 /* The text of a cell, in memory of the block; NULL: it has a zero byte. */
@@ -114,59 +125,94 @@ static bool take_text(struct row_maker *maker, struct table_row *row, const stru
     return text ? row_take(row, part->column, text) : reject_zero(row, part->column);
 }
 
-/* A cell of a category whose text was looked at before, or of a date or a number that needs none.
- */
-static bool take_other(struct row_maker *maker, struct table_row *row, const struct page_rows *part,
-                       uint32_t at) {
-    const struct format *format = maker->format;
-    const struct csv_column *column = &format->column[part->column];
+static const struct category **categories_at(const struct row_maker *maker, uint32_t row) {
+    return maker->block->category + (size_t)row * maker->category_count;
+}
+
+/* All categories of a row, unless the text of one must be looked at. */
+static bool take_categories(struct row_maker *maker, struct table_row *row, uint32_t at) {
+    const struct category *const *category = categories_at(maker, at);
+    for (uint32_t i = 0; i < maker->category_count; i++)
+        if (!category[i])
+            return false;
+    for (uint32_t i = 0; i < maker->category_count; i++)
+        batch_add_text(row->batch, category[i]->id, 1, &category[i]->origin);
+    return true;
+}
+
+static bool take_parquet_date(struct row_maker *maker, struct table_row *row,
+                              const struct page_rows *part, uint32_t at) {
     struct parquet_span span;
     struct date date;
-    double number;
     uint32_t i;
-    if (!find_value(part, at, &span, &i))
-        return take_text(maker, row, part, at);
-    if (column->kind == COLUMN_CATEGORY) {
-        const struct held_page *of = part->page->values.index ? part->page->dictionary : NULL;
-        const struct parquet_entries *entries =
-            of ? &of->entries : &maker->reader->truths[part->column];
-        if (span.column->type == PARQUET_BOOLEAN && !of)
-            i = span.values->data[i]; /* 0 or 1 */
-        if (entries->category && entries->category[i].length != SIZE_MAX)
-            return row_take_category(row, part->column, &entries->category[i]);
-    } else if (column->kind == COLUMN_DATE && !format->table->date_format) {
-        if (parquet_date(&span, i, &date)) {
-            csv_put_date(format, row->batch, part->column, &date);
-            return true;
-        }
-    } else if (column->kind != COLUMN_WORDS && column->kind != COLUMN_CLUSTER) {
-        parquet_numbers(&span, i, NULL, 1, &number, 1);
-        if (!isnan(number) && row_try_number(row, part->column, number))
+    if (maker->format->table->date_format || !find_value(part, at, &span, &i) ||
+        !parquet_date(&span, i, &date))
+        return false;
+    csv_put_date(maker->format, row->batch, part->column, &date);
+    return true;
+}
+
+/* A cell of a category whose text was looked at before, or of a date or a number that needs none.
+ */
+static bool take_other(struct row_maker *maker, struct table_row *row, struct column_rows *of,
+                       uint32_t at) {
+    enum column_kind kind = maker->format->column[of->column].kind;
+    if (of->number && !isnan(of->number[at]) && row_try_number(row, of->column, of->number[at]))
+        return true;
+    if (kind == COLUMN_CATEGORY) {
+        const struct category *category = categories_at(maker, at)[of->place];
+        if (category)
+            batch_add_text(row->batch, category->id, 1, &category->origin);
+        if (category)
             return true;
     }
-    return take_text(maker, row, part, at);
+    if (kind == COLUMN_DATE && take_parquet_date(maker, row, part_of(of, at), at))
+        return true;
+    return take_text(maker, row, part_of(of, at), at);
 }
 
 /* ---- numbers, column by column ---- */
 
-static void fill_part(struct row_maker *maker, const struct page_rows *part, double *to,
-                      size_t stride) {
+/* The values of `count` rows of a part from row `from` on, of which none need be there; answers
+ * whether all are. A null names entry 0 of a dictionary, which may have none. */
+static bool fill_values(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
+                        size_t stride) {
     const struct held_page *page = part->page;
     const struct parquet_span span = {page->column, &page->values};
-    const uint8_t *present = page->values.present;
-    uint8_t *odd = maker->block->odd + part->at;
-    bool whole = false;
-    if (page->values.index) {
-        const double *number = page->dictionary->entries.number;
-        const uint32_t *index = page->values.index + part->first;
-        for (uint32_t i = 0; i < part->count; i++) /* a null names entry 0: memory has one always */
-            to[i * stride] = number[index[i]];
-    } else {
-        whole = parquet_numbers(&span, part->first, NULL, part->count, to, stride);
-    }
-    for (uint32_t i = 0; present && i < part->count; i++)
-        to[i * stride] = present[part->first + i] ? to[i * stride] : (double)NAN;
-    for (uint32_t i = 0; (!whole || present) && i < part->count; i++)
+    if (!page->values.index)
+        return parquet_numbers(&span, part->first + from, NULL, count, to, stride);
+    const struct held_page *dictionary = page->dictionary;
+    const uint32_t *index = page->values.index + part->first + from;
+    const double *number = dictionary->entries.number;
+    const struct parquet_span entries = {page->column, &dictionary->values};
+    if (!number && dictionary->values.count)
+        return parquet_numbers(&entries, 0, index, count, to, stride);
+    if (!dictionary->values.count)
+        number = NULL;
+    for (uint32_t i = 0; number && i < count; i++, to += stride)
+        *to = number[index[i]];
+    for (uint32_t i = 0; !number && i < count; i++, to += stride)
+        *to = (double)NAN;
+    return dictionary->entries.whole;
+}
+
+/* The same with NaN for each null. */
+static bool fill_part(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
+                      size_t stride) {
+    bool whole = fill_values(part, from, count, to, stride);
+    const uint8_t *present = part->page->values.present;
+    for (uint32_t i = 0; present && i < count; i++)
+        to[i * stride] = present[part->first + from + i] ? to[i * stride] : (double)NAN;
+    return whole && !present;
+}
+
+static void fill_numbers_of(struct row_maker *maker, const struct page_rows *part, uint32_t from,
+                            uint32_t count, double *to) {
+    size_t stride = maker->format->numbers;
+    uint8_t *odd = maker->block->odd + part->at + from;
+    if (fill_part(part, from, count, to, stride))
+        return;
+    for (uint32_t i = 0; i < count; i++)
         odd[i] = odd[i] || isnan(to[i * stride]);
 }
 
@@ -191,15 +237,97 @@ static double *numbers_of(const struct row_maker *maker, uint32_t row) {
     return maker->format->numbers ? all + (size_t)row * maker->format->numbers : NULL;
 }
 
+/* So many numbers stay in the nearest cache while each column puts its own between the others'. */
+#define NEAR_NUMBERS 2048
+
+/* The rows from `first` on of a block, up to `end`. */
+static void fill_some(struct row_maker *maker, uint32_t first, uint32_t end) {
+    for (uint32_t i = 0; i < maker->number_count; i++) {
+        struct column_rows *of = &maker->filled[i];
+        uint32_t place = maker->format->column[of->column].place;
+        for (uint32_t row = first; row < end;) {
+            const struct page_rows *part = part_of(of, row);
+            uint32_t from = row - part->at, left = part->count - from;
+            uint32_t count = left < end - row ? left : end - row;
+            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + place);
+            row += count;
+        }
+    }
+}
+
 static void fill_numbers(struct row_maker *maker) {
-    const struct format *format = maker->format;
-    const struct parquet_block *block = maker->block;
+    uint32_t rows = maker->block->rows, step = NEAR_NUMBERS / (maker->format->numbers + 1) + 16;
     reserve_numbers(maker);
-    for (uint32_t i = 0; i < block->parts; i++) {
-        const struct page_rows *part = &block->part[i];
-        const struct csv_column *column = &format->column[part->column];
-        if (column->kind == COLUMN_NUMBER)
-            fill_part(maker, part, numbers_of(maker, part->at) + column->place, format->numbers);
+    for (uint32_t first = 0; first < rows; first += step)
+        fill_some(maker, first, rows - first < step ? rows : first + step);
+}
+
+/* ---- categories, column by column ---- */
+
+/* What the values of a part mean; NULL: their texts tell. */
+static const struct category *categories_of(const struct row_maker *maker,
+                                            const struct page_rows *part) {
+    return part->page->values.index ? part->page->dictionary->entries.category
+                                    : maker->reader->truths[part->column].category;
+}
+
+/* Puts to every `stride`-th place what a cell is; NULL: its text must be looked at. */
+static void fill_categories_of(const struct row_maker *maker, const struct page_rows *part,
+                               const struct category **to, size_t stride) {
+    const struct parquet_values *values = &part->page->values;
+    const struct category *category = categories_of(maker, part);
+    const struct category *missing = &maker->reader->missing[part->column];
+    for (uint32_t i = part->first; i < part->first + part->count; i++, to += stride) {
+        *to = NULL;
+        if (values->present && !values->present[i])
+            *to = missing;
+        else if (category)
+            *to = category + (values->index ? values->index[i] : values->data[i]);
+        if (*to && (*to)->length > CATEGORY_BYTES_MAX)
+            *to = NULL;
+    }
+}
+
+static void fill_categories(struct row_maker *maker) {
+    struct parquet_block *block = maker->block;
+    size_t stride = maker->category_count, cells = (size_t)block->rows * stride;
+    if (block->category_capacity < cells)
+        block->category = memory_resize(block->category, block->category_capacity = cells,
+                                        sizeof *block->category);
+    for (uint32_t i = 0; i < maker->other_count; i++) {
+        const struct column_rows *of = &maker->others[i];
+        const struct page_rows *part = of->part;
+        if (maker->format->column[of->column].kind != COLUMN_CATEGORY)
+            continue;
+        fill_categories_of(maker, part, block->category + of->place, stride);
+        for (; part->at + part->count < block->rows; part++)
+            fill_categories_of(maker, part + 1, block->category + (part[1].at * stride + of->place),
+                               stride);
+    }
+}
+
+/* ---- labels, weights, offsets and exposures ---- */
+
+static bool may_be_number(enum column_kind kind) {
+    return kind == COLUMN_LABEL || property_of(kind) < ROW_NUMBERS;
+}
+
+/* The numbers of the columns that are none of the table's: they stand behind those of the rows. */
+static void fill_others(struct row_maker *maker) {
+    struct parquet_block *block = maker->block;
+    size_t cells = (size_t)block->rows * maker->other_count;
+    if (block->other_capacity < cells)
+        block->other =
+            memory_resize(block->other, block->other_capacity = cells, sizeof *block->other);
+    for (uint32_t i = 0; i < maker->other_count; i++) {
+        struct column_rows *of = &maker->others[i];
+        if (!may_be_number(maker->format->column[of->column].kind))
+            continue;
+        of->number = block->other + (size_t)i * block->rows;
+        const struct page_rows *part = of->part;
+        fill_part(part, 0, part->count, of->number, 1);
+        for (; part->at + part->count < block->rows; part++)
+            fill_part(part + 1, 0, part[1].count, of->number + part[1].at, 1);
     }
 }
 
@@ -210,8 +338,11 @@ static bool take_odd_numbers(struct row_maker *maker, struct table_row *row, uin
     const double *number = row_numbers(row);
     for (uint32_t i = 0; i < maker->number_count; i++) {
         const struct page_rows *part = part_of(&maker->numbers[i], at);
-        if (isnan(number[maker->format->column[part->column].place]) &&
-            !take_text(maker, row, part, at))
+        if (!isnan(number[maker->format->column[part->column].place]))
+            continue;
+        if (maker->null_is_missing && is_null(part, at))
+            row->missing++;
+        else if (!take_text(maker, row, part, at))
             return false;
     }
     return true;
@@ -244,8 +375,10 @@ static bool make_row(struct row_maker *maker, uint32_t at) {
         return false;
     if (block->odd[at] && !take_odd_numbers(maker, &row, at))
         return false;
-    for (uint32_t i = 0; i < maker->other_count; i++)
-        if (!take_other(maker, &row, part_of(&maker->others[i], at), at))
+    bool known = take_categories(maker, &row, at);
+    struct column_rows *left = known ? maker->rest : maker->others;
+    for (uint32_t i = 0; i < (known ? maker->rest_count : maker->other_count); i++)
+        if (!take_other(maker, &row, &left[i], at))
             return false;
     return row_end(&row);
 }
@@ -255,16 +388,22 @@ static void find_columns(struct row_maker *maker) {
     const struct parquet_block *block = maker->block;
     maker->all = memory_new(block->parts, sizeof *maker->all);
     maker->numbers = memory_new(block->parts, sizeof *maker->numbers);
+    maker->filled = memory_new(block->parts, sizeof *maker->filled);
     maker->others = memory_new(block->parts, sizeof *maker->others);
+    maker->rest = memory_new(block->parts, sizeof *maker->rest);
     for (uint32_t i = 0; i < block->parts; i++) {
         const struct page_rows *part = &block->part[i];
         enum column_kind kind = maker->format->column[part->column].kind;
-        struct column_rows rows = {part->column, part};
+        struct column_rows rows = {.column = part->column, .part = part};
         if (part->at)
             continue;
+        if (kind == COLUMN_CATEGORY)
+            rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
         if (kind == COLUMN_NUMBER)
-            maker->numbers[maker->number_count++] = rows;
+            maker->numbers[maker->number_count] = maker->filled[maker->number_count] = rows;
+        if (kind == COLUMN_NUMBER)
+            maker->number_count++;
         else if (kind != COLUMN_SKIPPED)
             maker->others[maker->other_count++] = rows;
     }
@@ -281,7 +420,11 @@ static void make_all_entries(struct row_maker *maker) {
 
 int parquet_reader_parse(struct parquet_reader *reader, const struct format *format,
                          struct parquet_block *block, struct batch *batch) {
-    struct row_maker maker = {.reader = reader, .format = format, .block = block, .batch = batch};
+    struct row_maker maker = {.reader = reader,
+                              .format = format,
+                              .block = block,
+                              .batch = batch,
+                              .null_is_missing = csv_is_missing(format, "", 0)};
     int code = parquet_block_read(reader, block);
     if (code)
         return code;
@@ -294,6 +437,11 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     find_columns(&maker);
     make_all_entries(&maker);
     fill_numbers(&maker);
+    fill_categories(&maker);
+    fill_others(&maker);
+    for (uint32_t i = 0; i < maker.other_count; i++)
+        if (format->column[maker.others[i].column].kind != COLUMN_CATEGORY)
+            maker.rest[maker.rest_count++] = maker.others[i];
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;
@@ -301,18 +449,25 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     }
     free(maker.all);
     free(maker.numbers);
+    free(maker.filled);
     free(maker.others);
+    free(maker.rest);
     return 0;
 }
 
-void parquet_find_truths(struct parquet_reader *reader, const struct format *format) {
+void parquet_find_constants(struct parquet_reader *reader, const struct format *format) {
     static uint8_t both[] = {0, 1};
+    static char null[] = "";
     const struct parquet_values values = {.count = 2, .width = 1, .data = both};
     reader->truths = memory_new(reader->file.columns, sizeof *reader->truths);
+    reader->missing = memory_new(reader->file.columns, sizeof *reader->missing);
     for (uint32_t i = 0; i < reader->file.columns; i++) {
         const struct parquet_span span = {&reader->file.column[i], &values};
-        if (span.column->type == PARQUET_BOOLEAN && !span.column->refused &&
-            format->column[i].kind == COLUMN_CATEGORY)
+        if (span.column->refused || format->column[i].kind != COLUMN_CATEGORY)
+            continue;
+        category_of(format, i, null, &reader->missing[i]);
+        reader->missing[i].origin.known = &reader->missing[i].known;
+        if (span.column->type == PARQUET_BOOLEAN)
             make_categories(format, i, &span, &reader->truths[i]);
     }
 }

@@ -114,7 +114,9 @@ struct source_origin {
     const char *text; /* of ROLE_VALUE and ROLE_WORD; else NULL */
     uint32_t column;  /* from 0, as the table counts */
     enum feature_role role;
-    uint32_t hash; /* of ROLE_HASHED; of ROLE_WORD its number among the words of the block */
+    uint32_t hash;   /* of ROLE_HASHED; of ROLE_WORD its number among the words of the block */
+    uint32_t *known; /* NULL, or where whoever takes the rows may keep what it knows this by: 0
+                        before, and the same for all values that are alike in id and origin */
 };
 
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
@@ -132,6 +134,7 @@ struct source_rows {
     const double *value;
     bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
+    bool known;                         /* all texts have a place for what they are known by */
     uint32_t words;                     /* how many different words the block has; 0 of a pack */
     const uint32_t *column;             /* of a pack of CSV, as `id`: the column of each value */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */

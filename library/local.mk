@@ -45,6 +45,7 @@ libdml_la_SOURCES = \
 	numeric/exact.c \
 	numeric/fixed.c \
 	numeric/matrix.c \
+	numeric/places.c \
 	numeric/product.c \
 	numeric/special.c \
 	numeric/vector.c \

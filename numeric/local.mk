@@ -11,6 +11,7 @@ libnumeric_a_SOURCES = \
 	numeric/inverse.c numeric/inverse.h \
 	numeric/lasso.c numeric/lasso.h \
 	numeric/matrix.c numeric/matrix.h numeric/matrix_kernel.def \
+	numeric/places.c numeric/places.h \
 	numeric/product.c numeric/product.h \
 	numeric/scalar.h \
 	numeric/setup.c numeric/setup.h \

@@ -14,7 +14,7 @@ MAY_INCLUDE = {
     'device': ['base'],
     'numeric': ['base', 'device/kernel.h'],
     'data': ['base', 'numeric/clones.h', 'numeric/exact.h', 'numeric/fixed.h',
-             'numeric/special.h'],
+             'numeric/places.h', 'numeric/special.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
     'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',

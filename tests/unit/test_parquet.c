@@ -192,6 +192,54 @@ static void a_float_is_the_number_that_its_shortest_text_means(void **state) {
     }
 }
 
+/* ---- integers of some bits ---- */
+
+#define PACKED 1000
+
+static void integers_of_any_bits_are_unpacked(void **state) {
+    struct random random;
+    (void)state;
+    random_init(&random, 8);
+    for (unsigned bits = 0; bits <= 32; bits++) {
+        static uint8_t page[8 + 4 * PACKED];
+        static uint32_t expected[PACKED], found[PACKED];
+        uint32_t groups = PACKED / 8, head = groups << 1 | 1;
+        memset(page, 0, sizeof page);
+        page[0] = (uint8_t)(head | 0x80);
+        page[1] = (uint8_t)(head >> 7);
+        for (uint32_t i = 0; i < PACKED; i++) {
+            expected[i] = bits ? (uint32_t)random_next(&random) >> (32 - bits) : 0;
+            for (unsigned k = 0; k < bits; k++)
+                page[2 + (i * bits + k) / 8] |=
+                    (uint8_t)((expected[i] >> k & 1) << (i * bits + k) % 8);
+        }
+        struct cursor cursor = cursor_over(page, 2 + groups * bits);
+        assert_true(parquet_runs(&cursor, bits, PACKED, found));
+        assert_memory_equal(found, expected, sizeof found);
+        cursor = cursor_over(page, 2 + groups * bits - (bits > 0));
+        assert_true(parquet_runs(&cursor, bits, PACKED, found) == !bits);
+    }
+}
+
+static void levels_are_bits_and_runs_of_one(void **state) {
+    /* 16 bits, a run of 5 ones, one of 3 zeros, 3 bits of a group */
+    static const uint8_t page[] = {2 << 1 | 1, 0xa5, 0x0f, 5 << 1, 1, 3 << 1, 0, 1 << 1 | 1, 0x05},
+                         odd[] = {5 << 1, 2};
+    static const uint8_t expected[] = {1, 0, 1, 0, 0, 1, 0, 1, 1, 1, 1, 1, 0, 0,
+                                       0, 0, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0, 1};
+    uint8_t found[sizeof expected];
+    uint32_t set;
+    (void)state;
+    struct cursor cursor = cursor_over(page, sizeof page);
+    assert_true(parquet_levels(&cursor, sizeof found, found, &set));
+    assert_memory_equal(found, expected, sizeof found);
+    assert_int_equal(set, 15);
+    cursor = cursor_over(page, sizeof page - 1);
+    assert_false(parquet_levels(&cursor, sizeof found, found, &set));
+    cursor = cursor_over(odd, sizeof odd);
+    assert_false(parquet_levels(&cursor, 5, found, &set));
+}
+
 /* ---- what is refused ---- */
 
 static void what_is_not_read_is_named(void **state) {
@@ -435,6 +483,8 @@ SUITE(parquet) {
         cmocka_unit_test(compressed_as_a_whole_it_is_read_too),
         cmocka_unit_test(a_text_may_begin_as_parquet_does),
         cmocka_unit_test(a_float_is_the_number_that_its_shortest_text_means),
+        cmocka_unit_test(integers_of_any_bits_are_unpacked),
+        cmocka_unit_test(levels_are_bits_and_runs_of_one),
         cmocka_unit_test(a_column_of_nulls_may_have_an_empty_dictionary),
         cmocka_unit_test(what_is_not_read_is_named),
         cmocka_unit_test(a_page_has_no_more_than_the_limits),

@@ -2,6 +2,8 @@
 #include <math.h>
 
 #include "tests/unit/suites.h"
+#include "base/bytes.h"
+#include "base/random.h"
 #include "data/pack_file.h"
 #include "data/set.h"
 #include "data/set_file.h"
@@ -102,6 +104,62 @@ static void means_are_weighted_by_rows(void **state) {
     assert_true(mean_with(text, "3\n0\n7\n1\n") == 5.5);
     assert_true(mean_with(text, "6e-200\n0\n7\n2e-200\n") == 5.5);
     assert_true(mean_with("a,y\n1e300,1\n-1e300,0\n,1\n", "1e100\n1\n1\n") == 0);
+}
+
+#define WIDE 11
+#define LONG 300
+__extension__ typedef __int128 wide_integer;
+
+/* Of the rows whose weight is not 0. */
+static double mean_of_units(double value[LONG][WIDE], const char *weights, int column) {
+    double most = 0, rows = 0;
+    wide_integer sum = 0;
+    int exponent;
+    for (int i = 0; i < LONG; i++)
+        most = fmax(most, weights[2 * i] == '0' ? 0 : fabs(value[i][column]));
+    frexp(most, &exponent);
+    double unit = ldexp(1, 62 - exponent);
+    for (int i = 0; i < LONG; i++) {
+        sum += weights[2 * i] == '0' ? 0 : (int64_t)(value[i][column] * unit);
+        rows += weights[2 * i] != '0';
+    }
+    double digits = frexp((double)sum / rows / unit, &exponent);
+    return ldexp(nearbyint(ldexp(digits, 24)), exponent - 24);
+}
+
+/* As data/column_stats.c says: in units that the largest number has 62 bits of, cut off below. */
+static void means_are_of_sums_in_units(void **state) {
+    static double value[LONG][WIDE];
+    struct random random;
+    struct bytes text, weights;
+    (void)state;
+    random_init(&random, 3);
+    bytes_init(&text);
+    bytes_init(&weights);
+    bytes_append(&text, "a,b,c,d,e,f,g,h,i,j,k,y\n", 2 * WIDE + 2);
+    for (int i = 0; i < LONG; i++) {
+        char cell[40];
+        bytes_append(&weights, random_below(&random, 4) ? "1\n" : "0\n", 2);
+        for (int k = 0; k < WIDE; k++) {
+            double scale = ldexp(1, (int)random_below(&random, 8 * (uint64_t)k + 1));
+            value[i][k] = ((double)random_below(&random, 2001) - 1000) / 7 * scale;
+            int length = snprintf(cell, sizeof cell, "%.17g,", value[i][k]);
+            bytes_append(&text, cell, (size_t)length);
+        }
+        bytes_append(&text, i % 2 ? "1\n" : "0\n", 2);
+    }
+    bytes_append(&text, "", 1);
+    bytes_append(&weights, "", 1);
+    const struct wanted wanted = {
+        .text = {(char *)text.data}, .weights = {(char *)weights.data}, .count = 1};
+    struct set *set = make_set(&wanted);
+    assert_false(set_info(set)->weighted);
+    for (int k = 0; k < WIDE; k++)
+        assert_true(set_info(set)->table->column[k].mean ==
+                    mean_of_units(value, (char *)weights.data, k));
+    set_close(set);
+    bytes_release(&text);
+    bytes_release(&weights);
 }
 
 /* A factor of two leaves no trace; weights that are alike leave none in the results. */
@@ -355,6 +413,7 @@ static void other_weights_are_another_set(void **state) {
 SUITE(set_weights) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_are_weighted_by_rows),
+        cmocka_unit_test(means_are_of_sums_in_units),
         cmocka_unit_test(weights_are_stored_scaled),
         cmocka_unit_test(only_ratios_of_weights_matter),
         cmocka_unit_test(the_least_and_the_largest_weights_are_scaled),
