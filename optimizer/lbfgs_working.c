@@ -85,6 +85,14 @@ enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct b
     return lbfgs_search_along(o, 1, program);
 }
 
+void working_accepted(struct lbfgs *o, double fall) {
+    assert(o->started);
+    if (o->working.stage == WORKING_STEP)
+        working_stepped(&o->working, o->search.step, o->slope, fall);
+    else
+        working_passed_over(&o->working);
+}
+
 enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program) {
     assert(o->working.stage == WORKING_STEP);
     return give_up(o, program);

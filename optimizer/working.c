@@ -12,6 +12,7 @@
 #define ROWS_A_PARAMETER 100
 #define GROWTH_MAX 20
 #define DAMPING_FIRST 1e-3
+#define DAMPING_NEAR 1e-6 /* from a model on: its rows are fitted as they will be */
 #define DAMPING_LEAST 1e-12
 #define DAMPING_MOST 1.0
 #define DAMPING_FACTOR 8.0
@@ -19,12 +20,22 @@
 #define FAILURES_MAX 3
 #define FALL_LEAST 0.25 /* of what the quadratic says */
 #define FALL_GOOD 0.75
+
+/* Damping hides directions along which F curves less. */
+#define DAMPING_TELLS 1e-5
+#define TELLS_LEAST 0.5 /* of what the quadratic says */
+#define TELLS_MOST 2.0
 #define PRICE_MAX 20.0 /* passes */
 
 /* With several outputs pairs of weights are many, and products of a pass cheap: second derivatives
  * for more passes than the first are waited for, and for more than the second not taken. */
 #define PRICE_AT_ONCE 3.0
 #define PRICE_OUTPUTS_MAX 5.0
+
+void working_init(struct working *w, const struct preconditioner_settings *settings) {
+    w->damping = settings->near ? DAMPING_NEAR : DAMPING_FIRST;
+    w->falls[0] = w->falls[1] = INFINITY;
+}
 
 /* A row says something of the weights of each output. */
 static uint64_t rows_wanted(const struct working *w, const struct preconditioner_settings *settings,
@@ -157,10 +168,29 @@ void working_scatter(const struct working *w, const double *step, uint8_t a,
     bytes_release(&values);
 }
 
+static void note_fall(struct working *w, double fall) {
+    w->falls[1] = w->falls[0];
+    w->falls[0] = fall;
+}
+
+void working_passed_over(struct working *w) {
+    note_fall(w, INFINITY);
+}
+
+double working_rest(const struct working *w) {
+    double last = w->falls[0], before = w->falls[1];
+    if (!isfinite(last) || !isfinite(before) || !(before > 0))
+        return NAN;
+    return last * fmin(1, last / before);
+}
+
 /* At the minimum of a quadratic the promise is twice the fall. */
 void working_stepped(struct working *w, double length, double promise, double fall) {
     double share = -2 * fall / promise;
     assert(length > 0 && promise < 0);
+    bool tells = length == 1 && share > TELLS_LEAST && share < TELLS_MOST &&
+                 working_damping(w) <= DAMPING_TELLS;
+    note_fall(w, tells ? -promise / 2 : INFINITY);
     w->stage = WORKING_NONE;
     w->failures = 0;
     if (length < SHORT_STEP || share < FALL_LEAST)
@@ -215,6 +245,8 @@ void working_serialize(struct codec *codec, struct working *w) {
     serialize_u32(codec, &w->growth);
     serialize_f64(codec, &w->density);
     serialize_f64(codec, &w->damping);
+    serialize_f64(codec, &w->falls[0]);
+    serialize_f64(codec, &w->falls[1]);
     serialize_u32(codec, &w->count);
     serialize_fails_if(codec, w->growth > GROWTH_MAX || w->count > WORKING_SET_MAX);
     if (w->count > WORKING_SET_MAX)

@@ -32,9 +32,14 @@ struct working {
     double density;    /* terms of a sampled row at the last step, as a share of count²; 0: not
                           known yet */
     double damping;    /* of steps, in units of the mean squares of columns; 0: not set yet */
+    double falls[2];   /* of F by the quadratics of the last step and of the one before it; infinite
+                          where that tells nothing of what is left */
     uint32_t count;    /* of the set, */
     struct listed items[WORKING_SET_MAX]; /* by rising numbers */
 };
+
+/* The beginning, with `w` zeroed. */
+void working_init(struct working *w, const struct preconditioner_settings *settings);
 
 /* Whether the next step is over a working set: there are few enough parameters that are not 0, and
  * their second derivatives alone are not too dear. */
@@ -76,6 +81,14 @@ void working_scatter(const struct working *w, const double *step, uint8_t a, str
  * `fall`; or it led nowhere. */
 void working_stepped(struct working *w, double length, double promise, double fall);
 void working_failed(struct working *w);
+
+/* A step of another kind was accepted. */
+void working_passed_over(struct working *w);
+
+/* What F has still to fall by, if the next step gains on the last one as that did on the one before
+ * it. NaN unless both were whole steps along which F was about as their quadratics say, with so
+ * little damping that no direction was hidden by it. */
+double working_rest(const struct working *w);
 
 /* The second derivatives of the set were found, and cost so many passes. */
 void working_paid(struct working *w, const struct curvature_found *found, double passes);

@@ -194,6 +194,52 @@ static void damping_follows_what_f_falls_by(void **state) {
     free(w);
 }
 
+/* Near the minimum each step leaves the share of the one before it, or less. */
+static void whole_steps_with_little_damping_tell_what_is_left(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    struct preconditioner_settings near = settings;
+    near.near = true;
+    working_init(w, &near);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-2, 1e-2);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-4, 1e-4);
+    assert_true(fabs(working_rest(w) - 1e-6) < 1e-15);
+    working_stepped(w, 1, -2e-3, 1e-3); /* no better than the last one */
+    assert_true(fabs(working_rest(w) - 1e-3) < 1e-15);
+    working_stepped(w, 0.5, -2e-6, 1e-6);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 1e-6);
+    assert_true(isnan(working_rest(w))); /* beside one that was cut */
+    working_stepped(w, 1, -2e-6, 1e-6);
+    assert_true(!isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 0.3e-6); /* not as the quadratic says */
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 1e-6);
+    working_stepped(w, 1, -2e-6, 1e-6);
+    working_passed_over(w);
+    assert_true(isnan(working_rest(w)));
+    free(w);
+}
+
+static void much_damping_hides_what_is_left(void **state) {
+    (void)state;
+    struct working *far = working_new(), *close = working_new();
+    struct preconditioner_settings near = settings;
+    preconditioner_starts_near(&near);
+    working_init(far, &settings);
+    working_init(close, &near);
+    assert_true(working_damping(close) < working_damping(far));
+    for (unsigned i = 0; i < 2; i++) {
+        working_stepped(far, 1, -2, 1);
+        working_stepped(close, 1, -2, 1);
+    }
+    assert_true(isnan(working_rest(far)) && !isnan(working_rest(close)));
+    free(far);
+    free(close);
+}
+
 static void the_sample_grows_with_the_set_up_to_all_rows(void **state) {
     (void)state;
     struct working *w = working_new();
@@ -217,6 +263,8 @@ SUITE(working) {
         cmocka_unit_test(a_promise_is_the_change_of_slope_and_penalty),
         cmocka_unit_test(steps_that_lead_nowhere_or_cost_too_much_are_left),
         cmocka_unit_test(damping_follows_what_f_falls_by),
+        cmocka_unit_test(whole_steps_with_little_damping_tell_what_is_left),
+        cmocka_unit_test(much_damping_hides_what_is_left),
         cmocka_unit_test(dear_second_derivatives_of_several_outputs_are_waited_for),
         cmocka_unit_test(the_sample_grows_with_the_set_up_to_all_rows),
     };
