@@ -74,10 +74,12 @@ bool working_due(const struct working *w, const struct preconditioner *p,
            has_room(settings, nonzero) && !is_dear(w, p, settings, nonzero);
 }
 
-uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero) {
+uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
+                       uint64_t nonzero) {
     assert(nonzero <= settings->block_columns);
     uint64_t most = settings->block_columns - nonzero;
-    uint64_t share = settings->parts > 1 ? nonzero : nonzero / 2;
+    bool begins = working_damping(w) > DAMPING_TELLS;
+    uint64_t share = settings->parts > 1 ? nonzero : begins ? nonzero * 3 / 4 : nonzero / 2;
     uint64_t wanted = share > VIOLATORS_LEAST ? share : VIOLATORS_LEAST;
     return (uint32_t)(wanted < most ? wanted : most);
 }
@@ -135,7 +137,8 @@ struct row_sampling working_sampling(const struct working *w, const struct preco
 /* ---- the step ---- */
 
 double working_damping(const struct working *w) {
-    return w->damping > 0 ? w->damping : DAMPING_FIRST;
+    assert(w->damping > 0);
+    return w->damping;
 }
 
 static void damp(struct working *w, double factor) {
@@ -249,6 +252,7 @@ void working_serialize(struct codec *codec, struct working *w) {
     serialize_f64(codec, &w->falls[1]);
     serialize_u32(codec, &w->count);
     serialize_fails_if(codec, w->growth > GROWTH_MAX || w->count > WORKING_SET_MAX);
+    serialize_fails_if(codec, !(w->damping > 0));
     if (w->count > WORKING_SET_MAX)
         w->count = 0;
     for (uint32_t i = 0; i < w->count && !codec->in.failed; i++)

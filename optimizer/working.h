@@ -31,7 +31,7 @@ struct working {
     uint32_t growth;   /* how often the sample was doubled: steps led nowhere */
     double density;    /* terms of a sampled row at the last step, as a share of count²; 0: not
                           known yet */
-    double damping;    /* of steps, in units of the mean squares of columns; 0: not set yet */
+    double damping;    /* of steps, in units of the mean squares of columns */
     double falls[2];   /* of F by the quadratics of the last step and of the one before it; infinite
                           where that tells nothing of what is left */
     uint32_t count;    /* of the set, */
@@ -51,9 +51,10 @@ bool working_due(const struct working *w, const struct preconditioner *p,
 bool working_is_dear(const struct working *w, const struct preconditioner *p,
                      const struct preconditioner_settings *settings);
 
-/* How many parameters may come to those that are not 0: half as many; as many with several outputs.
- */
-uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero);
+/* How many parameters may come to those that are not 0: half as many, three quarters in the first
+ * steps, which are damped; as many with several outputs. */
+uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
+                       uint64_t nonzero);
 
 /* Chooses the set from what the shards have listed, in any order: what nothing holds where it is,
  * and the `limit` others with the largest excess of the gradient. */
