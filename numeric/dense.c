@@ -179,9 +179,10 @@ LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double 
 }
 
 VECTOR_CLONES
-static bool factor(size_t n, double *triangle, double *const *kept, const double *least) {
+static bool factor(size_t begin, size_t n, double *triangle, double *const *kept,
+                   const double *least) {
     const double *const *a = (const double *const *)kept;
-    for (size_t first = 0; first < n; first += TOGETHER) {
+    for (size_t first = begin; first < n; first += TOGETHER) {
         size_t count = n - first < TOGETHER ? n - first : TOGETHER;
         heartbeat();
         /* Keeps rows first… of A and clears them, since those of C grow in their place. */
@@ -199,24 +200,28 @@ static bool factor(size_t n, double *triangle, double *const *kept, const double
     return true;
 }
 
-static bool factor_in_room(size_t n, double *a, const double *least) {
-    assert(n <= PRECONDITION_PARAMETERS_MAX);
+static bool factor_in_room(size_t begin, size_t n, double *a, const double *least) {
+    assert(begin <= n && n <= PRECONDITION_PARAMETERS_MAX);
     size_t length = row_length(n);
     double *room = memory_new(TOGETHER * length, sizeof *room), *kept[TOGETHER];
     assert(triangle_row(n) + length == triangle_row(n + 1));
     for (size_t r = 0; r < TOGETHER; r++)
         kept[r] = room + r * length;
-    bool found = factor(n, a, kept, least);
+    bool found = factor(begin, n, a, kept, least);
     free(room);
     return found;
 }
 
 bool cholesky_factor(size_t n, double *a) {
-    return factor_in_room(n, a, NULL);
+    return factor_in_room(0, n, a, NULL);
 }
 
 bool cholesky_ranked(size_t n, double *a, const double *least) {
-    return factor_in_room(n, a, least);
+    return factor_in_room(0, n, a, least);
+}
+
+bool cholesky_ranked_from(size_t begin, size_t n, double *a, const double *least) {
+    return factor_in_room(begin, n, a, least);
 }
 
 /* ---- solutions ---- */

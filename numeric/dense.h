@@ -43,6 +43,9 @@ bool cholesky_factor(size_t n, double *a);
 #define CHOLESKY_ALIASED 1e300
 bool cholesky_ranked(size_t n, double *a, const double *least);
 
+/* The same, with the same bits, where rows before `begin` are those of C already. */
+bool cholesky_ranked_from(size_t begin, size_t n, double *a, const double *least);
+
 /* b = (C·Cᵀ)⁻¹·b, n elements. Elements that are not finite are passed on. */
 void cholesky_solve(size_t n, const double *c, double *b);
 

@@ -13,7 +13,7 @@
 #include "numeric/vector.h"
 
 #define ROUNDS_MAX 60
-#define SWEEPS 12
+#define SWEEPS_MAX 24
 #define CUTS_MAX 40
 #define WORK_MAX 4e8      /* products of all rounds: below a second */
 #define FACTOR_PRICE 0.25 /* of a product of the factor of a face */
@@ -25,11 +25,20 @@ struct place {
     double value; /* Q(v) */
 };
 
+/* A v_j by how far it is from 0. */
+struct ranked {
+    double size;
+    size_t j;
+};
+
 struct solving {
     const struct lasso *of;
     struct place at, cut, clipped;
-    size_t *face; /* the v_j that are free to move, and how many */
-    size_t count;
+    size_t *face;    /* the v_j that are free to move, */
+    size_t count;    /* how many, */
+    size_t factored; /* and of how many, the first ones, the triangle has the factor */
+    bool *taken;     /* n of them; false between calls */
+    struct ranked *ranked;
     double *triangle, *step, *pivots; /* of the face */
     double work;
 };
@@ -79,20 +88,28 @@ static void measure(const struct lasso *o, struct place *at) {
         at->value += (at->v[j] - o->x[j]) * (o->g[j] + at->r[j]) / 2 + o->l1[j] * fabs(at->v[j]);
 }
 
-static void sweep(const struct lasso *o, struct place *at) {
+static bool is_at_border(const struct lasso *o, size_t j, double v) {
+    return v == 0 || (o->low && v == o->low[j]) || (o->high && v == o->high[j]);
+}
+
+/* Whether one of them came to 0 or to a bound, or left it. */
+static bool sweep(const struct lasso *o, struct place *at) {
     size_t n = o->n;
+    bool moved = false;
     for (size_t j = 0; j < n; j++) {
         const double *row = o->h + j * n;
         if (is_fixed(o, j))
             continue;
         double v = within(o, j, shrunk(row[j] * at->v[j] - at->r[j], o->l1[j]) / row[j]);
         double change = v - at->v[j];
+        moved |= is_at_border(o, j, v) != is_at_border(o, j, at->v[j]);
         at->v[j] = v;
         if (change != 0)
             vector_add(n, at->r, at->r, change, row);
         if (j % 64 == 0)
             heartbeat();
     }
+    return moved;
 }
 
 /* ---- on the face ---- */
@@ -101,23 +118,75 @@ static double sign_of(double v) {
     return v > 0 ? 1 : v < 0 ? -1 : 0;
 }
 
+static bool is_free(const struct solving *s, size_t j) {
+    struct box_limit limit = limit_of(s->of, j);
+    return !is_fixed(s->of, j) && !box_is_held(&limit, s->at.v[j]);
+}
+
+static double size_of(const struct solving *s, size_t j) {
+    return fabs(s->at.v[j]) * sqrt(s->of->h[j * s->of->n + j]);
+}
+
+static int by_falling_size(const void *left, const void *right) {
+    const struct ranked *a = left, *b = right;
+    if (a->size != b->size)
+        return a->size > b->size ? -1 : 1;
+    return a->j < b->j ? -1 : a->j > b->j;
+}
+
+/* A factor's rows before the first v_j that leaves the face stay as they are. Small ones leave
+ * first. */
+static void sort_face(struct solving *s, size_t begin) {
+    for (size_t a = begin; a < s->count; a++)
+        s->ranked[a] = (struct ranked){size_of(s, s->face[a]), s->face[a]};
+    qsort(s->ranked + begin, s->count - begin, sizeof *s->ranked, by_falling_size);
+    for (size_t a = begin; a < s->count; a++)
+        s->face[a] = s->ranked[a].j;
+}
+
+/* Those of the former face keep their order, others follow. */
 static void find_face(struct solving *s) {
-    const struct lasso *o = s->of;
-    s->count = 0;
-    for (size_t j = 0; j < o->n; j++) {
-        struct box_limit limit = limit_of(o, j);
-        if (!is_fixed(o, j) && !box_is_held(&limit, s->at.v[j]))
-            s->face[s->count++] = j;
+    size_t before = s->count, kept = 0;
+    for (size_t a = 0; a < before; a++) {
+        size_t j = s->face[a];
+        if (!is_free(s, j))
+            continue;
+        if (kept < a && s->factored > kept)
+            s->factored = kept;
+        s->taken[j] = true;
+        s->face[kept++] = j;
     }
+    s->factored = s->factored < kept ? s->factored : kept;
+    s->count = kept;
+    for (size_t j = 0; j < s->of->n; j++) {
+        if (!s->taken[j] && is_free(s, j))
+            s->face[s->count++] = j;
+        s->taken[j] = false;
+    }
+    sort_face(s, kept);
 }
 
 /* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
 static bool may_solve(struct solving *s) {
-    double n = (double)s->count, price = FACTOR_PRICE * n * n * n / 6;
+    double n = (double)s->count, had = (double)s->factored;
+    double price = 3 * n * (double)s->of->n + FACTOR_PRICE * (n * n * n - had * had * had) / 6;
     if (!s->count || s->work + price > WORK_MAX)
         return false;
     s->work += price;
     return true;
+}
+
+/* Rows of H over the face that have no factor yet. */
+static void take_rows(struct solving *s) {
+    const struct lasso *o = s->of;
+    size_t begin = triangle_row(s->factored), end = triangle_row(s->count);
+    memset(s->triangle + begin, 0, (end - begin) * sizeof *s->triangle);
+    for (size_t a = s->factored; a < s->count; a++) {
+        const double *from = o->h + s->face[a] * o->n;
+        double *row = s->triangle + triangle_row(a);
+        for (size_t b = 0; b <= a; b++)
+            row[b] = from[s->face[b]];
+    }
 }
 
 /* The step to the minimum over the face, if no sign changed and there were no bounds; none if a
@@ -125,16 +194,15 @@ static bool may_solve(struct solving *s) {
 static void solve_face(struct solving *s) {
     const struct lasso *o = s->of;
     size_t count = s->count;
-    memset(s->triangle, 0, triangle_row(count) * sizeof *s->triangle);
+    take_rows(s);
     for (size_t a = 0; a < count; a++) {
         size_t j = s->face[a];
-        double *row = s->triangle + triangle_row(a);
-        for (size_t b = 0; b <= a; b++)
-            row[b] = o->h[j * o->n + s->face[b]];
         s->step[a] = -(s->at.r[j] + o->l1[j] * sign_of(s->at.v[j]));
     }
     heartbeat();
-    if (cholesky_ranked(count, s->triangle, s->pivots))
+    bool found = cholesky_ranked_from(s->factored, count, s->triangle, s->pivots);
+    s->factored = found ? count : 0;
+    if (found)
         cholesky_solve(count, s->triangle, s->step);
     else
         memset(s->step, 0, count * sizeof *s->step);
@@ -213,9 +281,12 @@ static void solve(struct solving *s, double tolerance) {
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         if (pseudo_gradient_max(o, &s->at) <= end || s->work > WORK_MAX)
             return;
-        s->work += (SWEEPS + 1.0) * (double)o->n * (double)o->n;
-        for (unsigned i = 0; i < SWEEPS; i++)
-            sweep(o, &s->at);
+        bool moved = true;
+        for (unsigned i = 0; i < SWEEPS_MAX && moved; i++) {
+            s->work += (double)o->n * (double)o->n;
+            moved = sweep(o, &s->at);
+        }
+        s->work += (double)o->n * (double)o->n;
         measure(o, &s->at);
         find_face(s);
         for (unsigned cuts = 0; cuts < CUTS_MAX && may_solve(s) && !step_on_face(s); cuts++) {
@@ -236,7 +307,9 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
                         .step = memory + 6 * n,
                         .pivots = memory + 7 * n,
                         .triangle = memory_new_aligned(triangle_row(n), sizeof *s.triangle),
-                        .face = memory_new(n, sizeof *s.face)};
+                        .face = memory_new(n, sizeof *s.face),
+                        .taken = memory_new(n, sizeof *s.taken),
+                        .ranked = memory_new(n, sizeof *s.ranked)};
     for (size_t j = 0; j < n; j++)
         largest = fmax(largest, lasso->h[j * n + j]);
     for (size_t j = 0; j < n; j++)
@@ -252,5 +325,7 @@ void lasso_solve(const struct lasso *lasso, double tolerance, double *v) {
         v[j] = finite ? s.at.v[j] : NAN;
     free(s.triangle);
     free(s.face);
+    free(s.taken);
+    free(s.ranked);
     free(memory);
 }

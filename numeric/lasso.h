@@ -2,12 +2,12 @@
  *
  *     Q(v) = g·(v − x) + ½ (v − x)ᵀH(v − x) + Σ l1_j·|v_j|      low_j ≤ v_j ≤ high_j
  *
- * Sweeps of coordinate descent find which v_j are 0, and which at a bound. Where columns are
- * correlated they take thousands of sweeps to find how large the others are, so each three are
- * followed by Newton's method on these: a solution that makes some change their sign, or leave
- * their bounds, is cut where the first of them is 0 or at its bound, or has all of them there,
- * whichever is better, and they stay there until the next sweep. The order of all sums is fixed by
- * n alone: the same bits on every machine. One thread. */
+ * Sweeps of coordinate descent find which v_j are 0, and which at a bound: until one finds nothing
+ * new, or there were many. Where columns are correlated they take thousands of sweeps to find how
+ * large the others are, so Newton's method on these follows: a solution that makes some change
+ * their sign, or leave their bounds, is cut where the first of them is 0 or at its bound, or has
+ * all of them there, whichever is better, and they stay there until the next sweep. The order of
+ * all sums depends on the numbers alone: the same bits on every machine. One thread. */
 #ifndef DML_NUMERIC_LASSO_H
 #define DML_NUMERIC_LASSO_H
 

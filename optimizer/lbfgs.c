@@ -296,8 +296,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->last_trials = o->search.trials;
         uint64_t passes = common_runs(o) ? 1 : o->search.trials;
         preconditioner_stepped(&o->preconditioner, fabs(o->search.step), passes);
-        if (o->working.stage == WORKING_STEP)
-            working_stepped(&o->working, o->search.step, o->slope, o->loss - m->loss);
+        working_accepted(o, o->loss - m->loss);
     }
     o->started = true;
     o->accepted = true;

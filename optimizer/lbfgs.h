@@ -349,6 +349,9 @@ enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed,
 enum optimizer_want working_evaluated(struct lbfgs *o, struct bytes *program);
 enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct bytes *program);
 
+/* A trial along it, or along any other direction, was accepted, and F fell by so much. */
+void working_accepted(struct lbfgs *o, double fall);
+
 /* No trial along it was accepted. */
 enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program);
 

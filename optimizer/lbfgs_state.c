@@ -22,6 +22,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     memset(o, 0, sizeof *o);
     o->settings = *settings;
     o->data = *data;
+    working_init(&o->working, &settings->preconditioner);
     window_init(&o->common.window, settings->directions);
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
@@ -127,7 +128,10 @@ double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
         return NAN;
     double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
     bool newton = newton_is_trusted(o);
-    for (unsigned i = 0; i < gaps_kept(o) && !newton && o->settings.gap.waited_for; i++)
+    double rest = working_rest(&o->working);
+    bool waits = o->settings.gap.waited_for && !newton && isnan(rest);
+    gap = fmax(gap, rest);
+    for (unsigned i = 0; i < gaps_kept(o) && waits; i++)
         gap = fmax(gap, o->gaps[(o->step + GAPS_KEPT_BARE - i) % GAPS_KEPT_BARE]);
     if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));

@@ -25,7 +25,7 @@ bool working_runs(const struct lbfgs *o) {
 enum optimizer_want working_begin(struct lbfgs *o, struct bytes *program) {
     assert(o->started && lbfgs_has_orthants(o));
     programs_acceptance(o, program);
-    programs_list(o, program, working_limit(&o->settings.preconditioner, o->moving));
+    programs_list(o, program, working_limit(&o->working, &o->settings.preconditioner, o->moving));
     return measure(o, WORKING_LISTING, MEASURING_LIST);
 }
 
@@ -38,7 +38,7 @@ static enum optimizer_want give_up(struct lbfgs *o, struct bytes *program) {
 
 enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed, uint32_t count,
                                    struct bytes *program) {
-    uint32_t limit = working_limit(&o->settings.preconditioner, o->moving);
+    uint32_t limit = working_limit(&o->working, &o->settings.preconditioner, o->moving);
     assert(o->working.stage == WORKING_LISTING && !o->accepted);
     working_choose(&o->working, listed, count, limit);
     if (!o->working.count)
@@ -83,6 +83,14 @@ enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct b
     o->slope = promise;
     working_scatter(&o->working, step, REGISTER_D, program);
     return lbfgs_search_along(o, 1, program);
+}
+
+void working_accepted(struct lbfgs *o, double fall) {
+    assert(o->started);
+    if (o->working.stage == WORKING_STEP)
+        working_stepped(&o->working, o->search.step, o->slope, fall);
+    else
+        working_passed_over(&o->working);
 }
 
 enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program) {

@@ -18,6 +18,7 @@ static uint64_t at_most(uint64_t rows, const struct preconditioner_settings *s) 
 }
 
 void preconditioner_starts_near(struct preconditioner_settings *s) {
+    s->near = true;
     if (s->form == PRECONDITION_FULL)
         s->sample = at_most(SAMPLE_GROWTH * s->sample, s);
 }

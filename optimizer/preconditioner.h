@@ -46,6 +46,7 @@ struct preconditioner_settings {
     double ridge;       /* HEAVY: l2 relative to the second derivative that columns are scaled by */
     double parts;       /* the trace of a row's second derivatives is that of so many margins */
     double density;     /* LISTED: the share of columns that a row has a value of, on average */
+    bool near;          /* the run starts from a model, near the minimum */
     bool constant;      /* the second derivatives do not depend on the point */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
     double price_all;   /* the price of what a refresh does for every row, and of the factor, */

@@ -89,7 +89,9 @@ struct optimizer_data {
  * steps divides the sum, in place of the ten if that is more. A step may still come that shows
  * less, so a run that waits takes the largest of three estimates in a row, of seven where nothing
  * but pairs tells of the curvature with l1; with a P only where one
- * of the five showed that it has five times the curvature that there is. */
+ * of the five showed that it has five times the curvature that there is. Steps over working sets
+ * are Newton's: what their quadratics say takes the place of the estimates before the last one
+ * (working_rest() in optimizer/working.h). */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */

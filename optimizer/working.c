@@ -12,6 +12,7 @@
 #define ROWS_A_PARAMETER 100
 #define GROWTH_MAX 20
 #define DAMPING_FIRST 1e-3
+#define DAMPING_NEAR 1e-6 /* from a model on: its rows are fitted as they will be */
 #define DAMPING_LEAST 1e-12
 #define DAMPING_MOST 1.0
 #define DAMPING_FACTOR 8.0
@@ -19,12 +20,22 @@
 #define FAILURES_MAX 3
 #define FALL_LEAST 0.25 /* of what the quadratic says */
 #define FALL_GOOD 0.75
+
+/* Damping hides directions along which F curves less. */
+#define DAMPING_TELLS 1e-5
+#define TELLS_LEAST 0.5 /* of what the quadratic says */
+#define TELLS_MOST 2.0
 #define PRICE_MAX 20.0 /* passes */
 
 /* With several outputs pairs of weights are many, and products of a pass cheap: second derivatives
  * for more passes than the first are waited for, and for more than the second not taken. */
 #define PRICE_AT_ONCE 3.0
 #define PRICE_OUTPUTS_MAX 5.0
+
+void working_init(struct working *w, const struct preconditioner_settings *settings) {
+    w->damping = settings->near ? DAMPING_NEAR : DAMPING_FIRST;
+    w->falls[0] = w->falls[1] = INFINITY;
+}
 
 /* A row says something of the weights of each output. */
 static uint64_t rows_wanted(const struct working *w, const struct preconditioner_settings *settings,
@@ -63,10 +74,12 @@ bool working_due(const struct working *w, const struct preconditioner *p,
            has_room(settings, nonzero) && !is_dear(w, p, settings, nonzero);
 }
 
-uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero) {
+uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
+                       uint64_t nonzero) {
     assert(nonzero <= settings->block_columns);
     uint64_t most = settings->block_columns - nonzero;
-    uint64_t share = settings->parts > 1 ? nonzero : nonzero / 2;
+    bool begins = working_damping(w) > DAMPING_TELLS;
+    uint64_t share = settings->parts > 1 ? nonzero : begins ? nonzero * 3 / 4 : nonzero / 2;
     uint64_t wanted = share > VIOLATORS_LEAST ? share : VIOLATORS_LEAST;
     return (uint32_t)(wanted < most ? wanted : most);
 }
@@ -124,7 +137,8 @@ struct row_sampling working_sampling(const struct working *w, const struct preco
 /* ---- the step ---- */
 
 double working_damping(const struct working *w) {
-    return w->damping > 0 ? w->damping : DAMPING_FIRST;
+    assert(w->damping > 0);
+    return w->damping;
 }
 
 static void damp(struct working *w, double factor) {
@@ -157,10 +171,29 @@ void working_scatter(const struct working *w, const double *step, uint8_t a,
     bytes_release(&values);
 }
 
+static void note_fall(struct working *w, double fall) {
+    w->falls[1] = w->falls[0];
+    w->falls[0] = fall;
+}
+
+void working_passed_over(struct working *w) {
+    note_fall(w, INFINITY);
+}
+
+double working_rest(const struct working *w) {
+    double last = w->falls[0], before = w->falls[1];
+    if (!isfinite(last) || !isfinite(before) || !(before > 0))
+        return NAN;
+    return last * fmin(1, last / before);
+}
+
 /* At the minimum of a quadratic the promise is twice the fall. */
 void working_stepped(struct working *w, double length, double promise, double fall) {
     double share = -2 * fall / promise;
     assert(length > 0 && promise < 0);
+    bool tells = length == 1 && share > TELLS_LEAST && share < TELLS_MOST &&
+                 working_damping(w) <= DAMPING_TELLS;
+    note_fall(w, tells ? -promise / 2 : INFINITY);
     w->stage = WORKING_NONE;
     w->failures = 0;
     if (length < SHORT_STEP || share < FALL_LEAST)
@@ -215,8 +248,11 @@ void working_serialize(struct codec *codec, struct working *w) {
     serialize_u32(codec, &w->growth);
     serialize_f64(codec, &w->density);
     serialize_f64(codec, &w->damping);
+    serialize_f64(codec, &w->falls[0]);
+    serialize_f64(codec, &w->falls[1]);
     serialize_u32(codec, &w->count);
     serialize_fails_if(codec, w->growth > GROWTH_MAX || w->count > WORKING_SET_MAX);
+    serialize_fails_if(codec, !(w->damping > 0));
     if (w->count > WORKING_SET_MAX)
         w->count = 0;
     for (uint32_t i = 0; i < w->count && !codec->in.failed; i++)

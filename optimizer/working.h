@@ -31,10 +31,15 @@ struct working {
     uint32_t growth;   /* how often the sample was doubled: steps led nowhere */
     double density;    /* terms of a sampled row at the last step, as a share of count²; 0: not
                           known yet */
-    double damping;    /* of steps, in units of the mean squares of columns; 0: not set yet */
+    double damping;    /* of steps, in units of the mean squares of columns */
+    double falls[2];   /* of F by the quadratics of the last step and of the one before it; infinite
+                          where that tells nothing of what is left */
     uint32_t count;    /* of the set, */
     struct listed items[WORKING_SET_MAX]; /* by rising numbers */
 };
+
+/* The beginning, with `w` zeroed. */
+void working_init(struct working *w, const struct preconditioner_settings *settings);
 
 /* Whether the next step is over a working set: there are few enough parameters that are not 0, and
  * their second derivatives alone are not too dear. */
@@ -46,9 +51,10 @@ bool working_due(const struct working *w, const struct preconditioner *p,
 bool working_is_dear(const struct working *w, const struct preconditioner *p,
                      const struct preconditioner_settings *settings);
 
-/* How many parameters may come to those that are not 0: half as many; as many with several outputs.
- */
-uint32_t working_limit(const struct preconditioner_settings *settings, uint64_t nonzero);
+/* How many parameters may come to those that are not 0: half as many, three quarters in the first
+ * steps, which are damped; as many with several outputs. */
+uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
+                       uint64_t nonzero);
 
 /* Chooses the set from what the shards have listed, in any order: what nothing holds where it is,
  * and the `limit` others with the largest excess of the gradient. */
@@ -76,6 +82,14 @@ void working_scatter(const struct working *w, const double *step, uint8_t a, str
  * `fall`; or it led nowhere. */
 void working_stepped(struct working *w, double length, double promise, double fall);
 void working_failed(struct working *w);
+
+/* A step of another kind was accepted. */
+void working_passed_over(struct working *w);
+
+/* What F has still to fall by, if the next step gains on the last one as that did on the one before
+ * it. NaN unless both were whole steps along which F was about as their quadratics say, with so
+ * little damping that no direction was hidden by it. */
+double working_rest(const struct working *w);
 
 /* The second derivatives of the set were found, and cost so many passes. */
 void working_paid(struct working *w, const struct curvature_found *found, double passes);

@@ -183,6 +183,23 @@ static void what_lies_in_the_padding_is_not_read(void **state) {
     free(other);
 }
 
+static void rows_that_are_factored_already_are_gone_on_from(void **state) {
+    (void)state;
+    const size_t n = 61;
+    double *whole = new_triangle(n), *part = new_triangle(n);
+    double least[61] = {0};
+    for (size_t begin = 0; begin <= n; begin += begin < 20 ? 1 : 13) {
+        fill_correlations(whole, n, 90, 0.3, 11);
+        fill_correlations(part, n, 90, 0.3, 11);
+        assert_true(cholesky_ranked(n, whole, least));
+        memcpy(part, whole, triangle_row(begin) * sizeof *part);
+        assert_true(cholesky_ranked_from(begin, n, part, least));
+        assert_memory_equal(part, whole, triangle_row(n) * sizeof *part);
+    }
+    free(whole);
+    free(part);
+}
+
 static void nothing_is_factored_and_solved(void **state) {
     (void)state;
     double none = 0;
@@ -197,6 +214,7 @@ SUITE(cholesky) {
         cmocka_unit_test(graded_matrices_are_factored_and_solved_as_lapack_does),
         cmocka_unit_test(nearly_singular_matrices_are_factored_as_lapack_does),
         cmocka_unit_test(singular_and_indefinite_matrices_have_no_factor),
+        cmocka_unit_test(rows_that_are_factored_already_are_gone_on_from),
         cmocka_unit_test(what_is_not_finite_has_no_factor_and_is_passed_on),
         cmocka_unit_test(what_lies_in_the_padding_is_not_read),
         cmocka_unit_test(nothing_is_factored_and_solved),

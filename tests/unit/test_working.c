@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -24,7 +23,9 @@ static const struct preconditioner_settings settings = {.form = PRECONDITION_LIS
                                                         .price_term = 1e-5};
 
 static struct working *working_new(void) {
-    return memory_new(1, sizeof(struct working));
+    struct working *w = memory_new(1, sizeof *w);
+    working_init(w, &settings);
+    return w;
 }
 
 static struct listed weight(uint64_t number, double x, double gradient) {
@@ -83,15 +84,18 @@ static void the_order_of_the_answers_does_not_count(void **state) {
     free(other);
 }
 
-static void a_set_is_at_most_half_as_large_again_as_the_support_and_fits(void **state) {
+static void a_set_has_room_for_a_share_of_the_support_and_fits(void **state) {
     (void)state;
-    assert_int_equal(working_limit(&settings, 0), 64);
     struct preconditioner_settings several = settings;
     several.parts = 3;
-    assert_int_equal(working_limit(&settings, 500), 250);
-    assert_int_equal(working_limit(&several, 500), 500);
-    assert_int_equal(working_limit(&settings, 2000), 47);
     struct working *w = working_new();
+    assert_int_equal(working_limit(w, &settings, 0), 64);
+    assert_int_equal(working_limit(w, &settings, 500), 375);
+    assert_int_equal(working_limit(w, &several, 500), 500);
+    assert_int_equal(working_limit(w, &settings, 2000), 47);
+    w->damping = 1e-6;
+    assert_int_equal(working_limit(w, &settings, 500), 250);
+    assert_int_equal(working_limit(w, &several, 500), 500);
     const struct preconditioner p = {0};
     assert_true(working_due(w, &p, &settings, 2047 - 64));
     assert_false(working_due(w, &p, &settings, 2048 - 64));
@@ -166,7 +170,8 @@ static void steps_that_lead_nowhere_or_cost_too_much_are_left(void **state) {
     working_failed(w);
     working_failed(w);
     assert_false(working_due(w, &p, &settings, 3));
-    memset(w, 0, sizeof *w);
+    free(w);
+    w = working_new();
     w->count = 3;
     working_paid(w, &found, 20);
     assert_true(working_due(w, &p, &settings, 3));
@@ -194,6 +199,52 @@ static void damping_follows_what_f_falls_by(void **state) {
     free(w);
 }
 
+/* Near the minimum each step leaves the share of the one before it, or less. */
+static void whole_steps_with_little_damping_tell_what_is_left(void **state) {
+    (void)state;
+    struct working *w = working_new();
+    struct preconditioner_settings near = settings;
+    near.near = true;
+    working_init(w, &near);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-2, 1e-2);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-4, 1e-4);
+    assert_true(fabs(working_rest(w) - 1e-6) < 1e-15);
+    working_stepped(w, 1, -2e-3, 1e-3); /* no better than the last one */
+    assert_true(fabs(working_rest(w) - 1e-3) < 1e-15);
+    working_stepped(w, 0.5, -2e-6, 1e-6);
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 1e-6);
+    assert_true(isnan(working_rest(w))); /* beside one that was cut */
+    working_stepped(w, 1, -2e-6, 1e-6);
+    assert_true(!isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 0.3e-6); /* not as the quadratic says */
+    assert_true(isnan(working_rest(w)));
+    working_stepped(w, 1, -2e-6, 1e-6);
+    working_stepped(w, 1, -2e-6, 1e-6);
+    working_passed_over(w);
+    assert_true(isnan(working_rest(w)));
+    free(w);
+}
+
+static void much_damping_hides_what_is_left(void **state) {
+    (void)state;
+    struct working *far = working_new(), *close = working_new();
+    struct preconditioner_settings near = settings;
+    preconditioner_starts_near(&near);
+    working_init(far, &settings);
+    working_init(close, &near);
+    assert_true(working_damping(close) < working_damping(far));
+    for (unsigned i = 0; i < 2; i++) {
+        working_stepped(far, 1, -2, 1);
+        working_stepped(close, 1, -2, 1);
+    }
+    assert_true(isnan(working_rest(far)) && !isnan(working_rest(close)));
+    free(far);
+    free(close);
+}
+
 static void the_sample_grows_with_the_set_up_to_all_rows(void **state) {
     (void)state;
     struct working *w = working_new();
@@ -213,10 +264,12 @@ SUITE(working) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_set_is_the_support_the_bias_and_the_worst_violators_in_their_order),
         cmocka_unit_test(the_order_of_the_answers_does_not_count),
-        cmocka_unit_test(a_set_is_at_most_half_as_large_again_as_the_support_and_fits),
+        cmocka_unit_test(a_set_has_room_for_a_share_of_the_support_and_fits),
         cmocka_unit_test(a_promise_is_the_change_of_slope_and_penalty),
         cmocka_unit_test(steps_that_lead_nowhere_or_cost_too_much_are_left),
         cmocka_unit_test(damping_follows_what_f_falls_by),
+        cmocka_unit_test(whole_steps_with_little_damping_tell_what_is_left),
+        cmocka_unit_test(much_damping_hides_what_is_left),
         cmocka_unit_test(dear_second_derivatives_of_several_outputs_are_waited_for),
         cmocka_unit_test(the_sample_grows_with_the_set_up_to_all_rows),
     };
