@@ -157,13 +157,24 @@ static void note_used(struct bench *bench, uint32_t first) {
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
 }
 
+/* The bits of a FETCH: those that it brings, or those of the last, which it names. */
+static const uint64_t *bits_of(uint32_t shard, const struct message *fetch) {
+    static uint64_t kept[2][WIDTH / 64 + 1];
+    const size_t bytes = wanted_bytes(fetch->fetch.columns);
+    assert_true(bytes <= sizeof kept[shard]);
+    assert_true(fetch->bulk.length == bytes || !fetch->bulk.length);
+    if (fetch->bulk.length)
+        memcpy(kept[shard], fetch->bulk.data, bytes);
+    return kept[shard];
+}
+
 /* Each of two shards has two of them. */
 static void fetch_used(struct bench *bench, uint32_t evaluation) {
     for (uint32_t i = 0; i < 2; i++) {
         struct message message = sent(bench, FIRST_SHARD + i, MESSAGE_FETCH);
         const struct message_fetch *fetch = &message.fetch;
         const struct wanted wanted = {fetch->column, fetch->columns, fetch->width,
-                                      message.bulk.data};
+                                      bits_of(i, &message)};
         struct range own = range_intersection(range_of(bench, i), strip_at(1));
         double elements[WIDTH];
         uint64_t total = wanted_total(&wanted, own.first, own.count);
