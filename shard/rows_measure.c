@@ -24,7 +24,7 @@
 
 /* TILE_ROWS is what served best of 32 to 256: tiles of 40 slots fit into the second cache beside
  * what they are gathered from. */
-enum { BLOCKS_A_BEAT = 64, TILE_ROWS = 128, SQUARE_ROWS = PRODUCT_ROWS_MAX };
+enum { BLOCKS_A_BEAT = 64, TILE_ROWS = 128 };
 
 const struct objective *rows_objective(const char *name, uint32_t outputs) {
     const struct objective *objective = objective_find(name);
@@ -75,13 +75,11 @@ struct row_measure {
  * has a row in both tiles: of Q, and of weight/rate·S·Q. */
 struct tile {
     const struct operation *operation;
-    size_t rows;   /* filled */
-    double *plain; /* TILE_ROWS × slots */
+    size_t rows;   /* filled: TILE_ROWS at most, or one row's outputs */
+    double *plain; /* rows × slots */
     double *curved;
-    double *sums;     /* slots × slots: of the block */
-    double *square;   /* of S of one row: SQUARE_ROWS × outputs, or fewer */
-    double *margins;  /* of one row, by slots: outputs × slots; */
-    double *products; /* and S times those */
+    double *sums;   /* slots × slots: of the block */
+    double *second; /* a row of S: outputs */
 };
 
 /* What is at hand: a piece of a block. */
@@ -123,7 +121,8 @@ static void find_margins(const struct piece *piece, const struct operation *wher
     size_t n = numbers(piece);
     memcpy(piece->derivatives, rows->margins + at(piece), n * sizeof(double));
     for (uint32_t i = 0; where && i < where->count; i++)
-        vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
+        if (where->u[i] != 0)
+            vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
                    rows_product(rows, where->slots[i]) + at(piece));
 }
 
@@ -172,56 +171,70 @@ static double drawn(uint64_t dice, uint64_t row) {
 
 static void tile_flush(struct tile *tile) {
     size_t slots = tile->operation->count;
-    if (tile->rows)
-        product_triangle(slots, tile->rows, tile->plain, tile->curved, tile->sums);
+    for (size_t first = 0, some; first < tile->rows; first += some) {
+        some = tile->rows - first < PRODUCT_ROWS_MAX ? tile->rows - first : PRODUCT_ROWS_MAX;
+        product_triangle(slots, some, tile->plain + first * slots, tile->curved + first * slots,
+                         tile->sums);
+    }
     tile->rows = 0;
 }
 
-static void tile_push(struct tile *tile, const double *plain, double weight, const double *curved) {
-    size_t slots = tile->operation->count;
-    memcpy(tile->plain + tile->rows * slots, plain, slots * sizeof *plain);
-    for (size_t s = 0; s < slots; s++)
-        tile->curved[tile->rows * slots + s] = weight * curved[s];
-    if (++tile->rows == TILE_ROWS)
-        tile_flush(tile);
-}
-
-/* Margins of all slots of one row: outputs × slots. */
-static void gather_row(const struct piece *piece, const struct operation *operation, size_t i,
-                       double *margins) {
+/* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of a
+ * row each. */
+static void gather_rows(const struct piece *piece, size_t count, const uint16_t *row,
+                        struct tile *tile) {
     const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
     size_t outputs = rows->outputs, slots = operation->count;
-    for (uint32_t s = 0; s < slots; s++) {
-        const double *from = rows_product(rows, operation->slots[s]) + at(piece) + i * outputs;
-        for (size_t k = 0; k < outputs; k++)
-            margins[k * slots + s] = from[k];
+    for (size_t s = 0; s < slots; s++) {
+        const double *from = rows_product(rows, operation->slots[s]) + at(piece);
+        double *to = tile->plain + s;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < outputs; k++, to += slots)
+                *to = from[row[i] * outputs + k];
     }
 }
 
-/* S·Q of one row into the tile's room: S, which is symmetric, a few rows at a time. */
-static void curve_row(const struct piece *piece, size_t i, struct tile *tile) {
+/* `curved` = weight·S·Q of one row, of whose S most elements may be 0. */
+static void curve_by_rows(const struct piece *piece, size_t i, double weight, struct tile *tile,
+                          const double *plain, double *curved) {
     const struct row_vectors *rows = piece->rows;
     size_t outputs = rows->outputs, slots = tile->operation->count;
-    memset(tile->products, 0, outputs * slots * sizeof *tile->products);
-    for (size_t first = 0, some; first < outputs; first += some) {
-        some = outputs - first < SQUARE_ROWS ? outputs - first : SQUARE_ROWS;
-        for (size_t k = 0; k < some; k++)
-            rows->objective->second_row(outputs, rows->labels[piece->first + i],
-                                        piece->derivatives + i * outputs, first + k,
-                                        tile->square + k * outputs);
-        const double *margins = tile->margins + first * slots;
-        product_transposed(slots, outputs, some, margins, tile->square, tile->products, margins,
-                           sizeof *margins);
+    memset(curved, 0, outputs * slots * sizeof *curved);
+    for (size_t k = 0; k < outputs; k++, curved += slots) {
+        rows->objective->second_row(outputs, rows->labels[piece->first + i],
+                                    piece->derivatives + i * outputs, k, tile->second);
+        for (size_t j = 0; j < outputs; j++)
+            for (size_t s = 0; tile->second[j] != 0 && s < slots; s++)
+                curved[s] += weight * tile->second[j] * plain[j * slots + s];
     }
 }
 
-/* A row with several outputs: K rows in the tiles. */
-static void second_of_row(const struct piece *piece, size_t i, double weight, struct tile *tile) {
-    size_t slots = tile->operation->count;
-    gather_row(piece, tile->operation, i, tile->margins);
-    curve_row(piece, i, tile);
-    for (size_t k = 0; k < piece->rows->outputs; k++)
-        tile_push(tile, tile->margins + k * slots, weight, tile->products + k * slots);
+static void curve_row(const struct piece *piece, size_t i, double weight, struct tile *tile,
+                      const double *plain, double *curved) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs;
+    if (rows->objective->second_product)
+        rows->objective->second_product(outputs, rows->labels[piece->first + i],
+                                        piece->derivatives + i * outputs, weight,
+                                        tile->operation->count, plain, curved);
+    else
+        curve_by_rows(piece, i, weight, tile, plain, curved);
+}
+
+/* Of several outputs: K rows of the tile for each row that was drawn. */
+static void second_of_rows(const struct piece *piece, size_t count, const uint16_t *row,
+                           const double *weight, struct tile *tile) {
+    size_t outputs = piece->rows->outputs, size = outputs * tile->operation->count;
+    size_t most = TILE_ROWS > outputs ? TILE_ROWS / outputs : 1;
+    for (size_t first = 0, some; first < count; first += some, tile_flush(tile)) {
+        some = count - first < most ? count - first : most;
+        gather_rows(piece, some, row + first, tile);
+        for (size_t i = 0; i < some; i++)
+            curve_row(piece, row[first + i], weight[first + i], tile, tile->plain + i * size,
+                      tile->curved + i * size);
+        tile->rows = some * outputs;
+    }
 }
 
 /* Of one output: each slot's numbers of the rows that were drawn, side by side, as many at a time
@@ -268,8 +281,7 @@ static void add_second(struct piece *piece, struct tile *tile) {
         second_of_column(piece, count, row, weight, tile);
         return;
     }
-    for (size_t i = 0; i < count; i++)
-        second_of_row(piece, row[i], weight[i], tile);
+    second_of_rows(piece, count, row, weight, tile);
 }
 
 /* Sums of the block: i ≥ j, row by row of the triangle. */
@@ -284,23 +296,19 @@ static void finish_second(struct tile *tile, double *sums) {
 
 static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation) {
     size_t slots = operation->count, outputs = rows->outputs;
-    size_t square_rows = outputs < SQUARE_ROWS ? outputs : SQUARE_ROWS;
+    size_t most = outputs > TILE_ROWS ? outputs : TILE_ROWS;
     return (struct tile){.operation = operation,
-                         .plain = memory_new(TILE_ROWS * slots, sizeof(double)),
-                         .curved = memory_new(TILE_ROWS * slots, sizeof(double)),
+                         .plain = memory_new(most * slots, sizeof(double)),
+                         .curved = memory_new(most * slots, sizeof(double)),
                          .sums = memory_new(slots * slots, sizeof(double)),
-                         .square = memory_new(outputs * square_rows, sizeof(double)),
-                         .products = memory_new(outputs * slots, sizeof(double)),
-                         .margins = memory_new(outputs * slots, sizeof(double))};
+                         .second = memory_new(outputs, sizeof(double))};
 }
 
 static void tile_release(struct tile *tile) {
     free(tile->plain);
     free(tile->curved);
     free(tile->sums);
-    free(tile->square);
-    free(tile->margins);
-    free(tile->products);
+    free(tile->second);
 }
 
 /* ---- a block ---- */
