@@ -20,6 +20,7 @@ static bool is_of_window(const struct operation *operation) {
     case OPERATION_ROWS_AT:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_CURVED:
         return true;
     default:
         return false;
@@ -32,6 +33,7 @@ static bool has_slot(const struct operation *operation) {
     case OPERATION_HISTORY_DOTS:
     case OPERATION_MASK:
     case OPERATION_KEEP:
+    case OPERATION_ROWS_CURVED:
         return true;
     case OPERATION_ROWS_TAKE:
         return operation->vector == ROWS_PRODUCT;

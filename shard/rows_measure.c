@@ -75,6 +75,7 @@ struct row_measure {
  * has a row in both tiles: of Q, and of weight/rate·S·Q. */
 struct tile {
     const struct operation *operation;
+    size_t slots;  /* of the operation, or 1 */
     size_t rows;   /* filled: TILE_ROWS at most, or one row's outputs */
     double *plain; /* rows × slots */
     double *curved;
@@ -91,6 +92,7 @@ struct piece {
     double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
     double *weighed;     /* those times weights; they themselves without weights */
     double *loss, *work, *diagonal;
+    double *curved; /* S times margins of a slot */
 };
 
 /* Sums of one block, or of what was added of it so far: as many as the operation yields. */
@@ -170,7 +172,7 @@ static double drawn(uint64_t dice, uint64_t row) {
 }
 
 static void tile_flush(struct tile *tile) {
-    size_t slots = tile->operation->count;
+    size_t slots = tile->slots;
     for (size_t first = 0, some; first < tile->rows; first += some) {
         some = tile->rows - first < PRODUCT_ROWS_MAX ? tile->rows - first : PRODUCT_ROWS_MAX;
         product_triangle(slots, some, tile->plain + first * slots, tile->curved + first * slots,
@@ -199,7 +201,7 @@ static void gather_rows(const struct piece *piece, size_t count, const uint16_t 
 static void curve_by_rows(const struct piece *piece, size_t i, double weight, struct tile *tile,
                           const double *plain, double *curved) {
     const struct row_vectors *rows = piece->rows;
-    size_t outputs = rows->outputs, slots = tile->operation->count;
+    size_t outputs = rows->outputs, slots = tile->slots;
     memset(curved, 0, outputs * slots * sizeof *curved);
     for (size_t k = 0; k < outputs; k++, curved += slots) {
         rows->objective->second_row(outputs, rows->labels[piece->first + i],
@@ -217,7 +219,7 @@ static void curve_row(const struct piece *piece, size_t i, double weight, struct
     if (rows->objective->second_product)
         rows->objective->second_product(outputs, rows->labels[piece->first + i],
                                         piece->derivatives + i * outputs, weight,
-                                        tile->operation->count, plain, curved);
+                                        tile->slots, plain, curved);
     else
         curve_by_rows(piece, i, weight, tile, plain, curved);
 }
@@ -225,7 +227,7 @@ static void curve_row(const struct piece *piece, size_t i, double weight, struct
 /* Of several outputs: K rows of the tile for each row that was drawn. */
 static void second_of_rows(const struct piece *piece, size_t count, const uint16_t *row,
                            const double *weight, struct tile *tile) {
-    size_t outputs = piece->rows->outputs, size = outputs * tile->operation->count;
+    size_t outputs = piece->rows->outputs, size = outputs * tile->slots;
     size_t most = TILE_ROWS > outputs ? TILE_ROWS / outputs : 1;
     for (size_t first = 0, some; first < count; first += some, tile_flush(tile)) {
         some = count - first < most ? count - first : most;
@@ -258,35 +260,76 @@ static void second_of_column(const struct piece *piece, size_t count, const uint
     }
 }
 
-static void add_second(struct piece *piece, struct tile *tile) {
-    const struct row_vectors *rows = piece->rows;
-    const struct operation *operation = tile->operation;
+/* Those of a piece that an operation draws, and what each counts. */
+struct drawn_rows {
+    size_t count;
     uint16_t row[ROW_BLOCK];
     double weight[ROW_BLOCK];
-    size_t count = 0;
+};
+
+static void draw_rows(const struct piece *piece, const struct operation *operation,
+                      struct drawn_rows *drawn_rows) {
+    const struct row_vectors *rows = piece->rows;
+    drawn_rows->count = 0;
     for (size_t i = 0; i < piece->count; i++) {
         double own = rows->weights ? rows->weights[piece->first + i] : 1;
         if (own == 0 ||
             !(drawn(operation->serial, rows->first + piece->first + i) < operation->alpha))
             continue;
-        row[count] = (uint16_t)i;
-        weight[count++] = own / operation->alpha;
+        drawn_rows->row[drawn_rows->count] = (uint16_t)i;
+        drawn_rows->weight[drawn_rows->count++] = own / operation->alpha;
     }
+}
+
+/* Of one output S is a number: it joins the weight. */
+static void weigh_second(const struct piece *piece, struct drawn_rows *drawn_rows) {
+    const struct row_vectors *rows = piece->rows;
     struct loss_parameters room;
-    if (rows->outputs == 1 && count) {
-        rows->objective->second(loss_of(rows, &room), piece->count, 1, rows->labels + piece->first,
-                                piece->derivatives, piece->work, piece->diagonal);
-        for (size_t i = 0; i < count; i++)
-            weight[i] *= piece->diagonal[row[i]];
-        second_of_column(piece, count, row, weight, tile);
+    if (!drawn_rows->count)
         return;
+    rows->objective->second(loss_of(rows, &room), piece->count, 1, rows->labels + piece->first,
+                            piece->derivatives, piece->work, piece->diagonal);
+    for (size_t i = 0; i < drawn_rows->count; i++)
+        drawn_rows->weight[i] *= piece->diagonal[drawn_rows->row[i]];
+}
+
+static void add_second(struct piece *piece, struct tile *tile) {
+    struct drawn_rows of;
+    draw_rows(piece, tile->operation, &of);
+    if (piece->rows->outputs == 1) {
+        weigh_second(piece, &of);
+        second_of_column(piece, of.count, of.row, of.weight, tile);
+    } else {
+        second_of_rows(piece, of.count, of.row, of.weight, tile);
     }
-    second_of_rows(piece, count, row, weight, tile);
+}
+
+/* S times the margins of one slot, and the products of that with those of all. */
+static void add_curved(struct piece *piece, struct tile *tile, double *sums) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    const double *of = rows_product(rows, operation->slot) + at(piece);
+    size_t outputs = rows->outputs;
+    struct drawn_rows with;
+    draw_rows(piece, operation, &with);
+    if (outputs == 1)
+        weigh_second(piece, &with);
+    memset(piece->curved, 0, numbers(piece) * sizeof *piece->curved);
+    for (size_t i = 0; i < with.count; i++) {
+        size_t from = with.row[i] * outputs;
+        if (outputs == 1)
+            piece->curved[from] = with.weight[i] * of[from];
+        else
+            curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
+    }
+    for (uint32_t s = 0; s < operation->count; s++)
+        sums[s] += vector_dot(numbers(piece), piece->curved,
+                              rows_product(rows, operation->slots[s]) + at(piece));
 }
 
 /* Sums of the block: i ≥ j, row by row of the triangle. */
 static void finish_second(struct tile *tile, double *sums) {
-    size_t slots = tile->operation->count;
+    size_t slots = tile->slots;
     tile_flush(tile);
     for (size_t i = 0; i < slots; i++)
         for (size_t j = 0; j <= i; j++)
@@ -294,10 +337,12 @@ static void finish_second(struct tile *tile, double *sums) {
     memset(tile->sums, 0, slots * slots * sizeof *tile->sums);
 }
 
-static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation) {
-    size_t slots = operation->count, outputs = rows->outputs;
+static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation,
+                            size_t slots) {
+    size_t outputs = rows->outputs;
     size_t most = outputs > TILE_ROWS ? outputs : TILE_ROWS;
     return (struct tile){.operation = operation,
+                         .slots = slots,
                          .plain = memory_new(most * slots, sizeof(double)),
                          .curved = memory_new(most * slots, sizeof(double)),
                          .sums = memory_new(slots * slots, sizeof(double)),
@@ -343,6 +388,9 @@ static void add_piece(struct piece *piece, const struct operation *operation,
         break;
     case OPERATION_ROWS_SECOND:
         add_second(piece, &block->tile);
+        break;
+    case OPERATION_ROWS_CURVED:
+        add_curved(piece, &block->tile, block->sums);
         break;
     default:
         assert(operation->code == OPERATION_ROWS_ADVANCE);
@@ -422,7 +470,9 @@ static struct block_sums *blocks_new(const struct row_vectors *rows,
         const struct operation *operation = measure->operations[i];
         blocks[i].sums = memory_new(operation_scalars(operation), sizeof(double));
         if (operation->code == OPERATION_ROWS_SECOND)
-            blocks[i].tile = tile_new(rows, operation);
+            blocks[i].tile = tile_new(rows, operation, operation->count);
+        if (operation->code == OPERATION_ROWS_CURVED)
+            blocks[i].tile = tile_new(rows, operation, 1);
     }
     return blocks;
 }
@@ -437,13 +487,15 @@ static void blocks_free(struct block_sums *blocks, size_t count) {
 
 static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
     _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
-    _Alignas(64) double work[BLOCK_ELEMENTS], loss[ROW_BLOCK], diagonal[ROW_BLOCK];
+    _Alignas(64) double work[BLOCK_ELEMENTS], curved[BLOCK_ELEMENTS];
+    _Alignas(64) double loss[ROW_BLOCK], diagonal[ROW_BLOCK];
     struct piece piece = {.rows = rows,
                           .derivatives = derivatives,
                           .weighed = rows->weights ? weighed : derivatives,
                           .loss = loss,
                           .work = work,
-                          .diagonal = diagonal};
+                          .diagonal = diagonal,
+                          .curved = curved};
     struct block_sums *blocks = blocks_new(rows, measure);
     for (size_t first = 0; first < rows->count; first += ROW_BLOCK) {
         measure_block(&piece, first, measure, blocks);
@@ -473,6 +525,7 @@ static bool is_measured(const struct operation *operation) {
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_CURVED:
     case OPERATION_ROWS_ADVANCE:
         return true;
     default:

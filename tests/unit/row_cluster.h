@@ -14,7 +14,7 @@ enum {
     ROW_PARAMETERS = 3 * BLOCK_ELEMENTS,
     DIRECTIONS = 9,
     ROW_SHARDS = 3,
-    ROW_SCALARS = 64,
+    ROW_SCALARS = 80,
 };
 
 struct row_cluster {
