@@ -256,8 +256,8 @@ LANES_INLINE void softmax_product_lanes(size_t bytes, size_t outputs, size_t own
     }
     for (size_t k = 0; k < outputs; k++) {
         memcpy(&other, of + k * columns, bytes);
-        other = factor * (k == own ? 1 + derivatives[k] : derivatives[k]) *
-                ((other - origin) - mean);
+        other =
+            factor * (k == own ? 1 + derivatives[k] : derivatives[k]) * ((other - origin) - mean);
         memcpy(product + k * columns, &other, bytes);
     }
 }

@@ -80,11 +80,11 @@ struct common {
         COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
     } stage;
     enum span_answer asked; /* what is measured of the trial under way */
-    bool margins;     /* Z is the margins at x */
-    uint32_t age;     /* steps since Z was made anew */
-    enum reason ends; /* while it is checked: why the run ends, if that holds */
-    double point_max; /* in tiles: of the point of a product, no element is larger */
-    bool checked;     /* the figures of x are those that follow; else those it was accepted with */
+    bool margins;           /* Z is the margins at x */
+    uint32_t age;           /* steps since Z was made anew */
+    enum reason ends;       /* while it is checked: why the run ends, if that holds */
+    double point_max;       /* in tiles: of the point of a product, no element is larger */
+    bool checked; /* the figures of x are those that follow; else those it was accepted with */
     struct optimizer_point figures;
 };
 

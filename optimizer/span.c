@@ -32,7 +32,9 @@
 #define FALL_GOOD 0.75    /* it is damped less */
 #define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
 #define REACH_GROWTH 4.0
-#define CURVATURE_LEAST 1e-3 /* of a step, relative to what was known: below, slopes tell nothing */
+#define CURVATURE_LEAST                                                                            \
+    1e-3 /* of a step, relative to what was known: below, slopes tell nothing                      \
+          */
 
 /* ---- phi ---- */
 

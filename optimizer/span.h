@@ -5,10 +5,10 @@
  *     phi(c) = L(Z + Σ c_i·Q_i)/weight_sum + l2·(Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j)
  *
  * which is F(x + Σ c_i·p_i) but for what x adds to it. Newton's method: second derivatives by the
- * directions of a sample of the rows, in units of its diagonal. They are kept from search to search:
- * one measures them by the newest direction alone, and slopes correct them by BFGS as it goes on. All
- * are measured anew where a step falls by clearly less than they say, or a direction seems to depend
- * on others, and after SPAN_SEARCHES_KEPT searches. Directions that depend on newer
+ * directions of a sample of the rows, in units of its diagonal. They are kept from search to
+ * search: one measures them by the newest direction alone, and slopes correct them by BFGS as it
+ * goes on. All are measured anew where a step falls by clearly less than they say, or a direction
+ * seems to depend on others, and after SPAN_SEARCHES_KEPT searches. Directions that depend on newer
  * ones to within rounding stay out of a step; the newest one never does. A step is halved until phi
  * falls enough; where it differs by no more than rounding the slopes decide, as in linesearch.h.
  *
@@ -86,14 +86,15 @@ struct span_trial {
     double loss, derivative;
     const double *slopes; /* one a direction; NULL if only the loss was measured */
     const double *newest; /* likewise, at `rate`: of SPAN_NEWEST, else NULL */
-    const double *second; /* the rows of a lower triangle, one after the other, at `rate`; or NULL */
+    const double
+        *second; /* the rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 
 /* The share of the rows that second derivatives are taken of at first. */
 double span_rate(uint32_t directions, uint64_t rows);
 
-/* Begins at c = 0, and says what is to be measured there. Directions are those of the window and its
- * candidate. The span is zeros, or what the search before has left. */
+/* Begins at c = 0, and says what is to be measured there. Directions are those of the window and
+ * its candidate. The span is zeros, or what the search before has left. */
 enum span_answer span_begin(struct span *span, const struct window *window,
                             const struct span_settings *settings);
 
